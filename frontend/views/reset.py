@@ -16,7 +16,7 @@ from frontend import queries
 from frontend.allowed import HOLD, PLAN, missing, require
 from frontend.commands import Command, service_url
 from frontend.offsets.presets import exact, presets
-from frontend.offsets.reset_form import CHOICES, Choice, Given, invalid, read, write
+from frontend.offsets.reset_form import CHOICES, Choice, Given, chosen, invalid, read, write
 from frontend.offsets.reset_queries import TickList, TickPartition, TickTopic, tick_list
 from frontend.offsets.ticks import ALL, CHOSEN, Ticks, ticks
 from frontend.states import state
@@ -122,7 +122,7 @@ def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
         "group": seen.group,
         "state": state(seen.group.state) if seen.group else None,
         "reason": given.get("reason", ""),
-        "recent": seen.recent,
+        "recent": [(plan, chosen(plan.strategy).label) for plan in seen.recent.items],
         "now": seen.now,
         "steps": steps(0),
         "commands": _commands(request, given, group_id, seen.group),
