@@ -195,7 +195,7 @@ async def group_page(db: Database, viewer: Viewer, group_id: str, limits: Limits
             names=names,
         )
 
-    return await _snapshot(db, read)
+    return await in_snapshot(db, read)
 
 
 class _Picture(NamedTuple):
@@ -268,7 +268,7 @@ async def event_page(db: Database, viewer: Viewer, group_id: str, before: int | 
         named = await named_events(db, connection, viewer, group_id, events[:limit])
         return EventPage(now, header is not None, tuple(named), len(events) > limit)
 
-    return await _snapshot(db, read)
+    return await in_snapshot(db, read)
 
 
 async def topic_list(db: Database, viewer: Viewer, q: str, after: str | None, before: str | None) -> TopicList:
@@ -294,7 +294,7 @@ async def topic_list(db: Database, viewer: Viewer, q: str, after: str | None, be
             next=topics[-1].name if len(found) > PAGE_SIZE else None,
         )
 
-    return await _snapshot(db, read)
+    return await in_snapshot(db, read)
 
 
 async def _events(
@@ -315,6 +315,8 @@ async def require_members(db: Database, connection: Connection, viewer: Viewer, 
         )
 
 
-async def _snapshot(db: Database, read: Callable[[Connection], Awaitable[T]]) -> T:
+async def in_snapshot(db: Database, read: Callable[[Connection], Awaitable[T]]) -> T:
+    """What `read` reads in one snapshot, with plans for its own parameters."""
     async with db.snapshot() as connection:
+        await db.rows(connection, Q.plan_each_time)
         return await read(connection)
