@@ -53,13 +53,16 @@ EXTRA = (
     " client_id, principal, metadata)"
     " select %(now)s - n * 60000, 'commit', g.group_id, 'topic-1', 0, n, 'm-1', 1, 'c', '', ''"
     " from groups_group g, generate_series(1, 5) n",
+    "select count(kcoord_audit_append(%(now)s - n * 60000, 'person', 'mara', '7', '10.0.0.7', 'request', 'dashboard',"
+    " 'topic.update', 'topic', 'topic-1', '{\"partitions\":3}', '{\"partitions\":6}', 'bench', 'done', '', 1))"
+    " from generate_series(200, 1, -1) n",
 )
-"""Events, lag and commits beside what `tests.bench.scrape` fills in."""
+"""Events, lag, commits and records of the audit beside what `tests.bench.scrape` fills in."""
 GROUP = "/groups/team-1.consumer-1"
 PAGES = {
     "Overview": "/",
     "Groups": "/groups",
-    "Groups, by time lag": "/groups?sort=-time_lag",
+    "Groups, by time lag": "/groups?sort=-time_lag_ms",
     "Groups, part of a name": "/groups?q=consumer-9",
     "Group": GROUP,
     "Group, members": f"{GROUP}?tab=members",
@@ -142,6 +145,7 @@ def measure(client: httpx.Client, page: str, path: str) -> Measured:
         started = time.perf_counter()
         with client.stream("GET", path) as answer:
             raw = b"".join(answer.iter_raw())
+        answer.raise_for_status()
         taken.append((time.perf_counter() - started) * 1_000)
     content = gzip.decompress(raw) if answer.headers.get("Content-Encoding") == "gzip" else raw
     return Measured(
