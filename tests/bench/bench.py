@@ -264,6 +264,8 @@ def details(found: Found, watched: Watched | None = None) -> dict[str, float]:
     if found.spent.wal is not None:
         more["wal_bytes"] = found.spent.wal / found.requests
     more["stored"] = found.spent.stored / found.requests
+    more["commit_statements"] = found.spent.commit_statements / found.requests
+    more["fetch_statements"] = found.spent.fetch_statements / found.requests
     if watched is not None:
         more["rss_mb"] = watched.rss / 1e6
     return more

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from tests.bench.bench import TIMEOUT_MS
 from tests.bench.figures import Point, Results
 from tests.bench.sections.capacity import MIXED
+from tests.bench.sections.offsets import FETCHED
 
 BOUND = 0.2
 HELD = 1_000
@@ -178,9 +179,31 @@ def constants_of(results: Results) -> dict[str, float]:
     fetch = results.figure("fetches")
     if fetch is not None:
         found |= {f"fetch_of_5_{side}": fetch.details.get(side, 0.0) for side in _SIDES}
+    found |= _statements(results)
     found |= _several(results, found)
     for point in results.curve("tick"):
         found |= {"tick_server_us": point.server_us, "tick_postgres_us": point.postgres_us}
+    return found
+
+
+def _statements(results: Results) -> dict[str, float]:
+    """What a statement costs that several commits, or fetches, share, and how many each needs under the usual load.
+
+    `commit` and `fetch_of_5` have their part of it: with few connections a smaller number shares each statement.
+    """
+    usual = {
+        "commit": [one.details for one in results.curve("partitions") if one.x == FETCHED],
+        "fetch": [one.details for one in (results.figure("fetches"),) if one is not None],
+    }
+    found: dict[str, float] = {}
+    for kind, many in usual.items():
+        for few in results.curve(f"few {kind}"):
+            name = f"{kind}_statements"
+            more = few.details[name] - (many[0].get(name, 0.0) if many else few.details[name])
+            if more > 0:
+                found[name] = many[0][name]
+                for side in ("server_us", "postgres_us"):
+                    found[f"{kind}_statement_{side}"] = (few.details[side] - many[0][side]) / more
     return found
 
 
@@ -225,7 +248,12 @@ class _Checking:
         beats = share["heartbeat"]
         sessions = beats * _stored(self.results, point, beats), "stored_session"
         tenfold = beats * tenfolds(point.details.get("members", 1.0)), "tenfold"
-        others = (share["commit"], "commit"), (5 * share["commit"], "offset"), (share["fetch"], "fetch_of_5")
+        others = [(share["commit"], "commit"), (5 * share["commit"], "offset"), (share["fetch"], "fetch_of_5")]
+        for kind in ("commit", "fetch"):
+            name = f"{kind}_statements"
+            if name in self.constants:
+                more = point.details[name] - share[kind] * self.constants[name]
+                others.append((more, f"{kind}_statement"))
         return self.cpu("mixed load, a request", point, (beats, "heartbeat"), tenfold, sessions, *others)
 
     def commit(self, point: Point) -> list[Check]:

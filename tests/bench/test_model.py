@@ -150,3 +150,23 @@ def test_cores_of_a_service() -> None:
     server = 5_000 * (20 + 1 * 1.5 + share * 3) + 2_500 * (50 + 40) + 900
     postgres = 5_000 * (2 + share * 12) + 2_500 * (40 + 150) + 300
     assert found == pytest.approx((server / 1e6, postgres / 1e6))
+
+
+def test_what_few_connections_share_is_told_apart_from_what_each_costs() -> None:
+    statement, usual, few, mixed = (500.0, 400.0), 1 / 20, 1 / 2, 0.2 / 10
+    found = results()
+    for point in found.points:
+        if point.curve == "partitions":
+            point.details["commit_statements"] = usual
+    five = next(point for point in found.points if point.curve == "partitions" and point.x == 5)
+    five.details["server_us"], five.details["postgres_us"] = five.server_us, five.postgres_us
+    sides = five.server_us + (few - usual) * statement[0], five.postgres_us + (few - usual) * statement[1]
+    said = {"server_us": sides[0], "postgres_us": sides[1], "commit_statements": few}
+    found.points.append(Point("few commit", 4, *sides, said))
+    before = next(one for one in checks_of(found, constants_of(results())) if one.name.startswith("mixed"))
+    next(point for point in found.points if point.curve == "mixed").details["commit_statements"] = mixed
+    constants = constants_of(found)
+    assert constants["commit_statement_server_us"] == pytest.approx(statement[0])
+    assert constants["commit_statement_postgres_us"] == pytest.approx(statement[1])
+    after = next(one for one in checks_of(found, constants) if one.name.startswith("mixed"))
+    assert after.predicted - before.predicted == pytest.approx((mixed - 0.2 * usual) * sum(statement))

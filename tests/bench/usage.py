@@ -17,6 +17,12 @@ PROC = Path("/proc")
 BACKENDS, OTHERS, ENDED = "backends", "others", "ended"
 KINDS = {"checkpointer": "checkpointer", "walwriter": "WAL writer", "autovacuum": "autovacuum"}
 """First word of a Postgres process's title -> what we call it; other auxiliary processes are OTHERS."""
+TOLD = (
+    "kcoord_sessions_flushed_total",
+    "kcoord_commit_flight_commits_count",
+    "kcoord_fetch_flight_fetches_count",
+)
+"""Of the metrics of a server, in the order of the last fields of `Spent`."""
 AUXILIARY = (*KINDS, "background", "io", "logical", "archiver", "startup", "walreceiver", "slotsync")
 
 
@@ -120,13 +126,16 @@ def postmaster_of(conninfo: str) -> int:
 class Spent:
     """What a load cost. CPU seconds; `postgres` by kind of process; `wal` in bytes, None where not asked.
 
-    `stored`: sessions that had been renewed in memory and were stored.
+    `stored`: sessions that had been renewed in memory and were stored. `commit_statements`, `fetch_statements`: how
+    many statements commits and fetches shared.
     """
 
     server: float
     postgres: Mapping[str, float] = field(default_factory=dict)
     wal: int | None = None
     stored: float = 0.0
+    commit_statements: float = 0.0
+    fetch_statements: float = 0.0
 
     @property
     def total(self) -> float:
@@ -146,6 +155,8 @@ class Spent:
             {kind: self.postgres.get(kind, 0.0) - before.postgres.get(kind, 0.0) for kind in kinds},
             None if self.wal is None or before.wal is None else self.wal - before.wal,
             self.stored - before.stored,
+            self.commit_statements - before.commit_statements,
+            self.fetch_statements - before.fetch_statements,
         )
 
 
@@ -162,9 +173,10 @@ class Watched:
         """Since they were started."""
         if self.conninfo is None or self._postmaster is None:
             return Spent(cpu_of(*self.servers))
-        stored = sum(stored_by(port) for port in self._ports)
+        told = [told_by(port) for port in self._ports]
         wal = wal_of(self.conninfo)
-        return Spent(cpu_of(*self.servers), postgres_cpu(self._postmaster), wal, stored)
+        sums = (sum(one[number] for one in told) for number in range(len(TOLD)))
+        return Spent(cpu_of(*self.servers), postgres_cpu(self._postmaster), wal, *sums)
 
     @property
     def rss(self) -> int:
@@ -172,11 +184,11 @@ class Watched:
         return rss_of(*self.servers)
 
 
-def stored_by(port: int) -> float:
-    """Sessions renewed in memory that this server has stored since it was started."""
+def told_by(port: int) -> list[float]:
+    """What this server counts as TOLD since it was started."""
     text = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text
-    found = re.search(r"^kcoord_sessions_flushed_total (\S+)", text, re.MULTILINE)
-    return 0.0 if found is None else float(found[1])
+    found = [re.search(rf"^{name} (\S+)", text, re.MULTILINE) for name in TOLD]
+    return [0.0 if one is None else float(one[1]) for one in found]
 
 
 def wal_of(conninfo: str) -> int:

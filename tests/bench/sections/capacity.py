@@ -13,12 +13,14 @@ from tests.bench.figures import Point
 from tests.bench.generator import measure, once
 from tests.bench.prober import Prober
 from tests.bench.sections.heartbeats import SETTLE_SECONDS, middle
-from tests.bench.sections.offsets import FETCHED
+from tests.bench.sections.offsets import FETCHED, WARM
 from tests.bench.usage import Watched
 
 MIXED = (("heartbeat", 14), ("commit", 4), ("fetch", 2))
 """Requests of each kind in twenty; commits and fetches of FETCHED offsets."""
 EACH = 100
+FEW = 4
+"""Connections of the loads from which the model learns what a statement costs that several commits or fetches share."""
 PACED_PER_SECOND = 100
 DUE = "update groups_group set wake_at = (extract(epoch from clock_timestamp()) * 1000)::bigint where group_id like %s"
 LEFT = "select count(*) from groups_group where group_id like %s and wake_at <= %s"
@@ -35,18 +37,23 @@ def run(bench: Bench) -> None:
             port, watched = server.port or 0, Watched([server.pid], database.conninfo, [server.port or 0])
             kinds = {
                 "heartbeat": requests.heartbeats(people, token),
-                "commit": requests.commits(people, token, FETCHED),
-                "fetch": requests.fetches(people, token, FETCHED),
+                "commit": requests.commits(people, token, FETCHED)[:WARM],
+                "fetch": requests.fetches(people, token, FETCHED)[:WARM],
             }
             mixed = [one for kind, share in MIXED for one in kinds[kind][: share * EACH]]
             random.Random(1).shuffle(mixed)
-            once({port: mixed})
+            for sent in (mixed, kinds["commit"], kinds["fetch"]):
+                once({port: sent})
             rounds = range(bench.scale.rounds)
             found = middle(
                 [measure({port: mixed}, bench.scale.seconds, watched, settle=SETTLE_SECONDS) for _ in rounds]
             )
             said = {**details(found), "members": min(len(kinds["heartbeat"]), MIXED[0][1] * EACH)}
             bench.point(Point("mixed", found.rate, found.server_us, found.postgres_us, said))
+            for kind in ("commit", "fetch"):
+                few = [measure({port: kinds[kind]}, bench.scale.seconds, watched, connections=FEW) for _ in rounds]
+                one = middle(few)
+                bench.point(Point(f"few {kind}", FEW, one.server_us, one.postgres_us, details(one)))
             _paced(bench, watched, port, kinds["heartbeat"][:8])
             _ticks(bench, database, watched, people.groups)
 
