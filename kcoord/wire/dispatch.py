@@ -190,7 +190,7 @@ async def _body(gateway: Any, peer: Session, api: Api, header: Header, frame: Fr
         if is_refusal(api.name, error):
             note_error(runtime, api.name, error)
         if call is None and error.error is Error.SASL_AUTHENTICATION_FAILED:
-            raise HangUp("the token of the connection is no longer valid") from None
+            raise HangUp(f"the token of the connection is no longer valid: {error.detail}") from None
         return api.refuse(content, header.version, error.error.code, error.detail)
     except (HangUp, Malformed):
         raise

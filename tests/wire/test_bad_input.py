@@ -253,4 +253,6 @@ async def test_a_token_that_was_deleted_ends_its_connection(
     runtime.get(Access)._cache.clear()
     client.send("metadata", 12, topics=[])
     assert await client.is_closed()
-    assert closed(lines) == ["the token of the connection is no longer valid"]
+    assert closed(lines) == [
+        "the token of the connection is no longer valid: unknown token; create a token and send it"
+    ]
