@@ -31,8 +31,8 @@ def rows(client: Client, address: str) -> list[str]:
     answer = client.get(address)
     assert answer.status_code == 200
     found = re.findall(r"<tr id=.*?</tr>", answer.content.decode(), re.DOTALL)
-    texts = [" ".join(re.sub(r"<[^>]+>", " ", row[row.index('data-label="Who"') :]).split()) for row in found]
-    return [text.removeprefix('data-label="Who">').strip() for text in texts]
+    cells = [row[row.index('data-label="Who"') :].partition(">")[2] for row in found]
+    return [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in cells]
 
 
 @pytest.fixture
