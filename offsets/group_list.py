@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from psycopg import errors as pg
 from psycopg.types.json import Jsonb
@@ -28,6 +29,9 @@ from offsets import group_patterns
 from offsets.group_orders import BY_ID, BY_LAG, ORDERS, Found, Position, cursor_at, position
 
 Q = queries("offsets")
+
+_COMPARES_CODE_POINTS: WeakKeyDictionary[Database, bool] = WeakKeyDictionary()
+"""Of each database that was asked: its collation never changes."""
 
 FEW_ROWS = 5_000
 """A topic that fewer rows name is looked up once; of another, groups are asked for one by one."""
@@ -75,7 +79,9 @@ class GroupFinder:
         """Ranges of an index hold what is visible: it is not everything, and the index is in the order of ranges."""
         if self._visible.unlimited:
             return False
-        return bool(await self._db.value(self._connection, Q.compares_code_points))
+        if self._db not in _COMPARES_CODE_POINTS:
+            _COMPARES_CODE_POINTS[self._db] = bool(await self._db.value(self._connection, Q.compares_code_points))
+        return _COMPARES_CODE_POINTS[self._db]
 
     async def summaries(self, ids: Sequence[int], *, topics: int, committed: bool = False) -> list[GroupSummary]:
         """What is shown of these groups, in the given order, with the names of at most `topics` topics.

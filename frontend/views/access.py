@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -12,9 +13,9 @@ from frontend import commands as as_command
 from frontend.access.presenters import KINDS, AccessLine, access_line, csv_row
 from frontend.access.reads import Wanted, all_rules, every, held
 from frontend.clock import now_ms
-from frontend.csv_files import pieces
 from frontend.viewer import viewer_of
-from frontend.views.page import BadAddress, address, attached, choice, cursor, cursor_address, page, show, text
+from frontend.views.csv_pages import MOST_ROWS, csv_file
+from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, page, show, text
 from kcoord.access.rules import CLUSTER_NAME
 from kcoord.access.store import RuleFilter
 
@@ -27,8 +28,6 @@ RESOURCES = {
 FILE_HEAD = (
     "kind", "name", "state", "through_group", "effect", "operation", "resource", "pattern", "resource_name", "in_words",
 )  # fmt: skip
-MOST_ROWS = 100_000
-"""Rows of a file; `/v1/acls` has the others."""
 
 
 @require_safe
@@ -66,20 +65,16 @@ def access_csv(request: HttpRequest) -> HttpResponseBase:
     wanted, now = wanted_access(request), now_ms()
 
     def lines() -> Iterator[Sequence[object]]:
-        left = MOST_ROWS
         for one in every(wanted, now):
             empty = True
             for source in one.sources:
                 for rule in all_rules(source, one.holder, wanted.rules):
-                    if not left:
-                        return
                     yield csv_row(one, source, rule)
-                    left, empty = left - 1, False
+                    empty = False
             if empty:
                 yield csv_row(one, one.sources[0], None)
 
-    return attached(StreamingHttpResponse(pieces(FILE_HEAD, lines()), content_type="text/csv; charset=utf-8"),
-                    "access", "csv")  # fmt: skip
+    return csv_file("access", FILE_HEAD, itertools.islice(lines(), MOST_ROWS))
 
 
 def wanted_access(request: HttpRequest) -> Wanted:

@@ -37,8 +37,7 @@ class SignIn(LoginView):
         wait_ms = throttle.count_attempt(request.POST.get("username", ""), _address(request))
         if wait_ms:
             name = request.POST.get("username", "")
-            context = self.get_context_data(form=AuthenticationForm(request), wait=_wait(wait_ms), username=name)
-            return _later(self.render_to_response(context, status=429), wait_ms)
+            return _told_to_wait(self, wait_ms, form=AuthenticationForm(request), username=name)
         return super().post(request, *args, **kwargs)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -76,8 +75,7 @@ class ChangePassword(PasswordChangeView):
         """Check the present password, unless this account or address has to wait first: then 429 with Retry-After."""
         wait_ms = throttle.count_attempt(request.user.get_username(), _address(request))
         if wait_ms:
-            context = self.get_context_data(form=PasswordChangeForm(request.user), wait=_wait(wait_ms))
-            return _later(self.render_to_response(context, status=429), wait_ms)
+            return _told_to_wait(self, wait_ms, form=PasswordChangeForm(request.user))
         return super().post(request, *args, **kwargs)
 
     def form_valid(self, form: Any) -> HttpResponse:
@@ -114,12 +112,12 @@ def admin_change_password(request: HttpRequest, extra_context: dict[str, Any] | 
     return redirect("frontend:password")
 
 
-def _wait(wait_ms: int) -> str:
-    return f"Too many failed attempts. Try again in {plural(-(-wait_ms // 1000), 'second')}."
-
-
-def _later(response: HttpResponse, wait_ms: int) -> HttpResponse:
-    response.headers["Retry-After"] = str(-(-wait_ms // 1000))
+def _told_to_wait(view: SignIn | ChangePassword, wait_ms: int, **shown: Any) -> HttpResponse:
+    """The page of a form again, with how long to wait: 429 with Retry-After."""
+    seconds = -(-wait_ms // 1000)
+    wait = f"Too many failed attempts. Try again in {plural(seconds, 'second')}."
+    response = view.render_to_response(view.get_context_data(wait=wait, **shown), status=429)
+    response.headers["Retry-After"] = str(seconds)
     return response
 
 

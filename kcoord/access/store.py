@@ -20,11 +20,6 @@ from kcoord.access.tokens import Rule, check_rule
 from kcoord.audit.recording import Act, record_here
 from kcoord.models import AccessRule, ApiToken
 
-__all__ = [
-    "KINDS", "NOUNS", "HolderName", "RuleFilter", "UnknownHolder", "add_rules", "check_rule", "create_group",
-    "holder_of", "listed", "parse_holder", "remove_rules", "rule_of", "rules_of",
-]  # fmt: skip
-
 KINDS = ("User", "Group", "Token")
 _NAME = {"User": "username", "Group": "name", "Token": "name"}
 

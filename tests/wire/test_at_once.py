@@ -155,11 +155,11 @@ async def test_rights_are_looked_at_each_time(wire: WireClient, beat: Beat, gate
 
 async def test_a_request_is_decoded_once(wire: WireClient, beat: Beat, gateway: Gateway) -> None:
     fields = await beat("heartbeat")
+    await warm(wire, "heartbeat", 4, fields)  # news of the token's creation may follow the login
+    gateway.decoded.cache_clear()
     for _ in range(4):
         assert (await wire.ask("heartbeat", 4, **fields)).error_code == 0
     known = gateway.decoded.cache_info()
-    # One of them may be answered in the usual way: the notification that the token was created may come late.
-    assert known.misses == 1
-    assert known.hits in (2, 3)
+    assert (known.misses, known.hits) == (1, 3)
     assert known.maxsize is not None
     assert known.maxsize * dispatch.LONGEST_AT_ONCE < 16_000_000, "bytes of requests"

@@ -17,7 +17,7 @@ from kcoord.access import store
 from kcoord.access.roles import ROLES, role
 from kcoord.access.rules import CLUSTER_NAME
 from kcoord.access.store import HolderName, RuleFilter
-from kcoord.access.tokens import OPERATIONS, Rule
+from kcoord.access.tokens import OPERATIONS, Rule, check_rule
 from kcoord.models import AccessRule
 
 PATTERNS = {"literal": "literal", "prefixed": "prefix", "any": "any", "match": "match"}
@@ -172,9 +172,7 @@ def _rules(options: dict[str, Any]) -> list[Rule]:
         raise ValueError(f"--operation: name at least one of {', '.join(OPERATIONS)}, all; or give a --role")
     if not resources:
         raise ValueError("--group, --topic, --transactional-id or --cluster: name what the rules are about")
-    return [
-        store.check_rule(_rule(one, *resource, pattern or "literal")) for resource in resources for one in operations
-    ]
+    return [check_rule(_rule(one, *resource, pattern or "literal")) for resource in resources for one in operations]
 
 
 def _rule(operation: str, resource: str, name: str, pattern: str) -> Rule:

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.commands import ConsumerHeartbeat, Heartbeat, SyncGroup, Tick
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.group import Group
@@ -23,14 +22,13 @@ from groups.core.model.partitions import plain
 from groups.core.model.types import ClassicGroup
 from groups.engine import decision_context
 from groups.engine.service import GroupService
-from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.groups.lane.support import Process, from_memory, register
 from tests.offsets.commit_function.test_commit_function_licence import COUNTS, PAUSES_MS
 from tests.offsets.lane.test_lane_licence import replace_topic
-from tests.offsets.lane.twins import Ids, Twin
+from tests.offsets.lane.twins import Ids, Twin, with_and_without
 from tests.support.commands import random_join
 from tests.support.consumer_commands import random_heartbeat
 from tests.support.members import eventually
@@ -47,7 +45,7 @@ class Beating(Twin):
     """A group whose members send heartbeats to the process `here`."""
 
     async def beat(self) -> tuple[Error, str]:
-        """A heartbeat of a member, or of somebody who is none; returns its reply in words."""
+        """Send a heartbeat, of a member or with an id that no member has; return its error and its reply as text."""
         self.ids.group_id = self.group_id
         command = self._heartbeat(await self.group())
         service = self.here.get(GroupService)
@@ -133,16 +131,8 @@ class Beating(Twin):
 @pytest.fixture
 async def runtimes(database: str, clock: VirtualClock) -> AsyncIterator[list[Runtime]]:
     """A process with the lane, one without, and another one."""
-    config = Config({}).override(SETTINGS)
-    found = [Runtime(config.override({"heartbeat.lane": lane}), database, clock) for lane in (True, False, False)]
-    for runtime in found:
-        await runtime.start()
-        await runtime.notifications.wait_listening()
-    for topic, partitions in COUNTS.items():
-        await found[2].get(TopicService).create(topic, partitions)
-    yield found
-    for runtime in found:
-        await runtime.stop()
+    async with with_and_without("heartbeat.lane", SETTINGS, database, clock, COUNTS) as found:
+        yield found
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -17,11 +17,10 @@ import pytest
 
 from groups.catalogue.topics import TopicService
 from groups.engine import decision_context
-from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from tests.offsets.commit_function.test_commit_function_licence import COUNTS, PAUSES_MS
-from tests.offsets.lane.twins import Ids, Twin, accepted
+from tests.offsets.lane.twins import Ids, Twin, accepted, with_and_without
 from tests.offsets.lane.ways import ways
 from tests.support.journal import assert_journal_agrees
 from tests.support.members import eventually
@@ -45,16 +44,8 @@ on conflict (partition) do update set gap = p.gap + 1
 @pytest.fixture
 async def runtimes(database: str, clock: VirtualClock) -> AsyncIterator[list[Runtime]]:
     """A process with the lane, one without, and another one."""
-    config = Config({}).override(SETTINGS)
-    found = [Runtime(config.override({"commit.lane": lane}), database, clock) for lane in (True, False, False)]
-    for runtime in found:
-        await runtime.start()
-        await runtime.notifications.wait_listening()
-    for topic, partitions in COUNTS.items():
-        await found[2].get(TopicService).create(topic, partitions)
-    yield found
-    for runtime in found:
-        await runtime.stop()
+    async with with_and_without("commit.lane", SETTINGS, database, clock, COUNTS) as found:
+        yield found
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

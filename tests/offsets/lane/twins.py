@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+from groups.catalogue.topics import TopicService
 from groups.core.model.commands import CommitOffsets
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup
 from groups.engine.service import GroupService
+from kcoord.config import Config
+from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import OffsetCommit
@@ -48,6 +52,23 @@ from groups_group g where g.group_id = %(name)s
 """
 EVENTS = "select at, kind, generation_id, member_id, detail from groups_event where group_name = %(name)s order by id"
 WAKE_AT = "select wake_at from groups_group where group_id = %(name)s"
+
+
+@asynccontextmanager
+async def with_and_without(
+    lane: str, settings: Mapping[str, Any], database: str, clock: VirtualClock, topics: Mapping[str, int]
+) -> AsyncIterator[list[Runtime]]:
+    """A process with the lane of this setting, one without, and another one; `topics`: their partitions."""
+    config = Config({}).override(settings)
+    found = [Runtime(config.override({lane: is_on}), database, clock) for is_on in (True, False, False)]
+    for runtime in found:
+        await runtime.start()
+        await runtime.notifications.wait_listening()
+    for topic, partitions in topics.items():
+        await found[2].get(TopicService).create(topic, partitions)
+    yield found
+    for runtime in found:
+        await runtime.stop()
 
 
 class Ids:
