@@ -277,11 +277,12 @@ class ParkedRequests:
         return self._closed
 
     async def close(self) -> None:
-        """Answer all waiters with ShuttingDown."""
+        """Answer all waiters with ShuttingDown, and forget them: not all of them have a caller that does."""
         self._closed = True
         for by_key in tuple(self._waiters.values()):
             for waiters in tuple(by_key.values()):
                 for waiter in tuple(waiters):
+                    self.leave(waiter)
                     if not waiter.answer.done():
                         waiter.answer.set_exception(ShuttingDown())
                         waiter.answer.exception()  # the caller may be gone, and then nothing else retrieves it

@@ -6,10 +6,12 @@ import asyncio
 
 import psycopg
 import pytest
+from prometheus_client import REGISTRY
 
 from groups.core.model.commands import Parked, ParkKind
 from groups.core.model.replies import JoinReply
 from groups.core.model.types import GroupState
+from groups.engine.parked_requests import ShuttingDown
 from groups.engine.service import GroupService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
@@ -191,3 +193,14 @@ async def test_a_request_that_is_cancelled_as_its_answer_comes_is_cancelled(serv
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert not parked.has_waiters("g")
+
+
+async def test_nobody_is_counted_as_waiting_once_the_process_stops(service: GroupService) -> None:
+    """Also who entered without waiting for the answer."""
+    parked = service._parked
+    before = REGISTRY.get_sample_value("kcoord_parked_requests", {"kind": "join"})
+    waiter = parked.enter("g", Parked(ParkKind.JOIN, "m", None, 0, 0), 0)
+    await parked.close()
+    assert isinstance(waiter.answer.exception(), ShuttingDown)
+    assert not parked.has_waiters("g")
+    assert REGISTRY.get_sample_value("kcoord_parked_requests", {"kind": "join"}) == before
