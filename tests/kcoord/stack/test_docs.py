@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from django.core.management import get_commands
 
+from kcoord.access.tokens import OPERATIONS
 from kcoord.config import NOT_SETTINGS, SETTINGS
 from tests.support.processes import ROOT
 
@@ -48,7 +49,6 @@ def test_every_command_it_names_exists() -> None:
 
 
 TASKS = re.compile(r"`((?:groups|offsets|kcoord)\.[a-z_]+)`")
-PERMISSION = re.compile(r"`((?:groups|offsets|kcoord)\.(?:add|change|delete|view)_[a-z_]+)`")
 
 
 def test_every_task_of_beat_is_explained_and_every_task_named_is_one() -> None:
@@ -61,14 +61,8 @@ def test_every_task_of_beat_is_explained_and_every_task_named_is_one() -> None:
     assert set(TASKS.findall(table)) == scheduled
 
 
-def test_every_permission_it_names_exists() -> None:
-    from django.apps import apps
-
-    known = {
-        f"{model._meta.app_label}.{action}_{model._meta.model_name}"
-        for model in apps.get_models()
-        for action in model._meta.default_permissions
-    }
-    named = {name for page in (ROOT / "docs").glob("*.md") for name in PERMISSION.findall(page.read_text())}
-    assert named
-    assert named <= known
+def test_the_table_of_actions_names_operations_of_rules_and_no_permission_of_django() -> None:
+    table = (ROOT / "docs/operations.md").read_text().partition("| action | takes |")[2].partition("\n\n")[0]
+    named = re.findall(r"`([a-z_.-]+)`", table)
+    assert len(named) > 10
+    assert set(named) <= set(OPERATIONS)
