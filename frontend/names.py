@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from frontend.rows import Event, Names
@@ -32,6 +32,29 @@ async def names_of(
     for member_id, client_id, host, _ in found:
         if name := client_at(client_id or "", host or ""):
             names.setdefault(member_id, name)
+    return names
+
+
+async def names_in_groups(
+    db: Database, connection: Connection, viewer: Viewer, members: Mapping[str, Iterable[str]], *, gone: bool
+) -> Mapping[str, Names]:
+    """As `names_of`, by group, for members by the group that they are or were in. `gone`: also those that it had.
+
+    Raises COORDINATOR_NOT_AVAILABLE.
+    """
+    pairs = sorted({(group_id, one) for group_id, ids in members.items() for one in ids})
+    if not pairs:
+        return {}
+    asked = {
+        "group_ids": [group_id for group_id, _ in pairs],
+        "member_ids": [member_id for _, member_id in pairs],
+        "most": SEARCHED if gone else 0,
+        **viewer.parameters(),
+    }
+    names: dict[str, dict[str, str]] = {}
+    for group_id, member_id, client_id, host, _ in await db.rows(connection, Q.member_names_in_groups, asked):
+        if name := client_at(client_id or "", host or ""):
+            names.setdefault(group_id, {}).setdefault(member_id, name)
     return names
 
 

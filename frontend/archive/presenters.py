@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from frontend.rows import Millis
+from frontend.rows import Millis, Names
 from frontend.states import State
-from frontend.wording import duration, plural, short_id
+from frontend.wording import duration, member_name, plural
 from frontend.zones import instant
 from offsets.runs.findings import Finding
 from offsets.runs.service import SparkRun
@@ -52,6 +52,7 @@ FINDINGS: Mapping[str, tuple[str, str, str]] = {
 }
 """What each kind of finding is called, its tone, and what it means."""
 
+_MEMBERS = ("members", "member_ids")
 _FIRST = ("journal_ids",)
 """Evidence that any finding may have, listed before the rest."""
 
@@ -96,26 +97,36 @@ def run_line(run: SparkRun, now: Millis, url: str) -> RunLine:
     return RunLine(run, KINDS.get(run.kind, (run.kind, ""))[0], state, url, length, percent)
 
 
-def finding_line(finding: Finding, group_url: str) -> FindingLine:
-    """A finding as the list shows it."""
+def finding_line(finding: Finding, group_url: str, names: Names) -> FindingLine:
+    """A finding as the list shows it. `names`: those of members of its group that are known."""
     label, tone, meaning = FINDINGS.get(finding.kind, (finding.kind, "idle", ""))
     key = urlencode({"topic": finding.topic, "partition": finding.partition})
-    return FindingLine(finding, label, tone, meaning, group_url, f"{group_url}/commits?{key}", evidence(finding))
+    return FindingLine(finding, label, tone, meaning, group_url, f"{group_url}/commits?{key}", evidence(finding, names))
 
 
-def evidence(finding: Finding) -> str:
+def members_of(finding: Finding) -> list[str]:
+    """The ids of the members that the evidence names."""
+    return [str(one) for name in _MEMBERS for one in _listed(finding.evidence.get(name))]
+
+
+def evidence(finding: Finding, names: Names) -> str:
     """The evidence for a finding: `journal 4, 5 · members a, b · at 2026-01-31 …`. Empty parts are omitted."""
-    names = sorted(finding.evidence, key=lambda name: (name not in _FIRST, name))
-    said = [_said(name, finding.evidence[name]) for name in names if finding.evidence[name] not in (None, [], "", {})]
+    keys = sorted(finding.evidence, key=lambda key: (key not in _FIRST, key))
+    said = [_said(key, finding.evidence[key], names) for key in keys if finding.evidence[key] not in (None, [], "", {})]
     return " · ".join(said)
 
 
-def _said(name: str, value: Any) -> str:
-    values = value if isinstance(value, list) else [value]
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _said(name: str, value: Any, names: Names) -> str:
+    values = _listed(value)
     if name == "journal_ids":
         return f"journal {', '.join(map(str, values))}"
-    if name in ("members", "member_ids"):
-        return f"{'member' if len(values) == 1 else 'members'} {', '.join(short_id(str(one)) for one in values)}"
+    if name in _MEMBERS:
+        known = ", ".join(member_name(str(one), names) for one in values)
+        return f"{'member' if len(values) == 1 else 'members'} {known}"
     if name in ("instants", "at"):
         return f"at {', '.join(instant(one) for one in values if isinstance(one, int))}"
     return f"{name.replace('_', ' ')} {', '.join(map(_plain, values))}"

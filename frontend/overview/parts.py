@@ -12,7 +12,10 @@ from typing import Any
 import psycopg
 import structlog
 
+from frontend.names import names_in_groups
+from frontend.rows import Names
 from frontend.viewer import Viewer
+from groups.core.model.verdicts import VerdictKind
 from groups.nodes.overview import NodeOverviews
 from groups.nodes.overview import Overview as Nodes
 from kcoord.database import task_health
@@ -96,6 +99,14 @@ class Archive:
     runs: Sequence[SparkRun]
 
 
+@dataclass(frozen=True, slots=True)
+class Needy:
+    """What needs attention. `names`: of the members that its verdicts name, by group."""
+
+    found: Attention
+    names: Mapping[str, Names]
+
+
 @dataclass(slots=True)
 class _Kept:
     """The last state of some parts, and when it was read (monotonic seconds)."""
@@ -173,8 +184,16 @@ class OverviewParts:
         async with self._db.connection() as connection:
             return await self._db.now_ms(connection)
 
-    async def _attention(self, viewer: Viewer) -> Attention:
-        return await self._runtime.get(VerdictReads).attention(GROUPS_SHOWN, viewer.groups, viewer.topics)
+    async def _attention(self, viewer: Viewer) -> Needy:
+        found = await self._runtime.get(VerdictReads).attention(GROUPS_SHOWN, viewer.groups, viewer.topics)
+        named = {
+            group.group_id: [
+                name for verdict in group.verdicts if verdict.kind is VerdictKind.LATE for name in verdict.names
+            ]
+            for group in found.groups
+        }
+        async with self._db.connection() as connection:
+            return Needy(found, await names_in_groups(self._db, connection, viewer, named, gone=False))
 
     async def _counts(self, viewer: Viewer) -> Sequence[tuple[str, str, int]]:
         async with self._db.connection() as connection:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from frontend.overview.parts import ACTIVITY_MS
+from frontend.overview.parts import ACTIVITY_MS, Needy
 from frontend.rows import Millis
 from frontend.states import STATES, State, state
 from frontend.verdicts.presenters import KINDS, VerdictLine, lines
 from frontend.wording import number
-from offsets.verdicts.reads import Attention, Minute
+from offsets.verdicts.reads import Minute
 
 BARS = 60
 WIDTH, HEIGHT = 600, 56
@@ -82,11 +82,12 @@ class Rate:
     summary: str
 
 
-def attended(found: Attention, group_url: Callable[[str], str], list_url: Callable[[str, str], str]) -> Attended:
+def attended(needy: Needy, group_url: Callable[[str], str], list_url: Callable[[str, str], str]) -> Attended:
     """What needs attention. `list_url`: of the groups with a value of a filter."""
     needs: list[Need] = []
+    found = needy.found
     for group in found.groups:
-        worst, *others = lines(group.verdicts, group.state)
+        worst, *others = lines(group.verdicts, group.state, names=needy.names.get(group.group_id, {}))
         repeats = bool(needs) and needs[-1].worst.state is worst.state
         needs.append(Need(group.group_id, group_url(group.group_id), worst, others, repeats))
     tallies = [

@@ -47,6 +47,33 @@ from (select kind, member_id, detail
 where e.kind = 'member_joined' and e.member_id = any(%(member_ids)s::text[])
 order by place
 
+-- name: member_names_in_groups
+-- The same for members of several groups, looked up one by one.
+with asked as (
+    select a.group_id, a.member_id, g.id
+    from unnest(%(group_ids)s::text[], %(member_ids)s::text[]) a (group_id, member_id)
+    left join groups_group g on g.group_id = a.group_id
+)
+select a.group_id, a.member_id, m.client_id, m.client_host, 1 as place
+from asked a
+join groups_member m on m.group_id = a.id and m.member_id = a.member_id
+union all
+select a.group_id, a.member_id, m.client_id, m.client_host, 1
+from asked a
+join groups_consumermember m on m.group_id = a.id and m.member_id = a.member_id
+where %(all_topics)s
+union all
+select a.group_id, a.member_id, e.detail ->> 'client_id', e.detail ->> 'client_host', 2
+from (select distinct group_id from asked) n
+cross join lateral (select kind, member_id, detail
+                    from groups_event
+                    where group_name = n.group_id
+                    order by id desc
+                    limit %(most)s) e
+join asked a on a.group_id = n.group_id and a.member_id = e.member_id
+where e.kind = 'member_joined'
+order by place
+
 -- name: member_id_given_out
 -- Until when a member id that was given out may be used.
 select deadline

@@ -113,8 +113,7 @@ def _words(verdict: Summary, group_state: State, names: Names) -> tuple[str, str
                 "See which members it waits for, and look at these workers or remove them."
             )
         case VerdictKind.LATE:
-            who = member_name(verdict.names[0], names) if one and verdict.names else plural(number, "member")
-            return f"{who} {'sends' if one else 'send'} no heartbeats.", (
+            return f"{_members(verdict, names)}.", (
                 "See whether the worker hangs, is overloaded, or has lost its network."
             )
         case VerdictKind.EXPIRING:
@@ -130,6 +129,19 @@ def _words(verdict: Summary, group_state: State, names: Names) -> tuple[str, str
             return f"No watermarks are reported of {_partitions(verdict, plain=True)}.", (
                 "Lag is not known meanwhile. Check what reports the watermarks: the producers, or a probe."
             )
+
+
+def _members(verdict: Summary, names: Names) -> str:
+    """`a@h (a-1) sends no heartbeats`, `4 members send no heartbeats: a@h (a-1), b@h (b-1) and 2 more`."""
+    known = [member_name(member_id, names) for member_id in verdict.names]
+    if verdict.number == 1:
+        return f"{known[0] if known else '1 member'} sends no heartbeats"
+    said = f"{plural(verdict.number, 'member')} send no heartbeats"
+    shown = known if verdict.number == len(known) <= NAMED else known[: NAMED - 1]
+    more = verdict.number - len(shown)
+    if not shown:
+        return said
+    return f"{said}: {joined([*shown, f'{more:,} more'] if more else shown, NAMED)}"
 
 
 def _partitions(verdict: Summary, *, plain: bool = False) -> str:

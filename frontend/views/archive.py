@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -15,9 +16,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 from frontend import commands as as_command
 from frontend import queries
 from frontend.allowed import RUN, SEE_LOG, SEE_RUNS, Action, action, missing, require
-from frontend.archive.presenters import FINDINGS, KINDS, RunLine, finding_line, result_facts, run_line
+from frontend.archive.presenters import FINDINGS, KINDS, RunLine, finding_line, members_of, result_facts, run_line
 from frontend.commands import service_url
-from frontend.viewer import viewer_of
+from frontend.names import names_in_groups
+from frontend.rows import Names
+from frontend.viewer import Viewer, viewer_of
 from frontend.views.actions import Refusal, actor, attempt, done
 from frontend.views.groups import Pace, group_url
 from frontend.views.page import BadAddress, address, choice, message, page, show, text
@@ -79,6 +82,7 @@ def archive(request: HttpRequest) -> HttpResponse:
         "reconciled": found.reconciled and _line(found.reconciled, found.now),
         "kinds": _kinds(request, kind),
         "kind": KINDS[kind][0] if kind else "",
+        "kind_name": kind,
         "starts": starts if found.path else [],
         "lacking": lacking,
         "newest_url": address(request, after=None) if cursor else None,
@@ -237,14 +241,16 @@ def findings(request: HttpRequest) -> HttpResponse:
     wanted = wanted_findings(request)
     viewer, seen_by = viewer_of(request), viewer_of(request).seen_by
 
-    async def read(runtime: Runtime) -> tuple[SparkRun | None, Page[Finding], dict[str, int], int]:
+    async def read(
+        runtime: Runtime,
+    ) -> tuple[SparkRun | None, Page[Finding], dict[str, int], Mapping[str, Names], int]:
         reads = runtime.get(FindingReads)
         run, listed = await reads.findings(wanted, run_id=run_id, cursor=cursor, limit=PAGE_SIZE, seen_by=seen_by)
         counts = await reads.counts(run.id, group_id or None, seen_by=seen_by) if run else {}
-        return run, listed, counts, await queries.now(runtime.db)
+        return run, listed, counts, await _names(runtime, viewer, listed.items), await queries.now(runtime.db)
 
     try:
-        run, listed, counts, now = _readable(read)
+        run, listed, counts, names, now = _readable(read)
     except ProtocolError as error:
         if getattr(error, "status", 0) == 404:
             return no_run(request)
@@ -253,7 +259,10 @@ def findings(request: HttpRequest) -> HttpResponse:
     context = {
         "now": now,
         "line": run and _line(run, now) if viewer.sees_cluster else None,
-        "lines": [finding_line(finding, group_url(finding.group_id)) for finding in listed.items],
+        "lines": [
+            finding_line(finding, group_url(finding.group_id), names.get(finding.group_id, {}))
+            for finding in listed.items
+        ],
         "kind": kind,
         "group_id": group_id,
         "run_id": run_id or "",
@@ -266,6 +275,15 @@ def findings(request: HttpRequest) -> HttpResponse:
         "older_url": address(request, after=listed.next_cursor) if listed.next_cursor else None,
     }
     return show(request, "findings", context, section="archive")
+
+
+async def _names(runtime: Runtime, viewer: Viewer, found: Iterable[Finding]) -> Mapping[str, Names]:
+    """What the members are called that findings name, by group; some of them are gone."""
+    named: dict[str, list[str]] = {}
+    for finding in found:
+        named.setdefault(finding.group_id, []).extend(members_of(finding))
+    async with runtime.db.connection() as connection:
+        return await names_in_groups(runtime.db, connection, viewer, named, gone=True)
 
 
 def wanted_findings(request: HttpRequest) -> FindingFilter:

@@ -47,7 +47,8 @@ def test_every_kind_and_state_has_its_words() -> None:
 def test_evidence_in_words() -> None:
     said = {"journal_ids": [4, 5], "members": ["a", "b"], "instants": [0], "generation": 3, "empty": []}
     found = Finding(1, "rewind", "g", "t", 0, 1, 2, said)
-    assert evidence(found) == "journal 4, 5 · generation 3 · at 1970-01-01 00:00:00.000 UTC · members a, b"
+    assert evidence(found, {}) == "journal 4, 5 · generation 3 · at 1970-01-01 00:00:00.000 UTC · members a, b"
+    assert evidence(found, {"b": "billing@10.0.0.9"}).endswith("members a, billing@10.0.0.9 (b)")
 
 
 def test_without_archive_the_page_says_what_to_set(operator: Client) -> None:

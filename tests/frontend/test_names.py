@@ -9,12 +9,16 @@ from django.test import Client
 from psycopg.types.json import Jsonb
 
 from frontend.names import SEARCHED, named_events
+from frontend.overview.parts import OverviewParts
 from frontend.queries import event_page
 from frontend.wording import member_name, short_id
 from kcoord.database.pool import Database
+from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 from tests.frontend.seed import Seed, member_id, now_ms, working_group
+from tests.frontend.verdict_seed import judged, verdict
 from tests.frontend.viewers import ALL, viewer
+from tests.support.spark_runs import put_finding, put_run
 
 GONE = member_id("billing", 77)
 
@@ -94,3 +98,40 @@ def test_other_pages_name_them_in_the_same_way(person: Client, seed: Seed) -> No
     billing = plain(person.get("/groups/billing").content.decode())
     assert f"Leader billing@10.0.0.1 {short_id(first)}" in billing
     assert f"{name} leads" in billing
+
+
+def test_the_overview_names_members_that_miss_heartbeats(person: Client, seed: Seed) -> None:
+    judged(seed)
+    mailing, ids = seed.group("mailing"), [member_id("mailing", number) for number in range(3)]
+    seed.members(mailing, ids, client_id="mail")
+    other = seed.group("other")
+    seed.members(other, ids[:1], client_id="another")
+    verdict(seed, mailing, "late", number=4, names=ids)
+    verdict(seed, other, "late", names=ids[:1])
+    page = plain(person.get("/").content.decode())
+    first, second = (f"mail@10.0.0.{number} ({short_id(ids[number - 1])})" for number in (1, 2))
+    assert f"4 members send no heartbeats: {first}, {second} and 2 more." in page
+    assert f"another@10.0.0.1 ({short_id(ids[0])}) sends no heartbeats." in page
+
+
+async def test_the_overview_leaves_out_names_that_cannot_be_seen(seed: Seed, runtime: Runtime) -> None:
+    pk = seed.consumer_group("search", "Stable", epoch=1, assignment_epoch=1)
+    seed.consumer_member(pk, "m1", epoch=1)
+    verdict(seed, pk, "late", names=("m1",))
+    everything = (await OverviewParts(runtime).read(ALL))["attention"].value
+    assert "@" in everything.names["search"]["m1"]
+    limited = viewer("describe:group:*", "describe:topic:orders")
+    assert (await OverviewParts(runtime).read(limited))["attention"].value.names == {}
+
+
+def test_findings_name_members_of_their_group_that_are_there_and_those_that_are_gone(
+    person: Client, seed: Seed
+) -> None:
+    present = working_group(seed)[0]
+    event(seed, "member_joined", GONE, client_id="billing", client_host="10.0.7.7")
+    run_id = put_run(seed.connection, "reconcile", findings=2)
+    put_finding(seed.connection, run_id, 1, "two_members", "billing", evidence={"members": [present, GONE]})
+    put_finding(seed.connection, run_id, 2, "two_members", "other", evidence={"members": [GONE]})
+    page = plain(person.get("/archive/findings").content.decode())
+    assert f"members billing@10.0.0.1 ({short_id(present)}), billing@10.0.7.7 ({short_id(GONE)})" in page
+    assert f"member {short_id(GONE)}" in page, "it is not known in the other group"

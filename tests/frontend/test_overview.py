@@ -64,7 +64,12 @@ def test_every_kind_has_its_words_and_its_place() -> None:
             "10 partitions of a, b and 3 more topics make no progress, 250 records behind.",
         ),
         ([Verdict(VerdictKind.LATE, 1, "", 5, 1, None, ("worker-1",))], "worker-1 sends no heartbeats."),
-        ([Verdict(VerdictKind.LATE, 1, "", 5, 2, None, ("a", "b"))], "2 members send no heartbeats."),
+        ([Verdict(VerdictKind.LATE, 1, "", 5, 2, None, ("a", "b"))], "2 members send no heartbeats: a and b."),
+        (
+            [Verdict(VerdictKind.LATE, 1, "", 5, 4_000, None, ("a", "b", "c", "d", "e"))],
+            "4,000 members send no heartbeats: a, b and 3,998 more.",
+        ),
+        ([Verdict(VerdictKind.LATE, 1, "", 5, 2)], "2 members send no heartbeats."),
         (
             [Verdict(VerdictKind.STALE, 1, "orders", None, 2, None, ("1", "2"))],
             "No watermarks are reported of partitions 1 and 2 of orders.",
@@ -273,7 +278,7 @@ async def test_the_number_of_statements_does_not_grow_with_the_groups(
             " select id, 'stalled', 't' || n, id, 1, '{}' from groups_group, generate_series(1, 9) n"
         )
         executed.clear()
-        found = (await parts.read(ALL))["attention"].value
+        found = (await parts.read(ALL))["attention"].value.found
         assert len(found.groups) == min(GROUPS_SHOWN, groups)
         counts.append(len(executed))
         seed.connection.execute("truncate groups_group, offsets_groupverdict restart identity cascade")
