@@ -74,7 +74,7 @@ def span(milliseconds: Millis) -> str:
         return f"{length // _MINUTE} min"
     if length < 2 * _DAY:
         return f"{length // _HOUR} h"
-    return f"{length // _DAY} days"
+    return f"{length // _DAY:,} days"
 
 
 def ago(at: Millis, now: Millis) -> str:
@@ -86,18 +86,33 @@ def ago(at: Millis, now: Millis) -> str:
 
 
 def duration(milliseconds: Millis) -> str:
-    """A measured length of time: `850 ms`, `1.2 s`, `45 s`, `5 min`, `5 min 30 s`, `2 h 5 min`."""
+    """A measured length of time: `0 s`, `850 ms`, `1.2 s`, `45 s`, `5 min 30 s`, `2 h 5 min`, `3 days 4 h`, `40 days`.
+
+    Never negative: clocks that differ a little must not be seen to.
+    """
+    if milliseconds <= 0:
+        return "0 s"
     if milliseconds < _SECOND:
         return f"{milliseconds} ms"
     if milliseconds < 10 * _SECOND:
-        return f"{milliseconds / _SECOND:.1f} s".replace(".0 s", " s")
+        return f"{milliseconds // 100 / 10:.1f} s".replace(".0 s", " s")
     if milliseconds < _MINUTE:
         return f"{milliseconds // _SECOND} s"
     if milliseconds < _HOUR:
         return _two(milliseconds // _MINUTE, "min", milliseconds % _MINUTE // _SECOND, "s")
     if milliseconds < 2 * _DAY:
         return _two(milliseconds // _HOUR, "h", milliseconds % _HOUR // _MINUTE, "min")
-    return f"{milliseconds // _DAY} days"
+    if milliseconds < 10 * _DAY:
+        return _two(milliseconds // _DAY, "days", milliseconds % _DAY // _HOUR, "h")
+    return f"{milliseconds // _DAY:,} days"
+
+
+def time_lag(milliseconds: Millis) -> str:
+    """How old the next record to read is: `0 s` if there is none, `under 1 s`, else as `duration`.
+
+    It is interpolated between samples seconds apart, so that milliseconds of it mean nothing.
+    """
+    return "under 1 s" if 0 < milliseconds < _SECOND else duration(milliseconds)
 
 
 def clock(milliseconds: Millis) -> str:

@@ -22,6 +22,7 @@ register.filter("compact", wording.compact)
 register.filter("signed", wording.signed)
 register.filter("duration", wording.duration)
 register.filter("span", wording.span)
+register.filter("time_lag", wording.time_lag)
 register.filter("short_id", wording.short_id)
 register.filter("instant", zones.instant)
 register.filter("minute", zones.minute)
@@ -75,9 +76,9 @@ def state_badge(state: State) -> SafeString:
 def time_lag(lag: TimeLag) -> SafeString:
     """The age of the next record to read: `45 s`, `at least 2 h`; a dash if it is not known."""
     if lag.ms is not None:
-        return format_html("{}", wording.duration(lag.ms))
+        return format_html("{}", wording.time_lag(lag.ms))
     if lag.at_least_ms is not None:
-        return format_html("at least {}", wording.duration(lag.at_least_ms))
+        return format_html("at least {}", wording.time_lag(lag.at_least_ms))
     return DASH
 
 

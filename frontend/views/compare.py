@@ -16,7 +16,7 @@ from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
 from frontend.views.page import LONGEST_TEXT, BadAddress, choice, fixed, page, show
 from frontend.views.spans import preset_links, span_of, step_links
-from frontend.wording import duration, number
+from frontend.wording import number, time_lag
 from kcoord.process import bridge
 
 MOST = 4
@@ -91,8 +91,8 @@ def _line(one: Compared, past: PastLag) -> Line:
     values = (
         Value("Lag at the end", number(lags[-1]) if lags else "–"),
         Value("Largest lag", number(max(lags)) if lags else "–"),
-        Value("Behind at the end", duration(late[-1]) if late else "–"),
-        Value("Furthest behind", duration(max(late)) if late else "–"),
+        Value("Behind at the end", time_lag(late[-1]) if late else "–"),
+        Value("Furthest behind", time_lag(max(late)) if late else "–"),
     )
     of_group = one.what == "group"
     of = f"the first {MOST_TOPICS:,} topics" if of_group else f"the {GROUPS_OF_TOPIC} groups furthest behind"

@@ -26,6 +26,7 @@ NOW = 1_700_000_000_000
         (3_600_000, "1 h ago"),
         (172_799_999, "47 h ago"),
         (172_800_000, "2 days ago"),
+        (NOW, "19,675 days ago"),
         (-12_400, "in 12 s"),
         (-60_000, "in 1 min"),
     ],
@@ -37,7 +38,8 @@ def test_ago_names_the_largest_unit_rounded_down(distance_ms: int, words: str) -
 @pytest.mark.parametrize(
     ("milliseconds", "words"),
     [
-        (0, "0 ms"),
+        (-5, "0 s"),
+        (0, "0 s"),
         (850, "850 ms"),
         (1_000, "1 s"),
         (1_234, "1.2 s"),
@@ -45,11 +47,22 @@ def test_ago_names_the_largest_unit_rounded_down(distance_ms: int, words: str) -
         (60_000, "1 min"),
         (299_000, "4 min 59 s"),
         (7_500_000, "2 h 5 min"),
+        (9_999, "9.9 s"),
         (172_800_000, "2 days"),
+        (176_400_000, "2 days 1 h"),
+        (864_000_000, "10 days"),
+        (NOW, "19,675 days"),
     ],
 )
 def test_duration(milliseconds: int, words: str) -> None:
     assert wording.duration(milliseconds) == words
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"), [(0, "0 s"), (999, "under 1 s"), (1_000, "1 s"), (7_199_000, "1 h 59 min")]
+)
+def test_a_time_lag_has_no_milliseconds(milliseconds: int, words: str) -> None:
+    assert wording.time_lag(milliseconds) == words
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@
     if (length < 60_000) return `${Math.floor(length / 1_000)} s`;
     if (length < 3_600_000) return `${Math.floor(length / 60_000)} min`;
     if (length < 172_800_000) return `${Math.floor(length / 3_600_000)} h`;
-    return `${Math.floor(length / 86_400_000)} days`;
+    return `${Math.floor(length / 86_400_000).toLocaleString("en-US")} days`;
   };
 
   const ago = (at, now) => {
