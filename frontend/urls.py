@@ -6,7 +6,7 @@ from django.contrib.auth.views import PasswordChangeDoneView
 from django.urls import path
 
 from frontend.live import live
-from frontend.views import archive_exports, exports, identity, topic_exports
+from frontend.views import archive_exports, exports, identity, node_exports, topic_exports
 from frontend.views.access import access_csv, access_page
 from frontend.views.accounts import ChangePassword, SignIn, SignOut
 from frontend.views.actions import delete_group, hold_group, kick_member
@@ -96,14 +96,19 @@ urlpatterns = [
     path("health", health_page, name="health"),
     path("search", search_page, name="search"),
     path("compare", compare, name="compare"),
+    path("nodes.csv", node_exports.nodes_csv, name="nodes-csv"),
+    path("nodes/partitions.csv", node_exports.coordinator_partitions_csv, name="coordinator-partitions-csv"),
+    path("nodes/hand-overs.csv", node_exports.hand_overs_csv, name="hand-overs-csv"),
     path("nodes", node_page, name="nodes"),
     path("archive", archive, name="archive"),
+    path("archive/runs.csv", archive_exports.runs_csv, name="runs-csv"),
     path("archive/start", start_run, name="start-run"),
     path("archive/findings", findings, name="findings"),
     path("archive/findings.csv", archive_exports.findings_csv, name="findings-csv"),
     path("archive/runs/<uuid:run_id>", run_page, name="run"),
     path("archive/runs/<uuid:run_id>/groups", report_groups, name="report-groups"),
     path("archive/runs/<uuid:run_id>/partitions", report_partitions, name="report-partitions"),
+    path("archive/runs/<uuid:run_id>/days.csv", archive_exports.report_days_csv, name="report-days-csv"),
     path("archive/runs/<uuid:run_id>/groups.csv", archive_exports.report_groups_csv, name="report-groups-csv"),
     path(
         "archive/runs/<uuid:run_id>/partitions.csv", archive_exports.report_partitions_csv, name="report-partitions-csv"

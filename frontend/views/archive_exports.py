@@ -1,4 +1,4 @@
-"""The tables of the archive's pages as CSV files: findings of reconcile, and the groups and partitions of a report."""
+"""The tables of the archive's pages as CSV files: runs, findings of reconcile, and what a report has."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
-from frontend.allowed import require_all
+from frontend.allowed import SEE_RUNS, require, require_all
+from frontend.archive.reports import totals
 from frontend.viewer import viewer_of
 from frontend.views.archive import no_run, wanted_findings
-from frontend.views.csv_pages import all_rows, csv_file
-from frontend.views.page import page, text
+from frontend.views.csv_pages import all_rows, csv_file, parts
+from frontend.views.page import choice, page, text
 from frontend.views.reports import (
     SEE_REPORT,
     NoReport,
@@ -22,15 +23,56 @@ from frontend.views.reports import (
     wanted_report_groups,
     without_report,
 )
-from frontend.wording import iso_if_known
+from frontend.wording import iso, iso_if_known
+from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from kcoord.rest.paging import MAX_LIMIT
 from offsets.reports import Reports, ReportUnreadable
 from offsets.runs.findings import Finding, FindingReads
+from offsets.runs.service import KINDS, SparkRun, SparkRuns
 
 REPORT_ROWS = 10_000
 """Rows of a report that are read at once; each such page reads the report's files again."""
+
+
+@require_safe
+@page
+def runs_csv(request: HttpRequest) -> HttpResponseBase:
+    """All runs, newest first, of the kind that the page shows."""
+    require(request, SEE_RUNS)
+    kind = choice(request, "kind", KINDS) or None
+
+    async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[SparkRun], str | None]:
+        return parts(await runtime.get(SparkRuns).runs(kind=kind, cursor=cursor, limit=MAX_LIMIT))
+
+    head = (
+        "run_id", "kind", "state", "requested_at", "requested_by", "started_at", "ended_at", "rows", "days", "files",
+        "bytes", "findings", "error",
+    )  # fmt: skip
+    rows = (
+        (
+            run.id, run.kind, run.state, iso(run.requested_at), run.requested_by, iso_if_known(run.started_at),
+            iso_if_known(run.ended_at), run.rows, run.days, run.files, run.bytes, run.findings, run.error,
+        )
+        for run in all_rows(read)
+    )  # fmt: skip
+    return csv_file("runs", head, rows)
+
+
+@require_safe
+@page
+def report_days_csv(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+    """All days of a report, newest first."""
+    require_all(request, SEE_REPORT)
+    try:
+        run = bridge.call(lambda runtime: asked_run(runtime.get(Reports), str(run_id)))
+    except NoReport as error:
+        return without_report(request, error)
+    head = "day", "groups", "commits", "records_consumed", "rewinds", "rebalances"
+    days = reversed(totals(run.result))
+    rows = ((day.date, day.groups, day.commits, day.consumed, day.rewinds, day.rebalances) for day in days)
+    return csv_file("report-days", head, rows)
 
 
 @require_safe

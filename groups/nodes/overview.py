@@ -88,21 +88,24 @@ class NodeOverviews:
     def __init__(self, runtime: Runtime) -> None:
         self._db: Database = runtime.db
 
-    async def read(self, changes: int = CHANGES_SHOWN) -> Overview:
-        """Everything, and the last `changes` changes. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
+    async def read(self, changes: int = CHANGES_SHOWN, nodes: int = NODES_SHOWN) -> Overview:
+        """All partitions, `nodes` nodes and the last `changes` changes.
+
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
+        """
         async with self._db.snapshot() as connection:
             now = await self._db.now_ms(connection)
-            nodes = await self._db.records(connection, Node, Q.recent_nodes, {"limit": NODES_SHOWN})
+            found_nodes = await self._db.records(connection, Node, Q.recent_nodes, {"limit": nodes})
             partitions = await self._db.records(connection, Partition, Q.load_partitions)
             found = await self._db.records(connection, SeenChange, Q.recent_partition_changes, {"limit": changes})
-        live = {node.id: node for node in nodes if node.is_live(now)}
+        live = {node.id: node for node in found_nodes if node.is_live(now)}
         owned: dict[int, list[int]] = {}
         for row in partitions:
             if row.owner is not None:
                 owned.setdefault(row.owner, []).append(row.partition)
-        shown = [_node(node, now, owned.get(node.id, ())) for node in nodes]
+        shown = [_node(node, now, owned.get(node.id, ())) for node in found_nodes]
         shown.sort(key=lambda node: (not node.live, node.ended_at is not None))  # stable: else in the given order
-        known = {node.id: node for node in nodes}
+        known = {node.id: node for node in found_nodes}
         return Overview(now, shown, [_partition(row, live, known) for row in partitions], found)
 
     async def trim(self, before: Millis) -> int:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from frontend.csv_files import FORMULA, LINES_A_PIECE, pieces
 from frontend.topics import reads as topic_reads
 from frontend.views import archive_exports, csv_pages, exports
+from tests.frontend.node_seed import four_nodes, node
 from tests.frontend.seed import Seed, working_group
 from tests.frontend.test_episodes import CLASSIC
 from tests.support.spark_runs import put_finding, put_run
@@ -155,3 +156,46 @@ def test_findings_are_those_of_one_run_with_the_filters_of_the_page(
     assert person.get(f"/archive/findings.csv?run={uuid.uuid4()}").status_code == 404
     page = person.get("/archive/findings?kind=rewind").content.decode()
     assert f'href="/archive/findings.csv?run={run_id}&amp;kind=rewind"' in page
+
+
+def test_all_runs_come_page_by_page(person: Client, seed: Seed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_exports, "MAX_LIMIT", 7)
+    for number in range(30):
+        put_run(seed.connection, ("archive", "reconcile")[number % 2], rows=number, ago_ms=1_000_000 * (number + 1))
+    found = table(person, "/archive/runs.csv")
+    assert [int(row["rows"]) for row in found] == list(range(30))
+    assert {row["kind"] for row in table(person, "/archive/runs.csv?kind=archive")} == {"archive"}
+    assert 'href="/archive/runs.csv?kind=archive"' in person.get("/archive?kind=archive").content.decode()
+
+
+def test_all_days_of_a_report(person: Client, seed: Seed) -> None:
+    days = [
+        {"date": f"2026-01-{day:02}", "groups": day, "commits": 5, "consumed": 100, "rewinds": 0}
+        for day in range(1, 31)
+    ]
+    run_id = put_run(seed.connection, "report", result={"days": days, "written": []})
+    found = table(person, f"/archive/runs/{run_id}/days.csv")
+    assert [row["day"] for row in found] == [day["date"] for day in reversed(days)]
+    assert found[0]["rebalances"] == ""
+    assert f'href="/archive/runs/{run_id}/days.csv"' in person.get(f"/archive/runs/{run_id}").content.decode()
+    assert person.get(f"/archive/runs/{uuid.uuid4()}/days.csv").status_code == 404
+
+
+def test_all_nodes_partitions_and_hand_overs(person: Client, seed: Seed) -> None:
+    four_nodes(seed)
+    for number in range(120):
+        node(seed, f"old-{number}", ended_ms_ago=100_000_000 + number, reason="stopped")
+    found = table(person, "/nodes.csv")
+    assert len(found) == 127
+    assert {row["node"] for row in found if row["live"] == "True"} == {f"node-{number}" for number in range(4)}
+    assert found[-1]["node"] == "old-119"
+    partitions = table(person, "/nodes/partitions.csv")
+    assert [int(row["partition"]) for row in partitions] == list(range(50))
+    assert {row["node"] for row in partitions} == {f"node-{number}" for number in range(4)}
+    changes = table(person, "/nodes/hand-overs.csv")
+    counted = seed.connection.execute("select count(*) from groups_partitionchange").fetchone()
+    assert (len(changes),) == counted
+    assert changes[0]["to_node"] == "node-2"
+    page = person.get("/nodes").content.decode()
+    for name in ("nodes.csv", "nodes/partitions.csv", "nodes/hand-overs.csv"):
+        assert f'href="/{name}"' in page

@@ -43,7 +43,9 @@ def test_four_nodes_with_their_partitions(person: Client, seed: Seed, settings: 
     html = person.get("/nodes").content.decode()
     assert "4 live nodes, 50 coordinator partitions" in html
     row = part(html, '<tr id="n2"', "</tr>")
-    assert row.startswith("node-1 this server http://node-1:8000 Live 0.12.0 1 h ago now 13 1, 5, 9, 13, 17, 21 +7")
+    assert row.startswith(
+        "node-1 this server http://node-1:8000 Its groups Live 0.12.0 1 h ago now 13 1, 5, 9, 13, 17, 21 +7"
+    )
     assert html.count("this server") == 1
     assert "48 of 50, 2 loading" in " ".join(re.sub(r"<[^>]+>", " ", html).split())
     cell = part(html, 'id="p8"', "</li>")
