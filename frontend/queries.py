@@ -35,8 +35,6 @@ TOPICS_PER_LINE = 21
 """Topic names read per line of the list: a few are shown, the others are counted."""
 COMPARED = 10_000
 """In a group with more partitions, changes of ownership are looked for in the drawn topics only."""
-TOPIC_GROUP_ROWS = 1_000
-"""How many of a topic's assignments are searched for groups that read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +121,6 @@ class EventPage:
     exists: bool
     events: tuple[rows.Event, ...]
     more: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TopicList:
-    """A page of the catalogue of topics; `previous` and `next` are the names before and after which to continue."""
-
-    now: Millis
-    topics: tuple[rows.Topic, ...]
-    total: int
-    previous: str | None
-    next: str | None
 
 
 async def group_page(db: Database, viewer: Viewer, group_id: str, limits: Limits) -> GroupPage | None:
@@ -267,32 +254,6 @@ async def event_page(db: Database, viewer: Viewer, group_id: str, before: int | 
         events = await _events(db, connection, viewer, group_id, before, limit + 1)
         named = await named_events(db, connection, viewer, group_id, events[:limit])
         return EventPage(now, header is not None, tuple(named), len(events) > limit)
-
-    return await in_snapshot(db, read)
-
-
-async def topic_list(db: Database, viewer: Viewer, q: str, after: str | None, before: str | None) -> TopicList:
-    """A page of topics by name, those that the viewer may describe. At most one of `after` and `before` is given."""
-
-    async def read(connection: Connection) -> TopicList:
-        like = {"q": q or None, **viewer.with_groups()}
-        start = after
-        if before is not None:
-            earlier = await db.column(connection, Q.topics_before, {**like, "before": before, "limit": PAGE_SIZE + 1})
-            start = earlier[PAGE_SIZE] if len(earlier) > PAGE_SIZE else None
-        page = {**like, "after": start, "limit": PAGE_SIZE + 1, "rows": TOPIC_GROUP_ROWS}
-        found = await db.records(connection, rows.Topic, Q.topics_after, page)
-        topics = tuple(found[:PAGE_SIZE])
-        has_previous = bool(topics) and bool(
-            await db.column(connection, Q.topics_before, {**like, "before": topics[0].name, "limit": 1})
-        )
-        return TopicList(
-            now=await db.now_ms(connection),
-            topics=topics,
-            total=await db.value(connection, Q.count_topics, like),
-            previous=topics[0].name if has_previous else None,
-            next=topics[-1].name if len(found) > PAGE_SIZE else None,
-        )
 
     return await in_snapshot(db, read)
 

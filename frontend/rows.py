@@ -204,19 +204,3 @@ class Event:
     member_id: str | None
     detail: Mapping[str, Any]
     names: Names = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """One line of the list of topics. `groups` own partitions of it, `committed` have offsets on it.
-
-    `sampled_at`: its oldest watermark; None if it has none.
-    """
-
-    name: str
-    partitions: int
-    created_at: Millis
-    watermarks: int
-    sampled_at: Millis | None
-    groups: Sequence[str]
-    committed: Sequence[str]

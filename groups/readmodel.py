@@ -45,10 +45,22 @@ class GroupSort(str, Enum):
     LAG_DESCENDING = "-lag"
     TIME_LAG = "time_lag_ms"
     TIME_LAG_DESCENDING = "-time_lag_ms"
+    PARTITIONS = "partitions"
+    PARTITIONS_DESCENDING = "-partitions"
+    COORDINATOR = "coordinator"
+    COORDINATOR_DESCENDING = "-coordinator"
 
 
-OF_ALL_TOPICS = (GroupSort.TIME_LAG, GroupSort.TIME_LAG_DESCENDING)
+OF_ALL_TOPICS = (
+    GroupSort.TIME_LAG,
+    GroupSort.TIME_LAG_DESCENDING,
+    GroupSort.PARTITIONS,
+    GroupSort.PARTITIONS_DESCENDING,
+)
 """Orders by what is known of all topics of a group together: not for callers that may not describe some."""
+
+ON_PAGES = (*OF_ALL_TOPICS, GroupSort.COORDINATOR, GroupSort.COORDINATOR_DESCENDING)
+"""Orders that the dashboard has and the API does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +78,10 @@ class GroupFilter:
     `client_id` and `host` are parts of those of a member; `member`, `client_id` and `host` have to hold for the same
     one. `regex` is found in the group id (`offsets.group_patterns`). `min_time_lag_ms`: the next record to read was
     written at least this long before the last sample, on all topics; not for callers that may not describe some.
+
+    `assignor`: a part of the name of what assigns the group's partitions, ignoring case: the protocol that a classic
+    group has chosen, the assignor of the next target of a consumer group. `coordinator`: the name of the node that owns
+    the group's coordinator partition.
     """
 
     q: str = ""
@@ -80,6 +96,8 @@ class GroupFilter:
     host: str | None = None
     regex: str | None = None
     min_time_lag_ms: Millis | None = None
+    assignor: str | None = None
+    coordinator: str | None = None
 
     @property
     def by_members(self) -> bool:
@@ -97,6 +115,8 @@ class GroupFilter:
             "regex": self.regex,
             "min_lag": self.min_lag,
             "verdicts": None if self.verdicts is None else list(self.verdicts),
+            "assignor": self.assignor,
+            "coordinator": self.coordinator,
         }
 
 
@@ -104,7 +124,8 @@ class GroupFilter:
 class GroupSummary:
     """A group in a list. Instants in ms.
 
-    `lag` in records and `time_lag_ms` as of `lag_sampled_at`, when lag was last sampled; None if it is unknown.
+    `lag` in records, `time_lag_ms`, and the number of `partitions` that it owns or committed an offset on, as of
+    `lag_sampled_at`, when lag was last sampled; None if they are unknown.
     `verdicts`: kinds and since when, the worst first, as of `judged_at`; None: groups were never judged.
     """
 
@@ -121,6 +142,7 @@ class GroupSummary:
     topics: Sequence[str]
     lag: int | None
     time_lag_ms: Millis | None
+    partitions: int | None
     lag_sampled_at: Millis | None
     verdicts: Sequence[tuple[str, Millis]] = ()
     judged_at: Millis | None = None

@@ -112,6 +112,7 @@ UNFOLD: dict[str, Any] = {
                     _entry("Pins", "keep", "offsets", "retentionpin"),
                     _entry("Producers", "edit_note", "offsets", "producer"),
                     _entry("Lag", "speed", "offsets", "grouplag"),
+                    _entry("Topics over all groups", "summarize", "offsets", "topictotal"),
                     _entry("Verdict runs", "rule", "offsets", "verdictrun"),
                     _entry("Activity", "monitoring", "offsets", "activity"),
                     _entry("Deleted topics", "delete", "offsets", "deletedtopic"),

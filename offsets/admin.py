@@ -34,6 +34,7 @@ from offsets.models import (
     ReconcileFinding,
     RetentionPin,
     SparkRun,
+    TopicTotal,
     VerdictRun,
 )
 from offsets.spark.archive.days import written_day
@@ -213,12 +214,24 @@ class ProducerAdmin(ReadOnlyAdmin):
 class GroupLagAdmin(ReadOnlyAdmin):
     """How far behind each group was when lag was last sampled."""
 
-    list_display = ("group", "lag", "time_lag_ms", "sampled")
+    list_display = ("group", "lag", "time_lag_ms", "partitions", "sampled")
     list_select_related = ("group",)
     search_fields = ("group__group_id",)
-    fields = ("group", "lag", "time_lag_ms", "sampled")
+    fields = ("group", "lag", "time_lag_ms", "partitions", "sampled")
     readonly_fields = ("sampled",)
     ordering = ("group__group_id",)
+    sampled = instant("at", "sampled at")
+
+
+@admin.register(TopicTotal)
+class TopicTotalAdmin(ReadOnlyAdmin):
+    """Topics over all groups when lag was last sampled."""
+
+    list_display = ("topic", "groups", "lag", "worst_lag", "time_lag_ms", "sampled")
+    search_fields = ("topic",)
+    fields = ("topic", "groups", "lag", "worst_group_id", "worst_lag", "time_lag_ms", "sampled")
+    readonly_fields = ("sampled",)
+    ordering = ("topic",)
     sampled = instant("at", "sampled at")
 
 

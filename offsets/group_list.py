@@ -6,7 +6,7 @@ topics sees groups as if the other topics did not exist (http-api.md 7).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -15,6 +15,8 @@ from weakref import WeakKeyDictionary
 from psycopg import errors as pg
 from psycopg.types.json import Jsonb
 
+from groups.configs import ASSIGNOR
+from groups.core.assignors import BUILT_IN
 from groups.core.model.verdicts import VerdictKind
 from groups.engine.service import GroupService
 from groups.nodes.hosting import Hosting
@@ -26,6 +28,7 @@ from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut
 from kcoord.rest.ranges import BEYOND, ranges
 from kcoord.sql import queries
 from offsets import group_patterns
+from offsets.core.types import Millis
 from offsets.group_orders import BY_ID, BY_LAG, ORDERS, Found, Position, cursor_at, position
 
 Q = queries("offsets")
@@ -46,11 +49,14 @@ class GroupFinder:
         connection: Connection,
         visible: Visible = EVERYTHING,
         visible_topics: Visible = EVERYTHING,
+        assignors: Iterable[str] = BUILT_IN,
     ) -> None:
+        """`assignors`: the server's, the first one is for groups that ask for none."""
         self._db = db
         self._connection = connection
         self._visible = visible
         self._visible_topics = visible_topics
+        self._assigning = {"assignors": list(assignors), "setting": ASSIGNOR}
         self._asked: GroupFilter | None = None
         self._found: tuple[dict[str, Any], list[set[int]]] = ({}, [])
 
@@ -98,9 +104,28 @@ class GroupFinder:
         found = await off_loop.records(self._connection, GroupSummary, Q.group_summaries, shown)
         if not self._visible_topics.unlimited:
             lags = dict(await self._lags(ids, None))
-            found = [replace(summary, lag=lags.get(summary.pk), time_lag_ms=None) for summary in found]
+            seen = {"ids": list(ids), **self._visible_topics.parameters()}
+            partitions: dict[int, int] = dict(await self._db.rows(self._connection, Q.visible_partitions, seen))
+            found = [
+                replace(
+                    summary,
+                    lag=lags.get(summary.pk),
+                    time_lag_ms=None,
+                    partitions=partitions.get(summary.pk, 0),
+                )
+                for summary in found
+            ]
         by_pk = {summary.pk: summary for summary in found}
         return [by_pk[pk] for pk in ids]
+
+    async def assignors(self, ids: Sequence[int]) -> Mapping[int, str | None]:
+        """What assigns the partitions of these groups; None: a classic group that has not chosen a protocol."""
+        asked = {"ids": list(ids), **self._assigning}
+        return dict(await self._db.rows(self._connection, Q.assignors_of, asked))
+
+    async def coordinators(self, now: Millis) -> Mapping[int, str]:
+        """The names of the nodes that own coordinator partitions at `now` (ms), by partition."""
+        return dict(await self._db.rows(self._connection, Q.coordinator_names, {"now": now}))
 
     async def counts(self, wanted: GroupFilter) -> dict[str, int]:
         """How many groups of each state match, whatever states are wanted."""
@@ -160,7 +185,7 @@ class GroupFinder:
         return parameters
 
     async def _chosen(self, wanted: GroupFilter) -> tuple[dict[str, Any], list[set[int]]]:
-        """The conditions about members and topics: parameters, and sets of groups of which each has to have a group.
+        """The conditions about members, assignors and topics: parameters, and sets of groups; each has to have a group.
 
         Once for all statements of a page: members are read from end to end. A topic with few groups is looked up once
         and not for each group.
@@ -170,7 +195,11 @@ class GroupFinder:
             of_member = {"member": wanted.member, "client_id": wanted.client_id, "host": wanted.host}
             rows = await off_loop.fetch(self._connection, Q.groups_with_members, of_member)
             found.append({pk for (pk,) in rows})
-        parameters: dict[str, Any] = {"topic": wanted.topic, "labelled": await self._labelled(wanted.labels)}
+        parameters: dict[str, Any] = {
+            "topic": wanted.topic,
+            "labelled": await self._labelled(wanted.labels),
+            "assigned": await self._assigned(wanted.assignor),
+        }
         for name in ("topic", "labelled"):
             if parameters[name] is None:
                 continue
@@ -181,6 +210,13 @@ class GroupFinder:
                 found.append({pk for (pk,) in rows})
                 parameters[name] = None
         return parameters, found
+
+    async def _assigned(self, assignor: str | None) -> list[int] | None:
+        """The consumer groups whose assignor has this in its name; None: no such condition."""
+        if assignor is None:
+            return None
+        asked = {"assignor": assignor, **self._assigning}
+        return [pk for (pk,) in await off_loop.fetch(self._connection, Q.consumer_groups_assigned_by, asked)]
 
     async def _labelled(self, labels: Sequence[tuple[str, str | None]] | None) -> list[str] | None:
         """Names of the topics that have any of the labels; None: no such condition."""

@@ -57,6 +57,9 @@ _BY_MEMBERS = Q.list_groups_by_members, Q.list_groups_by_members_before
 _BY_GENERATION = Q.list_groups_by_generation, Q.list_groups_by_generation_before
 _BY_STATE_SINCE = Q.list_groups_by_time_in_state, Q.list_groups_by_time_in_state_before
 
+_BY_PARTITIONS = Q.list_groups_by_partitions, Q.list_groups_by_partitions_before
+_BY_COORDINATOR = Q.list_groups_by_coordinator, Q.list_groups_by_coordinator_before
+
 BY_ID = GroupSort.GROUP_ID, GroupSort.GROUP_ID_DESCENDING
 ORDERS: Mapping[GroupSort, Order] = {
     GroupSort.GROUP_ID: Order(*_BY_ID, kind=None),
@@ -82,6 +85,10 @@ ORDERS: Mapping[GroupSort, Order] = {
     GroupSort.LAG_DESCENDING: Order(*BY_LAG, extra=DOWN),
     GroupSort.TIME_LAG: Order(*_BY_TIME_LAG, extra=UP),
     GroupSort.TIME_LAG_DESCENDING: Order(*_BY_TIME_LAG, extra=DOWN),
+    GroupSort.PARTITIONS: Order(*_BY_PARTITIONS, extra=UP),
+    GroupSort.PARTITIONS_DESCENDING: Order(*_BY_PARTITIONS, extra=DOWN),
+    GroupSort.COORDINATOR: Order(*_BY_COORDINATOR, extra=UP),
+    GroupSort.COORDINATOR_DESCENDING: Order(*_BY_COORDINATOR, extra=DOWN),
 }
 
 

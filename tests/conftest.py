@@ -37,6 +37,7 @@ truncate groups_group, groups_member, groups_consumermember, groups_pendingmembe
          offsets_committedoffset, kcoord_apitoken,
          offset_commit_log, offsets_producer, offsets_pendingoffset, offsets_retentionpin, offsets_offsetplan,
          offsets_plannedoffset, offsets_watermarksample, offsets_lagsample, offsets_grouplag, offsets_topiclag,
+         offsets_topictotal,
          offsets_deletedtopic, offsets_sparkrun, offsets_archivedday, offsets_groupverdict, offsets_verdictrun,
          offsets_activity,
          kcoord_accessrule, kcoord_timerheartbeat, kcoord_quota, kcoord_throttled

@@ -12,7 +12,10 @@ S = GroupSort
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. `first`: the order of the first click on its head, None if the list is not sorted by it."""
+    """A column. `first`: the order of the first click on its head, None if the list is not sorted by it.
+
+    `usual`: it is shown unless the address says which columns are.
+    """
 
     name: str
     label: str
@@ -20,6 +23,7 @@ class Column:
     second: GroupSort | None = None
     number: bool = False
     title: str = ""
+    usual: bool = True
 
 
 GROUP = Column("group", "Group", S.GROUP_ID, S.GROUP_ID_DESCENDING)
@@ -27,8 +31,12 @@ GROUP = Column("group", "Group", S.GROUP_ID, S.GROUP_ID_DESCENDING)
 COLUMNS = (
     Column("state", "State", S.STATE, S.STATE_DESCENDING),
     Column("since", "In state since", S.STATE_SINCE, S.STATE_SINCE_DESCENDING),
-    Column("type", "Type"),
+    Column("type", "Type", title="The protocol, and what assigns partitions"),
     Column("members", "Members", S.MEMBERS_DESCENDING, S.MEMBERS, number=True),
+    Column(
+        "partitions", "Partitions", S.PARTITIONS_DESCENDING, S.PARTITIONS, number=True,
+        title="Owned, or with a committed offset, as of the last sample", usual=False,
+    ),
     Column(
         "generation", "Generation", S.GENERATION_DESCENDING, S.GENERATION, number=True,
         title="Of a consumer group: the group epoch",
@@ -42,9 +50,14 @@ COLUMNS = (
         title="The next record to read was written so long before the last sample",
     ),
     Column("topics", "Topics"),
+    Column(
+        "coordinator", "Coordinator", S.COORDINATOR, S.COORDINATOR_DESCENDING,
+        title="The node that runs the group's timers", usual=False,
+    ),
     Column("changed", "Last change", S.UPDATED, S.UPDATED_ASCENDING, number=True),
 )  # fmt: skip
 NAMES = tuple(column.name for column in COLUMNS)
+USUAL = tuple(column.name for column in COLUMNS if column.usual)
 
 SORTS: Sequence[tuple[GroupSort, str]] = (
     (S.GROUP_ID, "Name"),
@@ -61,6 +74,10 @@ SORTS: Sequence[tuple[GroupSort, str]] = (
     (S.LAG, "Smallest lag"),
     (S.TIME_LAG_DESCENDING, "Largest time lag"),
     (S.TIME_LAG, "Smallest time lag"),
+    (S.PARTITIONS_DESCENDING, "Most partitions"),
+    (S.PARTITIONS, "Fewest partitions"),
+    (S.COORDINATOR, "Coordinator"),
+    (S.COORDINATOR_DESCENDING, "Coordinator, from Z to A"),
     (S.UPDATED, "Latest change"),
     (S.UPDATED_ASCENDING, "Earliest change"),
 )
@@ -72,19 +89,14 @@ ALIASES = {"changed": S.UPDATED}
 def shown_columns(written: str) -> tuple[str, ...] | None:
     """The columns that an address names, `state.lag`, in the order of the table; None if one of them does not exist.
 
-    Nothing: all. `none`: only the group.
+    Nothing: the usual ones. `none`: only the group.
     """
     if not written:
-        return NAMES
+        return USUAL
     names = [] if written == "none" else written.split(".")
     return tuple(name for name in NAMES if name in names) if set(names) <= set(NAMES) else None
 
 
 def written_columns(names: Sequence[str]) -> str | None:
-    """The same for an address; None for all columns."""
-    return None if tuple(names) == NAMES else ".".join(names) or "none"
-
-
-def direction(sort: GroupSort) -> str:
-    """What aria-sort says of a column that the list is sorted by."""
-    return "descending" if sort.value.startswith("-") else "ascending"
+    """The same for an address; None for the usual columns."""
+    return None if tuple(names) == USUAL else ".".join(names) or "none"

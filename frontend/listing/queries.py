@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from frontend.allowed import Forbidden
 from frontend.queries import PAGE_SIZE, TOPICS_PER_LINE
 from frontend.rows import Millis
 from frontend.viewer import Viewer
+from groups.core.assignors import BUILT_IN
 from groups.readmodel import OF_ALL_TOPICS, GroupFilter, GroupSort, GroupSummary
 from kcoord.database.pool import Database
 from kcoord.sql import queries
@@ -42,11 +43,19 @@ class LagChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Also:
+    """What the list shows besides a summary: assignors by the key of the group, nodes by coordinator partition."""
+
+    assignors: Mapping[int, str | None]
+    coordinators: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
 class GroupList:
     """A page of the list of groups; counts are by state and by verdict, regardless of those that are chosen.
 
     `previous` and `next` are cursors: before the first line, and after the last; None where there are no more.
-    `changes`: of lag, by the key of the group, where samples are old enough to tell.
+    `changes`: of lag, by the key of the group, where samples are old enough to tell. `also`: what else is known.
     """
 
     now: Millis
@@ -56,10 +65,11 @@ class GroupList:
     previous: str | None = None
     next: str | None = None
     changes: Mapping[int, LagChange] = field(default_factory=dict)
+    also: Also = field(default_factory=lambda: Also({}, {}))
 
 
-async def group_list(db: Database, viewer: Viewer, wanted: Wanted) -> GroupList:
-    """A page of groups with the counts.
+async def group_list(db: Database, viewer: Viewer, wanted: Wanted, assignors: Iterable[str] = BUILT_IN) -> GroupList:
+    """A page of groups with the counts. `assignors`: the server's, its default first.
 
     Raises ProtocolError: INVALID_REQUEST for a cursor of another order, INVALID_REGULAR_EXPRESSION,
     COORDINATOR_NOT_AVAILABLE; Forbidden for a condition on all topics of a viewer who may not describe them.
@@ -70,7 +80,7 @@ async def group_list(db: Database, viewer: Viewer, wanted: Wanted) -> GroupList:
     back = wanted.before is not None
     start = position(wanted.sort, wanted.before or wanted.after, before=back)
     async with db.snapshot() as connection:
-        finder = GroupFinder(db, connection, viewer.listed_by(wanted.groups), viewer.topics)
+        finder = GroupFinder(db, connection, viewer.listed_by(wanted.groups), viewer.topics, assignors)
         found = await finder.find(wanted.groups, wanted.sort, start, PAGE_SIZE + 1)
         more = len(found) > PAGE_SIZE
         found = found[:PAGE_SIZE]
@@ -79,20 +89,22 @@ async def group_list(db: Database, viewer: Viewer, wanted: Wanted) -> GroupList:
         ids = [one.id for one in found]
         changed = {"ids": ids, "window": CHANGE_WINDOW_MS, **viewer.parameters()}
         has_previous, has_next = (more, True) if back else (start is not None, more)
+        now = await db.now_ms(connection)
         return GroupList(
-            now=await db.now_ms(connection),
+            now=now,
             groups=await finder.summaries(ids, topics=TOPICS_PER_LINE, committed=True),
             counts=await finder.counts(wanted.groups),
             verdict_counts=await finder.verdict_counts(wanted.groups),
             previous=cursor_at(wanted.sort, found[0]) if found and has_previous else None,
             next=cursor_at(wanted.sort, found[-1]) if found and has_next else None,
             changes={one.group_id: one for one in await db.records(connection, LagChange, Q.lag_changes, changed)},
+            also=Also(await finder.assignors(ids), await finder.coordinators(now)),
         )
 
 
 async def group_rows(
-    db: Database, viewer: Viewer, wanted: Wanted, after: str | None, limit: int
-) -> tuple[Sequence[GroupSummary], str | None]:
+    db: Database, viewer: Viewer, wanted: Wanted, after: str | None, limit: int, assignors: Iterable[str] = BUILT_IN
+) -> tuple[Sequence[tuple[GroupSummary, Also]], str | None]:
     """The first `limit` groups after a cursor, and the cursor where to continue; None: these were the last.
 
     Raises what `group_list` raises.
@@ -101,11 +113,14 @@ async def group_rows(
     if not _is_possible(viewer, wanted):
         return (), None
     async with db.snapshot() as connection:
-        finder = GroupFinder(db, connection, viewer.listed_by(wanted.groups), viewer.topics)
+        finder = GroupFinder(db, connection, viewer.listed_by(wanted.groups), viewer.topics, assignors)
         found = await finder.find(wanted.groups, wanted.sort, position(wanted.sort, after), limit + 1)
         shown = found[:limit]
-        groups = await finder.summaries([one.id for one in shown], topics=TOPICS_PER_LINE, committed=True)
-        return groups, cursor_at(wanted.sort, shown[-1]) if len(found) > limit else None
+        ids = [one.id for one in shown]
+        groups = await finder.summaries(ids, topics=TOPICS_PER_LINE, committed=True)
+        also = Also(await finder.assignors(ids), await finder.coordinators(await db.now_ms(connection)))
+        following = cursor_at(wanted.sort, shown[-1]) if len(found) > limit else None
+        return [(group, also) for group in groups], following
 
 
 async def unreadable(db: Database) -> GroupList:
@@ -115,11 +130,12 @@ async def unreadable(db: Database) -> GroupList:
 
 
 def _check(viewer: Viewer, wanted: Wanted) -> None:
-    """The time lag is known of all topics of a group together."""
+    """Time lag and partitions are known of all topics of a group together."""
     if viewer.topics.unlimited:
         return
     if wanted.sort in OF_ALL_TOPICS or wanted.groups.min_time_lag_ms is not None:
-        raise Forbidden("To sort or filter groups by their time lag, your account needs describe on every topic.")
+        what = "partitions" if wanted.sort.value.endswith(GroupSort.PARTITIONS.value) else "time lag"
+        raise Forbidden(f"To sort or filter groups by their {what}, your account needs describe on every topic.")
 
 
 def _is_possible(viewer: Viewer, wanted: Wanted) -> bool:

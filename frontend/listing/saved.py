@@ -21,8 +21,8 @@ LONGEST_QUERY = 4_000
 SEVERAL = ("state", "verdict")
 """Parameters that may be given more than once."""
 PARAMETERS = (
-    "q", "regex", "type", *SEVERAL, "topic", "member", "client", "host", "min_lag", "min_time_lag", "label", "sort",
-    "columns",
+    "q", "regex", "type", *SEVERAL, "topic", "member", "client", "host", "assignor", "coordinator", "min_lag",
+    "min_time_lag", "label", "sort", "columns",
 )  # fmt: skip
 """What a view consists of: every parameter of the list except its page."""
 

@@ -12,17 +12,19 @@ from django.views.decorators.http import require_safe
 from frontend import queries
 from frontend.audit.reads import audit
 from frontend.history.reads import Wanted, history
-from frontend.listing.queries import group_rows
+from frontend.listing.queries import Also, group_rows
 from frontend.plans.reads import PlanRow, all_plans
 from frontend.queries import Limits
-from frontend.rows import Member, Topic
+from frontend.rows import Member
+from frontend.topics.listing import FILE_GROUP_ROWS, Topic, TopicTotal, topic_list
 from frontend.viewer import viewer_of
 from frontend.views.audit import sight_of, wanted_records
 from frontend.views.commits import wanted_commits
 from frontend.views.csv_pages import all_rows, csv_file, parts
-from frontend.views.group_list import wanted_groups
-from frontend.views.page import page, text
+from frontend.views.group_list import assignors_of, coordinator_of, wanted_groups
+from frontend.views.page import page
 from frontend.views.plan_list import wanted_plans
+from frontend.views.topics import wanted_topics
 from frontend.wording import iso, iso_if_known
 from groups.readmodel import GroupSummary, unknown_group
 from kcoord.audit.encoding import Record
@@ -35,6 +37,7 @@ from offsets.readmodel import CommittedPartition, OffsetReads
 
 EVERYTHING = 10_000
 """Members of a file."""
+TOPICS_AT_ONCE = 200
 
 
 @require_safe
@@ -43,20 +46,21 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
     """The groups that match the filters of the list."""
     wanted, viewer = replace(wanted_groups(request), after=None, before=None), viewer_of(request)
 
-    async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[GroupSummary], str | None]:
-        return await group_rows(runtime.db, viewer, wanted, after, MAX_LIMIT)
+    async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[tuple[GroupSummary, Also]], str | None]:
+        return await group_rows(runtime.db, viewer, wanted, after, MAX_LIMIT, assignors_of(runtime))
 
     head = (
-        "group_id", "type", "state", "state_since", "generation", "members", "lag", "time_lag_ms", "lag_sampled_at",
-        "verdicts", "topics", "updated_at",
+        "group_id", "type", "assignor", "state", "state_since", "generation", "members", "partitions", "lag",
+        "time_lag_ms", "lag_sampled_at", "verdicts", "topics", "coordinator", "updated_at",
     )  # fmt: skip
     rows = (
         (
-            group.group_id, group.type, group.state, iso(group.state_since), group.generation_id, group.members,
-            group.lag, group.time_lag_ms, iso_if_known(group.lag_sampled_at),
-            " ".join(kind for kind, _ in group.verdicts), " ".join(group.topics), iso(group.updated_at),
+            group.group_id, group.type, also.assignors.get(group.pk), group.state, iso(group.state_since),
+            group.generation_id, group.members, group.partitions, group.lag, group.time_lag_ms,
+            iso_if_known(group.lag_sampled_at), " ".join(kind for kind, _ in group.verdicts), " ".join(group.topics),
+            coordinator_of(group.group_id, also), iso(group.updated_at),
         )
-        for group in all_rows(read)
+        for group, also in all_rows(read)
     )  # fmt: skip
     return csv_file("groups", head, rows)
 
@@ -64,22 +68,32 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @page
 def topics_csv(request: HttpRequest) -> HttpResponseBase:
-    """The topics that match the search."""
-    q, viewer = text(request, "q"), viewer_of(request)
+    """The topics that match the search, in the order of the page."""
+    wanted, viewer = replace(wanted_topics(request), after=None, before=None), viewer_of(request)
 
-    async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[Topic], str | None]:
-        found = await queries.topic_list(runtime.db, viewer, q, after, None)
-        return found.topics, found.next
+    async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[tuple[Topic, TopicTotal | None]], str | None]:
+        here = replace(wanted, after=after)
+        found = await topic_list(runtime.db, viewer, here, limit=TOPICS_AT_ONCE, rows=FILE_GROUP_ROWS)
+        return [(topic, found.totals.get(topic.name)) for topic in found.topics], found.next
 
-    head = "topic", "partitions", "watermarks", "oldest_watermark", "read_by", "committed_by", "created_at"
+    head = (
+        "topic", "partitions", "watermarks", "oldest_watermark", "read_by", "committed_by", "groups", "lag",
+        "worst_group", "worst_lag", "time_lag_ms", "lag_sampled_at", "created_at",
+    )  # fmt: skip
     rows = (
         (
             topic.name, topic.partitions, topic.watermarks, iso_if_known(topic.sampled_at), " ".join(topic.groups),
-            " ".join(topic.committed), iso(topic.created_at),
+            " ".join(topic.committed), *_total(total), iso(topic.created_at),
         )
-        for topic in all_rows(read)
+        for topic, total in all_rows(read)
     )  # fmt: skip
     return csv_file("topics", head, rows)
+
+
+def _total(total: TopicTotal | None) -> Sequence[object]:
+    if total is None:
+        return (0, *[None] * 5)
+    return total.groups, total.lag, total.worst_group, total.worst_lag, total.time_lag_ms, iso(total.at)
 
 
 @require_safe

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from frontend.allowed import CREATE_GROUP, action
+from frontend.heads import Head, direction
 from frontend.listing import queries
 from frontend.listing.bulk import offered
 from frontend.listing.columns import (
@@ -20,12 +21,10 @@ from frontend.listing.columns import (
     GROUP,
     NAMES,
     SORTS,
-    Column,
-    direction,
     shown_columns,
     written_columns,
 )
-from frontend.listing.queries import GroupList, LagChange, Wanted
+from frontend.listing.queries import Also, GroupList, LagChange, Wanted
 from frontend.listing.saved import LONGEST_NAME, list_url, saved_views_of, written_view
 from frontend.queries import TOPICS_PER_LINE
 from frontend.states import BY_NAME, STATES, State, state
@@ -34,10 +33,13 @@ from frontend.viewer import Viewer, viewer_of
 from frontend.views.groups import Pace, group_url
 from frontend.views.page import BadAddress, address, choice, choices_of, number, page, show, text
 from frontend.wording import plural
+from groups.core.coordinator import partition_of
 from groups.core.model.verdicts import VerdictKind
+from groups.engine.decision_context import DecisionContexts
 from groups.models import Group
 from groups.readmodel import OF_ALL_TOPICS, GroupFilter, GroupSort, GroupSummary
 from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import MAX_CURSOR_LENGTH
 
@@ -75,15 +77,8 @@ class ListLine:
     all_topics: str
     verdicts: Sequence[Seen]
     change: LagChange | None
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The head of a column. `sort_url` None: the list is not sorted by it; `sorted`: what aria-sort says."""
-
-    column: Column
-    sort_url: str | None
-    sorted: str
+    assignor: str | None
+    coordinator: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +106,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "now": found.now,
             "wanted": wanted,
             "problem": problem,
-            "lines": [_line(group, found.changes.get(group.pk)) for group in found.groups],
+            "lines": [_line(group, found) for group in found.groups],
             "state_choices": [Choice(s, found.counts.get(s.name, 0), s.name in _states(wanted)) for s in STATES],
             "verdict_choices": [
                 Choice(shown, found.verdict_counts.get(kind.value, 0), kind.value in (wanted.groups.verdicts or ()))
@@ -147,7 +142,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
 def _found(viewer: Viewer, wanted: Wanted) -> tuple[GroupList, str]:
     """The page of the list, and what is wrong with the regular expression, whose field stays on the page."""
     try:
-        return bridge.call(lambda runtime: queries.group_list(runtime.db, viewer, wanted)), ""
+        return bridge.call(lambda runtime: queries.group_list(runtime.db, viewer, wanted, assignors_of(runtime))), ""
     except ProtocolError as error:
         if error.error is Error.INVALID_REGULAR_EXPRESSION:
             return bridge.call(lambda runtime: queries.unreadable(runtime.db)), error.detail.removeprefix("regex: ")
@@ -155,6 +150,16 @@ def _found(viewer: Viewer, wanted: Wanted) -> tuple[GroupList, str]:
             name = "after" if wanted.after else "before"
             raise BadAddress(f"{name}: no such page of the list; start again from the first.") from error
         raise
+
+
+def assignors_of(runtime: Runtime) -> Iterable[str]:
+    """The names of the server's assignors, the default first."""
+    return runtime.get(DecisionContexts).assignors
+
+
+def coordinator_of(group_id: str, also: Also) -> str | None:
+    """The node that coordinates a group; None: none does now."""
+    return also.coordinators.get(partition_of(group_id, settings.KCOORD.int("offsets.topic.num.partitions")))
 
 
 def wanted_groups(request: HttpRequest) -> Wanted:
@@ -178,6 +183,8 @@ def wanted_groups(request: HttpRequest) -> Wanted:
         min_lag=number(request, "min_lag"),
         min_time_lag_ms=None if seconds is None else min(seconds, MOST_SECONDS) * 1_000,
         labels=[label] if label else None,
+        assignor=text(request, "assignor") or None,
+        coordinator=text(request, "coordinator") or None,
     )
     return Wanted(groups, _sort(request), after or None, before or None)
 
@@ -213,7 +220,8 @@ def _heads(request: HttpRequest, viewer: Viewer, sort: GroupSort, columns: Seque
         chosen = column.second if sort is column.first else column.first
         value = None if chosen is None or chosen is GroupSort.GROUP_ID else chosen.value
         url = address(request, sort=value, after=None, before=None) if chosen in offered else None
-        heads.append(Head(column, url, direction(sort) if sort in (column.first, column.second) else ""))
+        sorted_ = direction(sort.value) if sort in (column.first, column.second) else ""
+        heads.append(Head(column.label, url, sorted_, column.number, column.title))
     return heads
 
 
@@ -238,14 +246,24 @@ def _label(written: str) -> tuple[str, str | None] | None:
     return (name, value if equals else None) if name else None
 
 
-def _line(group: GroupSummary, change: LagChange | None) -> ListLine:
+def _line(group: GroupSummary, found: GroupList) -> ListLine:
     more = len(group.topics) >= TOPICS_PER_LINE
     shown = ", ".join(group.topics[:TOPICS_SHOWN])
     if len(group.topics) > TOPICS_SHOWN:
         shown += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
     verdicts = [Seen(KINDS[VerdictKind(kind)], since) for kind, since in group.verdicts]
     here = group_url(group.group_id)
-    return ListLine(group, state(group.state), here, shown, ", ".join(group.topics), verdicts, change)
+    return ListLine(
+        group,
+        state(group.state),
+        here,
+        shown,
+        ", ".join(group.topics),
+        verdicts,
+        found.changes.get(group.pk),
+        found.also.assignors.get(group.pk),
+        coordinator_of(group.group_id, found.also),
+    )
 
 
 def filter_words(wanted: GroupFilter) -> str:
@@ -261,6 +279,10 @@ def filter_words(wanted: GroupFilter) -> str:
         words.append("the verdict " + " or ".join(KINDS[VerdictKind(name)].label for name in wanted.verdicts))
     if wanted.types:
         words.append(f"the type {' or '.join(wanted.types)}")
+    if wanted.assignor:
+        words.append(f"an assignor with “{wanted.assignor}” in its name")
+    if wanted.coordinator:
+        words.append(f"the coordinator {wanted.coordinator}")
     if wanted.topic:
         words.append(f"the topic {wanted.topic}")
     parts = (wanted.member, "ids"), (wanted.client_id, "client id"), (wanted.host, "host")

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from frontend.clock import now_ms
-from frontend.listing.columns import NAMES, SORTS
+from frontend.listing.columns import NAMES, SORTS, USUAL
 from frontend.listing.saved import (
     LONGEST_NAME,
     MOST_VIEWS,
@@ -96,6 +96,6 @@ def _words(query: str) -> list[str]:
     words = ["All groups" if wanted.groups == GroupFilter() else f"Groups with {filter_words(wanted.groups)}"]
     if wanted.sort is not GroupSort.GROUP_ID:
         words.append(f"sorted by: {dict(SORTS)[wanted.sort].lower()}")
-    if columns != NAMES:
+    if columns != USUAL:
         words.append(f"{plural(len(columns) + 1, 'column')} of {len(NAMES) + 1}")
     return words

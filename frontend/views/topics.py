@@ -1,22 +1,59 @@
-"""The catalogue of topics."""
+"""The list of topics."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from frontend import queries
-from frontend.rows import Topic
-from frontend.viewer import viewer_of
+from frontend.heads import Head, direction
+from frontend.topics import listing
+from frontend.topics.listing import Topic, TopicList, TopicSort, TopicTotal, Wanted, sorts_of
+from frontend.viewer import Viewer, viewer_of
 from frontend.views.groups import group_url
-from frontend.views.page import BadAddress, cursor, cursor_address, page, show, text
+from frontend.views.page import BadAddress, address, choice, page, show, text
 from frontend.wording import plural
 from kcoord.process import bridge
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import MAX_CURSOR_LENGTH
+
+S = TopicSort
 
 GROUPS_SHOWN = 3
+
+COLUMNS = (
+    ("Topic", S.NAME, S.NAME_DESCENDING, False, ""),
+    ("Partitions", S.PARTITIONS_DESCENDING, S.PARTITIONS, True, ""),
+    ("Read by", None, None, False, "Groups that own partitions, and groups that committed offsets"),
+    (
+        "Lag",
+        S.LAG_DESCENDING,
+        S.LAG,
+        True,
+        "Of all groups that committed an offset, as of the last sample, and of the group that is furthest behind",
+    ),
+    ("Time lag", S.TIME_LAG_DESCENDING, S.TIME_LAG, True, "Of the group that is furthest behind in time"),
+    ("Watermarks", None, None, True, "Partitions whose log start and end somebody has pushed"),
+    ("Created", S.CREATED_DESCENDING, S.CREATED, True, ""),
+)
+"""Label, the orders of the first click on its head and of the second, whether it has numbers, and what it means."""
+
+SORTS = (
+    (S.NAME, "Name"),
+    (S.NAME_DESCENDING, "Name, from Z to A"),
+    (S.LAG_DESCENDING, "Largest lag"),
+    (S.LAG, "Smallest lag"),
+    (S.TIME_LAG_DESCENDING, "Largest time lag"),
+    (S.TIME_LAG, "Smallest time lag"),
+    (S.PARTITIONS_DESCENDING, "Most partitions"),
+    (S.PARTITIONS, "Fewest partitions"),
+    (S.CREATED_DESCENDING, "Newest"),
+    (S.CREATED, "Oldest"),
+)
+"""Every order, and what it is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,45 +62,76 @@ class TopicLine:
     too old."""
 
     topic: Topic
-    groups: tuple[tuple[str, str], ...]
-    idle: tuple[tuple[str, str], ...]
+    groups: Sequence[tuple[str, str]]
+    idle: Sequence[tuple[str, str]]
     more: int
     stale: bool
+    total: TopicTotal | None
+    worst_url: str
 
 
 @require_safe
 @page
 def topic_list(request: HttpRequest) -> HttpResponse:
     """All topics, one page at a time."""
-    after, before = cursor(request, "after", str), cursor(request, "before", str)
-    if after and before:
-        raise BadAddress("after, before: use only one of them.")
-    q, viewer = text(request, "q"), viewer_of(request)
-    found = bridge.call(
-        lambda runtime: queries.topic_list(
-            runtime.db, viewer, q, str(after[0]) if after else None, str(before[0]) if before else None
-        )
-    )
+    wanted, viewer = wanted_topics(request), viewer_of(request)
+    found = _found(viewer, wanted)
     context = {
         "now": found.now,
-        "q": q,
-        "summary": plural(found.total, "topic") + (" found" if q else ""),
-        "lines": [_line(topic, found.now) for topic in found.topics],
-        "previous_url": cursor_address(request, "before", found.previous) if found.previous else None,
-        "next_url": cursor_address(request, "after", found.next) if found.next else None,
+        "q": wanted.q,
+        "order": "" if wanted.sort is S.NAME else wanted.sort.value,
+        "sorts": [("" if s is S.NAME else s.value, label) for s, label in SORTS if s in sorts_of(viewer)],
+        "caption": dict(SORTS)[wanted.sort].lower(),
+        "heads": _heads(request, viewer, wanted.sort),
+        "summary": plural(found.total, "topic") + (" found" if wanted.q else ""),
+        "lines": [_line(topic, found.totals.get(topic.name), found.now) for topic in found.topics],
+        "previous_url": address(request, before=found.previous, after=None) if found.previous else None,
+        "next_url": address(request, after=found.next, before=None) if found.next else None,
     }
     return show(request, "topics", context, section="topics")
 
 
-def _line(topic: Topic, now: int) -> TopicLine:
+def wanted_topics(request: HttpRequest) -> Wanted:
+    """What the URL of the list asks for. Raises BadAddress."""
+    after, before = text(request, "after", MAX_CURSOR_LENGTH), text(request, "before", MAX_CURSOR_LENGTH)
+    if after and before:
+        raise BadAddress("after, before: use only one of them.")
+    sort = S(choice(request, "sort", tuple(one.value for one in S)) or S.NAME.value)
+    return Wanted(text(request, "q"), sort, after or None, before or None)
+
+
+def _found(viewer: Viewer, wanted: Wanted) -> TopicList:
+    try:
+        return bridge.call(lambda runtime: listing.topic_list(runtime.db, viewer, wanted))
+    except ProtocolError as error:
+        if error.error is Error.INVALID_REQUEST:
+            name = "after" if wanted.after else "before"
+            raise BadAddress(f"{name}: no such page of the list; start again from the first.") from error
+        raise
+
+
+def _heads(request: HttpRequest, viewer: Viewer, sort: TopicSort) -> list[Head]:
+    heads, offered = [], sorts_of(viewer)
+    for label, first, second, number, title in COLUMNS:
+        chosen = second if sort is first else first
+        value = None if chosen is None or chosen is S.NAME else chosen.value
+        url = address(request, sort=value, after=None, before=None) if chosen in offered else None
+        heads.append(Head(label, url, direction(sort.value) if sort in (first, second) else "", number, title))
+    return heads
+
+
+def _line(topic: Topic, total: TopicTotal | None, now: int) -> TopicLine:
     owners = set(topic.groups)
     idle = [group_id for group_id in topic.committed if group_id not in owners]
     shown = topic.groups[:GROUPS_SHOWN]
     shown_idle = idle[: GROUPS_SHOWN - len(shown)]
+    known = max(len(topic.groups) + len(idle), total.groups if total else 0)
     return TopicLine(
         topic,
-        tuple((group_id, group_url(group_id)) for group_id in shown),
-        tuple((group_id, group_url(group_id)) for group_id in shown_idle),
-        len(topic.groups) + len(idle) - len(shown) - len(shown_idle),
+        [(group_id, group_url(group_id)) for group_id in shown],
+        [(group_id, group_url(group_id)) for group_id in shown_idle],
+        known - len(shown) - len(shown_idle),
         topic.sampled_at is not None and now - topic.sampled_at > settings.KCOORD.int("lag.stale.ms"),
+        total,
+        group_url(total.worst_group) if total and total.worst_group else "",
     )

@@ -11,7 +11,7 @@ from groups.core.model.events import EventKind
 from groups.core.model.types import GroupState
 from groups.core.model.verdicts import VerdictKind
 from groups.models import Group
-from groups.readmodel import LONGEST_REGEX, MAX_TOPICS, OF_ALL_TOPICS, GroupSort
+from groups.readmodel import LONGEST_REGEX, MAX_TOPICS, ON_PAGES, GroupSort
 from groups.rest.description import MemberState
 from groups.rest.operator_serializers import HoldView
 from kcoord.protocol.errors import Error
@@ -119,7 +119,7 @@ class GroupQuery(PageQuery):
         help_text="Groups that had this verdict when they were last judged. Repeatable.",
     )
     sort = Choice(
-        [sort.value for sort in GroupSort if sort not in OF_ALL_TOPICS],
+        [sort.value for sort in GroupSort if sort not in ON_PAGES],
         required=False,
         default=GroupSort.GROUP_ID.value,
         help_text="Order; groups that compare equal are ordered by id. With `-`: the largest or the latest first.",

@@ -77,11 +77,19 @@ class SampleService:
             async with self._db.connection() as connection:
                 upto = await self._db.value(connection, Q.groups_to_sample, bounds)
             if upto is None:
+                await self._total(now)
                 return sampled
             row = await self._batch(Q.sample_lag, {"after": after, "upto": upto, "now": now}, _SAMPLING_LOCK)
             assert row is not None
             (groups,) = row
             after, sampled = upto, sampled + groups
+
+    async def _total(self, now: Millis) -> None:
+        async def work(connection: Connection) -> None:
+            await connection.execute(Q.one_at_a_time.encode(), {"key": _SAMPLING_LOCK})
+            await connection.execute(Q.total_topics.encode(), {"now": now})
+
+        await self._db.transaction(work)
 
     async def thin(self) -> int:
         """Thin older samples, drop those that are too old or of deleted topics; returns the number dropped."""

@@ -70,6 +70,9 @@ class GroupLag(ProtocolOwned):
     state = models.CharField(max_length=32, db_default="", help_text="Empty: sampled by a release without it.")
     generation_id = models.IntegerField(db_default=0)
     members = models.IntegerField(db_default=0)
+    partitions = models.IntegerField(
+        null=True, help_text="That it owns or committed an offset on; null: sampled by a release without it."
+    )
 
     def __str__(self) -> str:
         return f"{self.group_id} @{self.at}: {self.lag}"
@@ -101,3 +104,21 @@ class TopicLag(ProtocolOwned):
 
     def __str__(self) -> str:
         return f"{self.group_id} {self.topic} @{self.at}: {self.lag}"
+
+
+class TopicTotal(ProtocolOwned):
+    """A topic over all groups that have committed on it, when lag was last sampled: what the list of topics shows.
+
+    Of groups of which the lag is not known, only their number counts.
+    """
+
+    topic = models.CharField(max_length=249, primary_key=True)
+    at = MillisField()
+    groups = models.IntegerField()
+    lag = models.BigIntegerField(null=True, help_text="The sum over these groups; null: of none is it known.")
+    worst_group_id = models.BigIntegerField(null=True, help_text="The key of the group that is furthest behind.")
+    worst_lag = models.BigIntegerField(null=True)
+    time_lag_ms = models.BigIntegerField(null=True, help_text="Of the group that is furthest behind in time.")
+
+    def __str__(self) -> str:
+        return f"{self.topic} @{self.at}: {self.lag}"

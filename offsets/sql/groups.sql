@@ -22,6 +22,14 @@ and (%(min_lag)s::bigint is null
      or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
 and (%(min_time_lag_ms)s::bigint is null
      or exists (select from offsets_grouplag l where l.group_id = g.id and l.time_lag_ms >= %(min_time_lag_ms)s))
+and (%(assignor)s::text is null
+     or g.type = 'classic' and strpos(lower(g.protocol_name), lower(%(assignor)s)) > 0
+     or g.id in (select unnest(%(assigned)s::bigint[])))
+and (%(coordinator)s::text is null
+     or g.partition in (select p.partition
+                        from groups_coordinatornode n
+                        join groups_coordinatorpartition p on p.owner_id = n.id
+                        where n.node_id = %(coordinator)s))
 and (%(lagging)s::bigint[] is null or g.id = any(%(lagging)s))
 and (%(verdicts)s::text[] is null
      or exists (select from offsets_groupverdict v
@@ -60,6 +68,40 @@ select g.id, g.group_id, %(sign)s * coalesce(l.time_lag_ms, -1) as key
 from groups_group g
 left join offsets_grouplag l on l.group_id = g.id
 where true
+
+-- fragment: with_partitions
+select g.id, g.group_id, %(sign)s * coalesce(l.partitions, -1)::bigint as key
+from groups_group g
+left join offsets_grouplag l on l.group_id = g.id
+where true
+
+-- fragment: with_coordinator
+-- By the names of nodes; groups without a node come before all others.
+select g.id, g.group_id, %(sign)s * coalesce(n.place, 0) as key
+from groups_group g
+left join groups_coordinatorpartition p on p.partition = g.partition
+left join (select id, dense_rank() over (order by node_id) as place
+           from groups_coordinatornode
+           where ended_at is null) n on n.id = p.owner_id
+where true
+
+-- fragment: assigned
+-- What assigns the partitions of consumer groups, by the core's rule (`preferred_assignor`): what most members ask for; on a
+-- tie, or if none asks, what is set for the group, else the first of the server's assignors.
+cross join lateral (
+    select coalesce((select c.value
+                     from groups_groupconfigoverride c
+                     where c.group_name = g.group_id and c.name = %(setting)s and c.value = any(%(assignors)s::text[])),
+                    (%(assignors)s::text[])[1]) as name) preferred
+cross join lateral (
+    select coalesce((select m.server_assignor
+                     from groups_consumermember m
+                     where m.group_id = g.id and m.server_assignor = any(%(assignors)s::text[])
+                     group by m.server_assignor
+                     order by count(*) desc, m.server_assignor <> preferred.name,
+                              array_position(%(assignors)s::text[], m.server_assignor::text)
+                     limit 1),
+                    preferred.name) as name) assigned
 
 -- fragment: with_state_since
 select g.id, g.group_id, %(sign)s * g.state_since as key
@@ -278,6 +320,38 @@ from (
 ) s
 -- include: last_keys
 
+-- name: list_groups_by_partitions
+select s.id, s.group_id, s.key
+from (
+    -- include: with_partitions
+      -- include: matching
+) s
+-- include: first_keys
+
+-- name: list_groups_by_partitions_before
+select s.id, s.group_id, s.key
+from (
+    -- include: with_partitions
+      -- include: matching
+) s
+-- include: last_keys
+
+-- name: list_groups_by_coordinator
+select s.id, s.group_id, s.key
+from (
+    -- include: with_coordinator
+      -- include: matching
+) s
+-- include: first_keys
+
+-- name: list_groups_by_coordinator_before
+select s.id, s.group_id, s.key
+from (
+    -- include: with_coordinator
+      -- include: matching
+) s
+-- include: last_keys
+
 -- name: list_groups_by_time_in_state
 select s.id, s.group_id, s.key
 from (
@@ -321,6 +395,26 @@ select m.group_id
 from groups_consumermember m
 where true
   -- include: of_member
+
+-- name: consumer_groups_assigned_by
+-- Consumer groups whose assignor has this in its name.
+select g.id
+from groups_group g
+-- include: assigned
+where g.type = 'consumer' and strpos(lower(assigned.name), lower(%(assignor)s)) > 0
+
+-- name: assignors_of
+select g.id, case when g.type = 'consumer' then assigned.name else g.protocol_name end
+from groups_group g
+-- include: assigned
+where g.id = any(%(ids)s)
+
+-- name: coordinator_names
+-- The live owners of coordinator partitions.
+select p.partition, n.node_id
+from groups_coordinatorpartition p
+join groups_coordinatornode n on n.id = p.owner_id
+where n.ended_at is null and n.expires_at > %(now)s
 
 -- name: groups_of_topics
 -- The groups in the first rows that name one of these topics; there may be millions of them.
@@ -387,7 +481,7 @@ select g.id as pk, g.group_id, g.type, g.state, g.state_since, g.generation_id, 
              and kcoord_sees(topic, %(visible_names)s, %(visible_prefixes)s,
                              %(visible_denied)s, %(visible_denied_prefixes)s)
            limit %(topics)s) as topics,
-       l.lag, l.time_lag_ms, l.at as lag_sampled_at,
+       l.lag, l.time_lag_ms, l.partitions, l.at as lag_sampled_at,
        array(select jsonb_build_array(v.kind, min(v.since))
              from offsets_groupverdict v
              where v.group_id = g.id
@@ -411,6 +505,16 @@ where (%(ids)s::bigint[] is null or l.group_id = any(%(ids)s))
 group by l.group_id
 having %(min_lag)s::bigint is null or sum(s.lag) >= %(min_lag)s
 
+
+-- name: visible_partitions
+-- How many partitions of some topics alone groups own or committed an offset on.
+select i.id, count(distinct (u.topic, u.partition))
+from unnest(%(ids)s::bigint[]) i (id)
+cross join lateral (select topic, partition from groups_assignment where group_id = i.id
+                    union all
+                    select topic, partition from offsets_committedoffset where group_id = i.id) u
+where kcoord_sees(u.topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
+group by i.id
 
 -- name: statement_limit
 select current_setting('statement_timeout')

@@ -146,7 +146,7 @@ where before < %(offsets)s
 -- name: sample_lag
 -- The lag of each partition and the totals, as in `offsets.core.lag` and `offsets.core.samples`: a test compares them.
 -- `b` is the last sample at which the log ended at the committed offset or before, `n` the one after it. Partitions
--- without a watermark count only among the committed offsets.
+-- without a watermark count only among the committed offsets, those that are owned alone only among the group's.
 with behind as (
     select o.group_id, o.topic, o.committed_offset, w.log_end_offset,
            case when w.id is not null then greatest(w.log_end_offset - c.position, 0) end as lag,
@@ -196,23 +196,32 @@ with behind as (
     where t.lag is not null
     on conflict do nothing
     returning 1
+), uncommitted as (
+    select a.group_id, count(distinct (a.topic, a.partition)) as partitions
+    from groups_assignment a
+    where a.group_id > %(after)s and a.group_id <= %(upto)s
+      and not exists (select from offsets_committedoffset o
+                      where o.group_id = a.group_id and o.topic = a.topic and o.partition = a.partition)
+    group by a.group_id
 ), latest as (
-    insert into offsets_grouplag as l (group_id, at, lag, time_lag_ms, state, generation_id, members)
+    insert into offsets_grouplag as l (group_id, at, lag, time_lag_ms, state, generation_id, members, partitions)
     select g.id, %(now)s, case when count(t.lag) > 0 then least(sum(t.lag), 9223372036854775807)::bigint end,
            case when bool_and(t.time_lag_ms is not null) filter (where t.lag is not null) then max(t.time_lag_ms) end,
            g.state, g.generation_id,
            case when g.type = 'consumer'
                 then (select count(*) from groups_consumermember m where m.group_id = g.id)
                 else (select count(*) from groups_member m where m.group_id = g.id)
-           end
+           end,
+           coalesce(sum(t.partitions), 0) + coalesce(max(u.partitions), 0)
     from groups_group g
     left join topics t on t.group_id = g.id
+    left join uncommitted u on u.group_id = g.id
     where g.id > %(after)s and g.id <= %(upto)s
     group by g.id
     order by g.id
     on conflict (group_id) do update
     set at = excluded.at, lag = excluded.lag, time_lag_ms = excluded.time_lag_ms, state = excluded.state,
-        generation_id = excluded.generation_id, members = excluded.members
+        generation_id = excluded.generation_id, members = excluded.members, partitions = excluded.partitions
     where l.at <= excluded.at
 ), latest_of_topics as (
     insert into offsets_topiclag as l (group_id, topic, at, lag, max_lag, time_lag_ms, committed_offsets,
@@ -232,6 +241,28 @@ with behind as (
       and not exists (select from topics t where t.group_id = l.group_id and t.topic = l.topic)
 )
 select count(*) from history
+
+-- name: total_topics
+-- Topics over all groups, once these have been sampled. Rows of deleted groups wait to be removed.
+with totals as (
+    select l.topic, count(*) as groups,
+           case when count(l.lag) > 0 then least(sum(l.lag), 9223372036854775807)::bigint end as lag,
+           max(array[l.lag, -l.group_id]) filter (where l.lag is not null) as worst, max(l.time_lag_ms) as time_lag_ms
+    from offsets_topiclag l
+    join groups_group g on g.id = l.group_id
+    group by l.topic
+), gone as (
+    delete from offsets_topictotal o
+    where not exists (select from totals t where t.topic = o.topic)
+)
+insert into offsets_topictotal as o (topic, at, groups, lag, worst_group_id, worst_lag, time_lag_ms)
+select topic, %(now)s, groups, lag, -worst[2], worst[1], time_lag_ms
+from totals
+order by topic
+on conflict (topic) do update
+set at = excluded.at, groups = excluded.groups, lag = excluded.lag, worst_group_id = excluded.worst_group_id,
+    worst_lag = excluded.worst_lag, time_lag_ms = excluded.time_lag_ms
+where o.at <= excluded.at
 
 -- name: lag_sample_instants
 -- One index lookup per instant at which lag was sampled.

@@ -27,6 +27,7 @@ from pathlib import Path
 import httpx
 import psycopg
 
+from kcoord.sql import queries
 from tests.bench.scrape import fill
 from tests.bench.screen import Seen, seen
 from tests.frontend.plan_seed import put_plan
@@ -47,8 +48,13 @@ EXTRA = (
     " case when n %% 4 = 0 then 'group_held' else 'rebalance_started' end, n, 'm-1',"
     " jsonb_build_object('cause', 'member_joined', 'principal', 'mara', 'reason', 'bench')"
     " from groups_group g, generate_series(1, 8) n",
-    "insert into offsets_grouplag (group_id, at, lag, time_lag_ms)"
-    " select id, %(now)s - 20000, id %% 9999, id %% 7777 * 1000 from groups_group",
+    "insert into offsets_grouplag (group_id, at, lag, time_lag_ms, partitions)"
+    " select id, %(now)s - 20000, id %% 9999, id %% 7777 * 1000, id %% 40 from groups_group",
+    "insert into offsets_topiclag (group_id, topic, at, lag, max_lag, time_lag_ms, committed_offsets, log_end_offsets,"
+    " partitions, unknown_partitions)"
+    " select group_id, topic, %(now)s - 20000, group_id %% 9999, group_id %% 999, 60000, 0, 0, count(*), 0"
+    " from offsets_committedoffset group by group_id, topic",
+    queries("offsets").total_topics,
     "insert into offset_commit_log (at, kind, group_name, topic, partition, committed_offset, member_id, generation_id,"
     " client_id, principal, metadata)"
     " select %(now)s - n * 60000, 'commit', g.group_id, 'topic-1', 0, n, 'm-1', 1, 'c', '', ''"
@@ -63,6 +69,7 @@ PAGES = {
     "Overview": "/",
     "Groups": "/groups",
     "Groups, by time lag": "/groups?sort=-time_lag_ms",
+    "Groups, by partitions": "/groups?sort=-partitions",
     "Groups, part of a name": "/groups?q=consumer-9",
     "Group": GROUP,
     "Group, members": f"{GROUP}?tab=members",
@@ -74,6 +81,7 @@ PAGES = {
     "Events": f"{GROUP}/events",
     "Reset offsets": f"{GROUP}/reset",
     "Topics": "/topics",
+    "Topics, by lag": "/topics?sort=-lag",
     "Topic": "/topics/topic-1",
     "Nodes": "/nodes",
     "Audit": "/audit",

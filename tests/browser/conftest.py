@@ -26,7 +26,8 @@ ARGUMENTS = [
 EMPTIED = (
     "truncate groups_group, groups_topic, groups_event, groups_groupconfigoverride, kcoord_apitoken,"
     " frontend_signinattempt, offsets_lagsample,"
-    " offset_commit_log, offsets_offsetplan, offsets_grouplag, offsets_topiclag, offsets_retentionpin,"
+    " offset_commit_log, offsets_offsetplan, offsets_grouplag, offsets_topiclag, offsets_topictotal,"
+    " offsets_retentionpin,"
     " offsets_sparkrun, offsets_groupverdict, offsets_verdictrun, offsets_activity,"
     " frontend_savedview"
     " restart identity cascade"

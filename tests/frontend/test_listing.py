@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import unescape
@@ -11,9 +13,10 @@ import psycopg
 import pytest
 from django.test import Client
 
-from frontend.listing.columns import COLUMNS, NAMES, SORTS
+from frontend.listing.columns import COLUMNS, NAMES, SORTS, USUAL
 from frontend.listing.queries import GroupList, Wanted, group_list
 from frontend.queries import PAGE_SIZE
+from groups.core.coordinator import partition_of
 from groups.core.model.types import GroupState
 from groups.readmodel import GroupFilter, GroupSort
 from kcoord.database.pool import Database
@@ -22,6 +25,7 @@ from kcoord.rest.ranges import BEYOND, ranges
 from kcoord.sql import queries
 from offsets.group_list import GroupFinder
 from offsets.group_orders import ORDERS, Position
+from tests.frontend.node_seed import node, own
 from tests.frontend.seed import Seed, member_id, working_group
 from tests.frontend.viewers import ALL, allow
 from tests.support.database import cloned_database
@@ -37,6 +41,9 @@ KEYS = {
     GroupSort.MEMBERS: "(select count(*) from groups_member m where m.group_id = g.id)",
     GroupSort.GENERATION: "generation_id",
     GroupSort.LAG: "(select coalesce(max(lag), -1) from offsets_grouplag l where l.group_id = g.id)",
+    GroupSort.PARTITIONS: "(select coalesce(max(partitions), -1) from offsets_grouplag l where l.group_id = g.id)",
+    GroupSort.COORDINATOR: "(select coalesce(max(n.node_id), '') from groups_coordinatorpartition p"
+    " join groups_coordinatornode n on n.id = p.owner_id where p.partition = g.partition)",
     GroupSort.TIME_LAG: "(select coalesce(max(time_lag_ms), -1) from offsets_grouplag l where l.group_id = g.id)",
 }
 
@@ -55,9 +62,11 @@ async def test_pages_show_every_group_once_in_order_and_back_again(seed: Seed, d
     ties = "updated_at = 1700000000000, state_since = 1700000000000"
     seed.connection.execute(f"update groups_group set {ties} where id % 3 = 0".encode())
     seed.connection.execute(
-        "insert into offsets_grouplag (group_id, at, lag, time_lag_ms)"
-        " select id, 0, id % 7, nullif(id % 5, 0) from groups_group where id % 3 > 0"
+        "insert into offsets_grouplag (group_id, at, lag, time_lag_ms, partitions)"
+        " select id, 0, id % 7, nullif(id % 5, 0), nullif(id % 6, 0) from groups_group where id % 3 > 0"
     )
+    seed.connection.execute("update groups_group set partition = id % 9")
+    own(seed, {1: node(seed, "node-b"), 2: node(seed, "node-a"), 3: None})
     for pk in range(1, 20):
         seed.members(pk, [member_id(str(pk), number) for number in range(pk % 4)])
     name = sort.value.removeprefix("-")
@@ -140,6 +149,75 @@ def test_filters_by_members_and_by_a_regular_expression(person: Client, seed: Se
     assert '<details class="more-filters" id="more-filters" open>' in said
 
 
+def test_filters_by_what_assigns_and_by_the_coordinator(person: Client, seed: Seed) -> None:
+    seed.group("classic", protocol="cooperative-sticky")
+    seed.group("undecided", "Empty", protocol=None)
+    for name in ("asks", "ties", "default", "configured", "unknown"):
+        pk = seed.consumer_group(name, "Stable", epoch=1, assignment_epoch=1)
+        asked = {"asks": ("range", "range", "uniform"), "ties": ("range", "uniform"), "unknown": ("gone",)}
+        for number, assignor in enumerate(asked.get(name, (None,))):
+            seed.consumer_member(pk, f"{name}-{number}", epoch=1)
+            seed.connection.execute(
+                "update groups_consumermember set server_assignor = %s where member_id = %s",
+                [assignor, f"{name}-{number}"],
+            )
+    seed.connection.execute(
+        "insert into groups_groupconfigoverride (group_name, name, value, updated_at, updated_by)"
+        " values ('configured', 'consumer.assignor', 'range', 0, 'mara')"
+    )
+    nodes = [node(seed, "node-1"), node(seed, "node-2", lease_ms=0)]
+    own(seed, {partition: nodes[partition % 2] for partition in range(50)})
+    for (name,) in seed.connection.execute("select group_id from groups_group").fetchall():
+        partition = [partition_of(name, 50), name]
+        seed.connection.execute("update groups_group set partition = %s where group_id = %s", partition)
+    for query, expected in (
+        ("assignor=STICKY", ["classic"]),
+        ("assignor=range", ["asks", "configured"]),
+        ("assignor=uniform", ["default", "ties", "unknown"]),
+        ("assignor=uniform&q=t", ["default", "ties"]),
+        ("assignor=none", []),
+        ("coordinator=node-1", sorted(name for name in EACH if partition_of(name, 50) % 2 == 0)),
+        ("coordinator=node", []),
+    ):
+        assert names(person, query) == expected, query
+    said = person.get("/groups?assignor=x&coordinator=node-9").content.decode()
+    assert "No group has an assignor with “x” in its name, and the coordinator node-9." in said
+    lines = csv.DictReader(io.StringIO(b"".join(person.get("/groups.csv")).decode()))
+    told = {line["group_id"]: (line["assignor"], line["coordinator"]) for line in lines}
+    alive = {name: "node-1" if partition_of(name, 50) % 2 == 0 else "" for name in EACH}
+    assigned = ("range", "cooperative-sticky", "range", "uniform", "uniform", "", "uniform")
+    assert told == {name: (one, alive[name]) for name, one in zip(EACH, assigned, strict=True)}
+    page = person.get("/groups?columns=type.coordinator").content.decode()
+    assert page.count(">node-1</td>") == list(alive.values()).count("node-1")
+    assert '<span class="faint">cooperative-sticky</span>' in page
+
+
+EACH = ("asks", "classic", "configured", "default", "ties", "undecided", "unknown")
+
+
+def test_partitions_are_counted_as_far_as_they_can_be_seen(person: Client, client: Client, seed: Seed) -> None:
+    from django.contrib.auth import get_user_model
+
+    pk = seed.group("billing")
+    seed.assign(pk, {(topic, partition): "m" for topic in ("orders", "secret") for partition in range(3)})
+    seed.commit(pk, {("orders", 2): 5, ("orders", 7): 5})
+    seed.connection.execute(
+        "insert into offsets_grouplag (group_id, at, lag, partitions) values (%s, 1, 4, 1234)", [pk]
+    )
+    cell = r'data-label="Partitions" class="num"><span([^>]*)>([\d,]*)</span>'
+    (whole,) = re.findall(cell, person.get("/groups?columns=partitions").content.decode())
+    assert whole == (' title="As of 1970-01-01 00:00:00.001 UTC"', "1,234")
+    user = get_user_model().objects.create_user("sam")
+    allow(user, "describe:group:*", "describe:topic:orders")
+    client.force_login(user)
+    page = client.get("/groups?columns=partitions").content.decode()
+    assert re.findall(cell, page) == [("", "4")], "counted now"
+    assert heads(page)["Partitions"] == ("", "")
+    refused = client.get("/groups?sort=-partitions")
+    assert refused.status_code == 403
+    assert "by their partitions" in refused.content.decode()
+
+
 def test_a_broken_regular_expression_can_be_mended_where_it_stands(person: Client, seed: Seed) -> None:
     seed.group("billing")
     page = person.get("/groups?regex=(&q=b").content.decode()
@@ -157,8 +235,9 @@ def heads(page: str) -> dict[str, tuple[str, str]]:
 
 def test_each_head_sorts_both_ways_and_says_so(person: Client, seed: Seed) -> None:
     seed.many_groups(60)
-    first = heads(person.get("/groups?q=service&after=" + "").content.decode())
-    assert first["Group"] == ("ascending", "/groups?q=service&sort=-group_id")
+    every = f"columns={'.'.join(NAMES)}"
+    first = heads(person.get(f"/groups?{every}&q=service").content.decode())
+    assert first["Group"] == ("ascending", f"/groups?{every}&q=service&sort=-group_id")
     assert first["Type"] == ("", "")
     for label, (_, url) in first.items():
         if not url:
@@ -189,7 +268,15 @@ def test_a_cursor_of_another_order_is_refused(person: Client, seed: Seed) -> Non
 
 def test_columns_are_chosen_in_the_address(person: Client, seed: Seed) -> None:
     working_group(seed)
-    assert list(heads(person.get("/groups").content.decode())) == ["Group", *(column.label for column in COLUMNS)]
+    usual = [column.label for column in COLUMNS if column.usual]
+    assert list(heads(person.get("/groups").content.decode())) == ["Group", *usual]
+    every = person.get("/groups?columns=" + ".".join(NAMES)).content.decode()
+    assert list(heads(every)) == ["Group", *(column.label for column in COLUMNS)]
+    hidden = next(column for column in COLUMNS if not column.usual)
+    assert (
+        f'href="/groups?columns={".".join(n for n in NAMES if n in USUAL or n == hidden.name)}"'
+        in person.get("/groups").content.decode()
+    )
     page = person.get("/groups?columns=lag.state&q=b").content.decode()
     assert list(heads(page)) == ["Group", "State", "Lag"]
     assert '<input type="hidden" name="columns" value="state.lag">' in page
@@ -197,7 +284,7 @@ def test_columns_are_chosen_in_the_address(person: Client, seed: Seed) -> None:
     links = re.findall(r'href="(/groups\?[^"]*)"><span aria-hidden="true">', page)
     assert "/groups?columns=lag&amp;q=b" in links
     assert "/groups?columns=state.members.lag&amp;q=b" in links
-    whole = "/groups?columns=" + ".".join(name for name in NAMES if name != "lag")
+    whole = "/groups?columns=" + ".".join(name for name in USUAL if name != "lag")
     assert 'href="/groups"><span aria-hidden="true">' in person.get(whole).content.decode()
     assert list(heads(person.get("/groups?columns=none").content.decode())) == ["Group"]
     assert person.get("/groups?columns=secrets").status_code == 400
@@ -267,7 +354,7 @@ def test_a_page_of_an_indexed_order_reads_a_page(
     assert row is not None
     parameters = {
         **GroupFilter().parameters(), **EVERYTHING.parameters(), **order.extra, **EVERYTHING.parameters("topic"),
-        "labelled": None, "among": None, "lagging": None, "after": row[0],
+        "labelled": None, "among": None, "assigned": None, "lagging": None, "after": row[0],
         "after_key": row[1] if order.kind is str else row[2], "limit": PAGE_SIZE + 1,
     }  # fmt: skip
     done = executed_plan(crowded, order.before if before else order.after, parameters, generic=False)
@@ -314,7 +401,7 @@ def test_a_page_of_a_few_prefixes_among_many_groups_reads_those(
     within = ranges(visible)
     parameters = {
         **GroupFilter().parameters(), **visible.parameters(), **EVERYTHING.parameters("topic"),
-        "labelled": None, "among": None, "lagging": None, "after": after, "limit": PAGE_SIZE + 1,
+        "labelled": None, "among": None, "assigned": None, "lagging": None, "after": after, "limit": PAGE_SIZE + 1,
         "low": [low for low, _ in within], "high": [high for _, high in within],
     }  # fmt: skip
     done = executed_plan(crowded, statement, parameters, generic=generic)

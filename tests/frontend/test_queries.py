@@ -142,21 +142,3 @@ async def test_history_goes_on_where_the_page_before_ended_and_outlives_the_grou
     second = await queries.event_page(db, ALL, "gone", first.events[-1].id, limit=10)
     assert [event.generation_id for event in (*first.events, *second.events)] == [6, 5, 4, 3, 2, 1, 0]
     assert not second.more
-
-
-async def test_topics_by_name_with_who_reads_them(seed: Seed, db: Database) -> None:
-    for number in range(queries.PAGE_SIZE + 5):
-        seed.topic(f"topic-{number:03}", 4, [10, 20] if number == 0 else [])
-    for name in ("g2", "g1"):
-        seed.assign(seed.group(name), {("topic-000", p): "m" for p in range(4)})
-    first = await queries.topic_list(db, ALL, "", None, None)
-    assert first.total == 55
-    assert first.topics[0].groups == ["g1", "g2"]
-    assert first.topics[0].watermarks == 2
-    assert first.previous is None
-    second = await queries.topic_list(db, ALL, "", first.next, None)
-    assert [topic.name for topic in second.topics] == [f"topic-{n:03}" for n in range(50, 55)]
-    assert second.next is None
-    back = await queries.topic_list(db, ALL, "", None, second.previous)
-    assert [topic.name for topic in back.topics] == [topic.name for topic in first.topics]
-    assert (await queries.topic_list(db, ALL, "05", None, None)).total == 6

@@ -44,10 +44,20 @@ PEOPLE: Mapping[str, tuple[str, ...]] = {
     ),
 }
 QUERIES: Mapping[str, tuple[str, ...]] = {
-    "groups": ("q={}", "topic={}-topic", "member={}", "client={}", "host={}", "regex=^{}", "sort=-lag", "min_lag=1"),
+    "groups": (
+        "q={}",
+        "topic={}-topic",
+        "member={}",
+        "client={}",
+        "host={}",
+        "regex=^{}",
+        "sort=-lag",
+        "min_lag=1",
+        "assignor={}",
+    ),
     "groups-csv": ("q={}", "topic={}-topic", "member={}"),
     "group": ("topic={}", "tab=members&q={}", "tab=members&sort=lag", "tab=offsets&topic={}", "tab=offsets&sort=lag"),
-    "topics": ("q={}",),
+    "topics": ("q={}", "sort=-partitions", "sort=-lag"),
     "topics-csv": ("q={}",),
     "plans": ("q={}", "who={}"),
     "audit": ("name={}", "who={}"),
@@ -101,6 +111,11 @@ def rows(seed: Seed) -> Rows:
     _reads_hidden_topic(seed, hidden, f"{HIDDEN}-group", f"{HIDDEN}-member")
     seed.assign(hidden, {("seen-orders", 11): f"{HIDDEN}-member"})
     seed.commit(hidden, {("seen-orders", 11): 7}, metadata=HIDDEN)
+    connection.execute(
+        "insert into offsets_topictotal (topic, at, groups, lag, worst_group_id, worst_lag, time_lag_ms)"
+        " values ('seen-orders', 1, 2, 987654321, %s, 987654321, 1)",
+        [hidden],
+    )
     both = seed.consumer_group("seen-consumers", "Reconciling", epoch=12, assignment_epoch=12)
     seed.consumer_member(both, "seen-consumer", epoch=12)
     connection.execute("update groups_consumermember set subscribed_topic_names = %s", [[f"{HIDDEN}-topic"]])

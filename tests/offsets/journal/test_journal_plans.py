@@ -124,6 +124,7 @@ def test_groups_are_found_by_topic_through_indexes(database: str, name: str, con
         "sign": 1,
         "labelled": None,
         "among": None,
+        "assigned": None,
         "lagging": None,
         "lag_of": None,
         "lags": None,

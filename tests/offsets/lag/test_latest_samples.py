@@ -13,6 +13,7 @@ from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from offsets.lag.samples import SampleService
 from tests.conftest import START_MS
+from tests.frontend.seed import Seed
 from tests.support.api import Members
 from tests.support.api_consumers import Consumers
 from tests.support.offsets import commit, report
@@ -108,3 +109,51 @@ async def test_state_generation_and_members_of_both_protocols(
     state, epoch, count = rows["g"][1:]
     assert (state, count) == ("Stable", 1)
     assert epoch == sql.execute("select generation_id from groups_group where group_id = 'g'").fetchone()[0] > 0  # type: ignore[index]
+
+
+async def test_partitions_are_those_owned_and_those_committed(
+    runtime: Runtime, samples: SampleService, topics: TopicService, sql: psycopg.Connection[Any]
+) -> None:
+    await topics.create("orders", 7)
+    await commit(runtime, "both", "orders", 0, 1, 2)
+    seed = Seed(sql)
+    (both,) = sql.execute("select id from groups_group").fetchone() or (0,)
+    seed.assign(both, {("orders", 2): "m", ("orders", 3): "m", ("other", 0): "m"})
+    seed.assign(seed.group("owns"), {("orders", partition): "m" for partition in range(7)})
+    seed.group("idle")
+    await samples.sample()
+    counted = "select g.group_id, l.partitions from offsets_grouplag l join groups_group g on g.id = l.group_id"
+    assert dict(sql.execute(counted).fetchall()) == {"both": 5, "owns": 7, "idle": 0}
+
+
+async def test_topics_over_all_groups(
+    runtime: Runtime,
+    samples: SampleService,
+    topics: TopicService,
+    clock: VirtualClock,
+    sql: psycopg.Connection[Any],
+) -> None:
+    for topic in ("orders", "silent", "unread"):
+        await topics.create(topic, 2)
+    await report(topics, 100, 50)
+    for group_id, offset in (("a", 90), ("b", 20), ("c", 20)):
+        await commit(runtime, group_id, "orders", 0, offset=offset)
+    await commit(runtime, "a", "silent", 0)
+    await samples.sample()
+    totals = """
+        select t.topic, t.at, t.groups, t.lag, g.group_id, t.worst_lag
+        from offsets_topictotal t left join groups_group g on g.id = t.worst_group_id order by 1
+    """
+    assert sql.execute(totals).fetchall() == [
+        ("orders", START_MS, 3, 170, "b", 80),
+        ("silent", START_MS, 1, None, None, None),
+    ]
+    await runtime.get(GroupService).delete("a")
+    await runtime.get(GroupService).delete("b")
+    clock.advance(60_000)
+    await samples.sample()
+    assert sql.execute(totals).fetchall() == [("orders", clock.now_ms(), 1, 80, "c", 80)]
+    await runtime.get(GroupService).delete("c")
+    clock.advance(60_000)
+    await samples.sample()
+    assert sql.execute(totals).fetchall() == []
