@@ -54,8 +54,7 @@ def make_template(admin: str) -> str:
     with psycopg.connect(admin, autocommit=True) as connection:
         # As `kcoord.stack.embedded` makes it: the C library's collations are slower, also that of C.UTF-8.
         connection.execute(
-            f"create database {TEMPLATE} template template0 locale 'C' locale_provider builtin"
-            " builtin_locale 'C.UTF-8'"
+            f"create database {TEMPLATE} template template0 locale 'C' locale_provider builtin builtin_locale 'C.UTF-8'"
         )
     migrate(make_conninfo(admin, dbname=TEMPLATE))
     return TEMPLATE
