@@ -16,8 +16,10 @@ from kcoord.access.rights import Access, digest
 from kcoord.config import Config
 from kcoord.database import request_age
 from kcoord.http import context, short_path
+from kcoord.http.short_path import Head
 from kcoord.http.starts import Starts
 from kcoord.process import runtime as runtimes
+from kcoord.stack.shortcut import MOST_HEADS, Shortcut
 from tests.support.doors import (
     DATE,
     FORBIDDEN,
@@ -191,6 +193,23 @@ ANY = st.sampled_from([OK, LATER, MANY, CONSUMER, *NOT_SHORT.values(), *SIMPLE.v
 @given(st.lists(ANY, min_size=1, max_size=8))
 def test_any_requests_one_after_the_other(requests: list[bytes]) -> None:
     both(*requests)
+
+
+@pytest.mark.parametrize(("kinds", "parsed"), [(MOST_HEADS, MOST_HEADS), (MOST_HEADS + 1, 3 * (MOST_HEADS + 1))])
+def test_a_few_kinds_of_requests_on_one_connection_are_parsed_once_each(
+    monkeypatch: pytest.MonkeyPatch, kinds: int, parsed: int
+) -> None:
+    learn, heads = Shortcut.learn, []
+
+    def counted(self: Shortcut, target: bytes, head: bytes, *args: Any, **more: Any) -> Head | None:
+        heads.append(head)
+        return learn(self, target, head, *args, **more)
+
+    monkeypatch.setattr(Shortcut, "learn", counted)
+    each = [heartbeat(BODY + b" " * blanks) for blanks in range(kinds)]
+    answers = asked(Door(Config({})), *each, *each, *each)[0]
+    assert all(answer.startswith(b"HTTP/1.1 200 OK") for answer in answers)
+    assert len(heads) == parsed
 
 
 @pytest.mark.parametrize("size", [35, 36, 37])
