@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -64,9 +63,7 @@ def command_of(name: str) -> list[str]:
             pytest.skip(f"{MODULES[name]} is not installed")
         return [sys.executable, str(WORKERS / name)]
     if name == JAVA:
-        if shutil.which("javac") is None:
-            pytest.skip("no javac: java cannot run a program from its source")
-        return ["java", "-Xmx256m", "-cp", java.classpath(), str(WORKERS / name)]
+        return java.program(WORKERS / name, heap="256m")
     return [golang.built(WORKERS)]
 
 

@@ -43,15 +43,19 @@ class ProcessMember:
 
     def ask(self, *words: object) -> str:
         """The answer to a line. Raises AssertionError if it is an error, or the process has ended."""
+        answer = self.attempt(*words)
+        assert answer.startswith("="), f"{words}: {answer}\n{self._said.read_text()[-2_000:]}"
+        return answer[2:]
+
+    def attempt(self, *words: object) -> str:
+        """As `ask`, but an error is an answer, too: "! " and what it is."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(" ".join(map(str, words)) + "\n")
             self._process.stdin.flush()
-            answer = self._answers.get(timeout=ANSWER_SECONDS)
+            return self._answers.get(timeout=ANSWER_SECONDS)
         except (BrokenPipeError, queue.Empty) as error:
             raise AssertionError(f"{words}: {error!r}\n{self._said.read_text()[-2_000:]}") from error
-        assert answer.startswith("="), f"{words}: {answer}\n{self._said.read_text()[-2_000:]}"
-        return answer[2:]
 
     def poll(self) -> None:
         """It polls by itself."""
