@@ -1,7 +1,10 @@
 """CreateTopics, DeleteTopics, CreatePartitions: the catalogue of topics.
 
-A topic has partitions and nothing else: it has no replicas, so any replication factor is accepted, and no settings, so
-those of a new topic are refused. The rights are those of `/v1/topics`.
+A topic has partitions and nothing else: it has no replicas and no records, so any replication factor is accepted.
+The rights are those of `/v1/topics`.
+
+Differs from Kafka: settings of a new topic are accepted, too, and not kept; the answer names none. Consoles send some
+with every topic that they create, and all of them say how records are stored.
 Source: KIP-4, 195, 516 for the versions; the rules are those of `groups.catalogue.topics`.
 """
 
@@ -36,10 +39,6 @@ async def create_topics(call: Call, request: Fields) -> Answer:
         _once(asked.name, twice)
         check_topic_name(asked.name)
         _require_admin(call.principal, asked.name)
-        if asked.configs:
-            raise ProtocolError(
-                Error.INVALID_CONFIG, f"topics have no settings here; leave out {asked.configs[0].name[:100]}"
-            )
         partitions = _partitions(asked)
         topics = call.runtime.get(TopicService)
         if request.validate_only:

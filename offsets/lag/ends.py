@@ -80,7 +80,13 @@ class LogEnds:
         return {partition: known[partition] for partition in wanted}
 
     async def at(self, topic: str, partitions: Sequence[int], instant: Millis) -> Mapping[int, AtTime]:
-        """The offsets that belong to an instant (ms), by the samples of watermarks (`offsets.core.samples`)."""
+        """The offsets that belong to an instant (ms), by the samples of watermarks (`offsets.core.samples`).
+
+        Everything was written at the instant 0 or after, which needs no samples: consoles learn the start so.
+        """
+        if instant == 0:
+            logs = await self.read(topic, partitions)
+            return {n: AtTime(log.start if log.start < log.end else None) for n, log in logs.items()}
         found: dict[int, AtTime] = {}
         for partition, samples in (await self._samples.around(topic, partitions, instant)).items():
             offset = offset_at(samples, instant)

@@ -46,9 +46,22 @@ async def test_topics_that_cannot_be_created(wire: Wire, wire_with: WireWith, to
     assert await created(wire, new("a")) == [36]
     assert await created(wire, new("a"), validate_only=True) == [36]
     assert await created(wire, new("e"), validate_only=True) == [0]
-    assert await created(wire, new("e", configs=[{"name": "retention.ms", "value": "1"}])) == [40]
     assert await created(wire_with("describe:topic:*"), new("e")) == [29]
     assert "e" not in (await topics.current()).by_name
+
+
+@pytest.mark.parametrize("version", CREATES)
+async def test_settings_of_a_new_topic_are_not_kept(wire: Wire, topics: TopicService, version: int) -> None:
+    """Differs from Kafka: they are accepted, since consoles send some with every topic that they create."""
+    given = [{"name": "cleanup.policy", "value": "delete"}, {"name": "retention.ms", "value": "1"}]
+    answer = await wire.ask("create_topics", version, topics=[new(configs=given)])
+    (shown,) = answer.topics
+    assert (shown.error_code, (await topics.get("orders")).partitions) == (0, 3)
+    if version >= 5:
+        assert shown.configs == ()
+    resources = [{"resource_type": TOPIC, "resource_name": "orders", "configuration_keys": None}]
+    (described,) = (await wire.ask("describe_configs", 4, resources=resources)).results
+    assert (described.error_code, described.configs) == (0, ())
 
 
 async def test_the_number_of_partitions_may_be_left_out(wire: Wire, topics: TopicService) -> None:

@@ -72,6 +72,14 @@ async def test_by_time_from_samples(wire: Wire, runtime: Runtime, clock: Virtual
     assert await listed(wire, began, partition=1) == (43, -1, -1), "nothing is known of it"
 
 
+async def test_everything_was_written_after_the_instant_0(wire: Wire, runtime: Runtime, topic: str) -> None:
+    assert await listed(wire, 0) == (0, -1, -1), "nothing was written"
+    await report(runtime, 3, 50)
+    assert await listed(wire, 0) == (0, 3, 0), "samples are not needed for that"
+    await report(runtime, 50, 50)
+    assert await listed(wire, 0) == (0, -1, -1), "nothing is left"
+
+
 async def test_other_meanings(wire: Wire, runtime: Runtime, topic: str) -> None:
     await report(runtime, 3, 50)
     assert await listed(wire, -4, 9) == (0, 3, -1)
