@@ -15,7 +15,7 @@ PROGRAM = Path(__file__).parent / "go_member"
 
 
 class FranzGo(ProcessMember):
-    """A member of franz-go, of the classic protocol. Skips the test without Go or its modules."""
+    """A member of franz-go; the assignor of the consumer protocol is the server's. Skips the test without Go."""
 
     def __init__(
         self,
@@ -25,10 +25,22 @@ class FranzGo(ProcessMember):
         instance: str,
         assignor: str,
         session_ms: int = 120_000,
+        transactional_id: str = "",
     ) -> None:
-        assert protocol == "classic", "it has the other for trials only"
         program = golang.built(PROGRAM)
         directory = tempfile.TemporaryDirectory(prefix="go-member-")
-        given = [f"127.0.0.1:{listening.port}", group, TOPIC, assignor, str(session_ms)]
+        given = [
+            f"127.0.0.1:{listening.port}",
+            group,
+            TOPIC,
+            assignor if protocol == "classic" else "server",
+            str(session_ms),
+        ]
         env = environment(None, Path(directory.name), {"KCOORD_TOKEN": listening.service.token})
+        if transactional_id:
+            env["KCOORD_TRANSACTIONAL_ID"] = transactional_id
         super().__init__([program, *given, *([instance] if instance else [])], env, directory)
+
+    def transaction(self, partition: int, offset: int, end: str) -> None:
+        """Commit an offset in a transaction. `end`: "commit" or "abort"."""
+        self.ask("transaction", partition, offset, end)

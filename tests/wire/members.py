@@ -130,6 +130,7 @@ KINDS: dict[str, tuple[Callable[..., Member], str]] = {
     "confluent": (Confluent, "classic"),
     "confluent-consumer": (Confluent, "consumer"),
     "franz-go": (FranzGo, "classic"),
+    "franz-go-consumer": (FranzGo, "consumer"),
     "java": (Java, "classic"),
     "java-consumer": (Java, "consumer"),
 }

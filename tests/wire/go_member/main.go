@@ -2,7 +2,8 @@
 //
 //	go run . ADDRESS GROUP TOPIC ASSIGNOR SESSION_MS [INSTANCE]
 //
-// KCOORD_TOKEN is the password. It answers each line with one line: "= " and what was asked for, or "! " and the error.
+// KCOORD_TOKEN is the password. The assignor `server` stands for the consumer protocol, with the server's `uniform`.
+// With KCOORD_TRANSACTIONAL_ID it can commit in transactions. It answers each line with one line: "= " and what was asked for, or "! " and the error.
 // Partitions that it has to give up are a line of their own: "revoked 0 1".
 package main
 
@@ -25,6 +26,7 @@ import (
 
 var (
 	group, topic = os.Args[2], os.Args[3]
+	session      *kgo.GroupTransactSession
 	mutex        sync.Mutex
 	owned        = map[int32]bool{}
 )
@@ -92,8 +94,25 @@ func committed(client *kgo.Client, partition int32) (int64, error) {
 	return found.Offset, kerr.ErrorForCode(found.ErrorCode)
 }
 
+// transaction commits an offset in a transaction, or aborts that.
+func transaction(client *kgo.Client, partition int32, offset int64, end kgo.TransactionEndTry) error {
+	client.SetOffsets(map[string]map[int32]kgo.EpochOffset{topic: {partition: {Epoch: -1, Offset: offset}}})
+	if err := session.Begin(); err != nil {
+		return err
+	}
+	committed, err := session.End(context.Background(), end)
+	if err == nil && committed != bool(end) {
+		err = fmt.Errorf("committed: %t", committed)
+	}
+	return err
+}
+
 func answer(client *kgo.Client, words []string) (string, error) {
 	var given []int64
+	commits := words[len(words)-1] == "commit"
+	if words[0] == "transaction" {
+		words = words[:3]
+	}
 	for _, word := range words[1:] {
 		number, err := strconv.ParseInt(word, 10, 64)
 		if err != nil {
@@ -109,6 +128,8 @@ func answer(client *kgo.Client, words []string) (string, error) {
 	case "committed":
 		offset, err := committed(client, int32(given[0]))
 		return strconv.FormatInt(offset, 10), err
+	case "transaction":
+		return "", transaction(client, int32(given[0]), given[1], kgo.TransactionEndTry(commits))
 	}
 	return "", fmt.Errorf("nobody knows %q", words[0])
 }
@@ -131,10 +152,15 @@ func options() []kgo.Opt {
 		kgo.OnPartitionsRevoked(revoked),
 		kgo.OnPartitionsLost(revoked),
 	}
-	if os.Args[4] == "range" {
+	switch os.Args[4] {
+	case "range":
 		found = append(found, kgo.Balancers(kgo.RangeBalancer()))
-	} else {
+	case "cooperative-sticky":
 		found = append(found, kgo.Balancers(kgo.CooperativeStickyBalancer()))
+	case "server":
+		found = append(found, kgo.Balancers(kgo.StickyBalancer()), kgo.ServerSideBalancer())
+	default:
+		log.Fatalf("nobody knows the assignor %q", os.Args[4])
 	}
 	if len(os.Args) > 6 {
 		found = append(found, kgo.InstanceID(os.Args[6]))
@@ -142,8 +168,20 @@ func options() []kgo.Opt {
 	return found
 }
 
+// connected is the client, of a session for transactions if there are to be some.
+func connected() (client *kgo.Client, err error) {
+	id := os.Getenv("KCOORD_TRANSACTIONAL_ID")
+	if id == "" {
+		return kgo.NewClient(options()...)
+	}
+	if session, err = kgo.NewGroupTransactSession(append(options(), kgo.TransactionalID(id))...); err == nil {
+		client = session.Client()
+	}
+	return client, err
+}
+
 func main() {
-	client, err := kgo.NewClient(options()...)
+	client, err := connected()
 	if err != nil {
 		log.Fatal(err)
 	}
