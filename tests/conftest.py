@@ -20,6 +20,7 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from tests.support import chromium as chromiums
 from tests.support.database import cloned_database, embedded_server, make_template
+from tests.support.django_settings import set_for_run
 from tests.support.fixtures import client_with, members, other, service, topic, topics  # noqa: F401 - fixtures
 
 # How long an example takes says nothing on a machine that others use as well.
@@ -142,9 +143,8 @@ def django_db_setup(worker_database: str) -> Iterator[None]:
     from kcoord.database.address import django_database
 
     # With the embedded Postgres there is an archive beside it, unless a test names another.
-    settings.KCOORD = settings.KCOORD.override({"archive.path": ""})
-
-    settings.CONNINFO = worker_database
+    set_for_run("KCOORD", settings.KCOORD.override({"archive.path": ""}))
+    set_for_run("CONNINFO", worker_database)
     connections.close_all()
     connections.settings["default"].update(django_database(worker_database))
     connections["default"].settings_dict.update(django_database(worker_database))
