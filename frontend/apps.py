@@ -13,12 +13,17 @@ class FrontendConfig(AppConfig):
     verbose_name = "Dashboard"
 
     def ready(self) -> None:
-        """Replace the admin's own password forms, which would bypass our throttle, and record what the admin does."""
+        """Replace what the admin has of its own for accounts, and record what it does.
+
+        Its password forms would bypass our throttle, and its sign-out would leave people signed in at the provider.
+        """
         from django.contrib import admin
 
         from frontend.views.accounts import admin_change_password, admin_sign_in
+        from frontend.views.sign_out import admin_sign_out
         from kcoord.audit.rows import audited_view
 
         admin.site.login = admin_sign_in  # type: ignore[method-assign]
         admin.site.password_change = admin_change_password  # type: ignore[method-assign,assignment]
+        admin.site.logout = admin_sign_out  # type: ignore[method-assign,assignment]
         admin.site.admin_view = audited_view(admin.site.admin_view)  # type: ignore[method-assign]

@@ -6,9 +6,9 @@ from django.contrib.auth.views import PasswordChangeDoneView
 from django.urls import path
 
 from frontend.live import live
-from frontend.views import archive_exports, exports, identity, node_exports, topic_exports
+from frontend.views import archive_exports, exports, identity, node_exports, sign_out, topic_exports
 from frontend.views.access import access_csv, access_page
-from frontend.views.accounts import ChangePassword, SignIn, SignOut
+from frontend.views.accounts import ChangePassword, SignIn
 from frontend.views.actions import delete_group, hold_group, kick_member
 from frontend.views.archive import archive, cancel_run, findings, run_page, start_run
 from frontend.views.audit import audit_page
@@ -47,7 +47,9 @@ urlpatterns = [
     path("sign-in", SignIn.as_view(), name="login"),
     path("sign-in/provider", identity.begin, name="identity"),
     path("sign-in/provider/answer", identity.answer, name="identity-answer"),
-    path("sign-out", SignOut.as_view(), name="logout"),
+    path("sign-out", sign_out.SignOut.as_view(), name="logout"),
+    path("signed-out", sign_out.signed_out, name="signed-out"),
+    path("signed-out/provider", sign_out.leave, name="identity-sign-out"),
     path("password", ChangePassword.as_view(), name="password"),
     path(
         "password/changed",

@@ -15,6 +15,7 @@ CLIENT_SECRET_FILE = "oidc.client.secret.file"  # noqa: S105 - the name of a set
 SCOPES = "oidc.scopes"
 ALLOWED_GROUPS = "oidc.allowed.groups"
 GROUP_MAP = "oidc.group.map"
+SIGN_OUT = "oidc.sign.out"
 EVERYBODY = "*"
 PASSWORDS = "password.sign.in"
 
@@ -68,6 +69,14 @@ IDENTITY: tuple[Setting, ...] = (
         "How long after it a sign-in at the provider ends, whatever the person does.",
         60_000,
         2_592_000_000,
+    ),
+    Setting(
+        SIGN_OUT,
+        "ask",
+        "way",
+        "After a sign-out here: ask whether to sign out at the provider too, always go there, or never; only with a "
+        "provider that names an end_session_endpoint.",
+        choices=("ask", "always", "never"),
     ),
     Setting("oidc.timeout.ms", 5_000, "ms", "Time limit of each request to the provider.", 100, 60_000),
     Setting("oidc.clock.skew.ms", 60_000, "ms", "How far the clock of the provider may be off.", 0, 300_000),

@@ -1,6 +1,7 @@
 """The provider: its discovery document and keys, where people are sent, and what their code is exchanged for.
 
-Source: OpenID Connect Core 1.0, 3.1; OpenID Connect Discovery 1.0; RFC 7636 (PKCE); RFC 9207 (iss of the answer).
+Source: OpenID Connect Core 1.0, 3.1; OpenID Connect Discovery 1.0; RFC 7636 (PKCE); RFC 9207 (iss of the answer);
+OpenID Connect RP-Initiated Logout 1.0, 2.
 """
 
 from __future__ import annotations
@@ -41,6 +42,18 @@ class Attempt:
         return cls(state, nonce, verifier, redirect_uri)
 
 
+@dataclass(frozen=True, slots=True)
+class Vouched:
+    """What the provider says of a person, and where and with which token they sign out there.
+
+    `sign_out_url`: "" if the provider has no such place, or none that can be trusted.
+    """
+
+    claims: dict[str, Any]
+    id_token: str
+    sign_out_url: str
+
+
 class Provider:
     """The provider of the settings; one per process and configuration."""
 
@@ -70,9 +83,9 @@ class Provider:
                 "code_challenge_method": "S256",
             }
         )
-        return f"{endpoint}{'&' if '?' in endpoint else '?'}{query}"
+        return _with_query(endpoint, query)
 
-    def claims(self, attempt: Attempt, code: str, answered_issuer: str | None) -> dict[str, Any]:
+    def vouched(self, attempt: Attempt, code: str, answered_issuer: str | None) -> Vouched:
         """What the provider says of the person whose browser came back with `code`. Raises SignInRefused.
 
         `answered_issuer`: the parameter `iss` of the answer, so that providers cannot be confused with each other.
@@ -87,7 +100,18 @@ class Provider:
         claims = self._verified(token, attempt.nonce, access_token)
         if any(name not in claims for name in self._wanted):
             claims = self._with_userinfo(claims, access_token)
-        return claims
+        sign_out_url = self._metadata().get("end_session_endpoint")
+        is_safe = isinstance(sign_out_url, str) and names.is_safe_url(sign_out_url)
+        return Vouched(claims, token, str(sign_out_url) if is_safe else "")
+
+    def sign_out_address(self, url: str, id_token: str, redirect_uri: str, state: str) -> str:
+        """Where to send a browser whose person signs out at the provider.
+
+        `url`: `Vouched.sign_out_url`; `id_token`: by which it knows whose session is to end, "" to let it ask;
+        `redirect_uri`: where it sends the browser afterwards, with `state`, if this address is registered there.
+        """
+        query = {"client_id": self._client_id, "post_logout_redirect_uri": redirect_uri, "state": state}
+        return _with_query(url, urlencode(query | ({"id_token_hint": id_token} if id_token else {})))
 
     def _exchange(self, attempt: Attempt, code: str) -> dict[str, object]:
         data = {
@@ -179,6 +203,10 @@ class Provider:
             return found
         finally:
             self._lock.release()
+
+
+def _with_query(endpoint: str, query: str) -> str:
+    return f"{endpoint}{'&' if '?' in endpoint else '?'}{query}"
 
 
 _providers: dict[int, tuple[Config, Provider]] = {}

@@ -1,6 +1,6 @@
-"""Sign-in with a password, sign-out, password change. There is no registration: accounts are created in the admin.
+"""Sign-in with a password, password change. There is no registration: accounts are created in the admin.
 
-Sign-in at an identity provider is in `frontend.views.identity`.
+Sign-in at an identity provider is in `frontend.views.identity`, sign-out in `frontend.views.sign_out`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
-from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
+from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -49,11 +49,8 @@ class SignIn(LoginView):
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """The password was correct."""
         throttle.succeeded(self.request.POST.get("username", ""), _address(self.request))
+        self.request.session.flush()  # what it was for ends within minutes: a sign-in at the provider, or a sign-out
         return super().form_valid(form)
-
-
-class SignOut(LogoutView):
-    """POST only: a link must not be able to sign users out."""
 
 
 class ChangePassword(PasswordChangeView):

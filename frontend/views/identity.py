@@ -20,7 +20,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from frontend.identity import accounts, provider
+from frontend.identity import accounts, provider, sign_out
 from frontend.identity.provider import Attempt, Provider
 from frontend.identity.refusals import Reason, SignInRefused
 from kcoord.http import context
@@ -73,12 +73,13 @@ def answer(request: HttpRequest) -> HttpResponse:
         if not 0 < len(code) <= LONGEST_PARAMETER:
             raise SignInRefused(Reason.UNEXPECTED, "the answer has no code, or one that is too long")
         attempt = Attempt(*(str(pending[name]) for name in ("state", "nonce", "verifier", "redirect_uri")))
-        claims = configured.claims(attempt, code, request.GET.get("iss"))
-        user = accounts.account(settings.KCOORD, accounts.person(settings.KCOORD, claims))
+        vouched = configured.vouched(attempt, code, request.GET.get("iss"))
+        user = accounts.account(settings.KCOORD, accounts.person(settings.KCOORD, vouched.claims))
     except SignInRefused as refused:
         return _refuse(request, configured, refused)
-    login(request, user, backend=BACKEND)  # a new session id: one that was planted before is worth nothing
-    request.session.pop(PENDING, None)
+    request.session.flush()  # a new session: one that was planted before is worth nothing
+    login(request, user, backend=BACKEND)
+    sign_out.remember(request.session, vouched)
     age = timedelta(milliseconds=settings.KCOORD.int("oidc.session.max.age.ms"))
     request.session.set_expiry(timezone.now() + age)
     log.info("identity_signed_in", user=user.get_username())

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from playwright.async_api import Browser, expect
 
+from tests.browser.audit import audit
 from tests.browser.conftest import Wrongs, open_context, watch
 from tests.support.database import cloned_database
 from tests.support.identity_provider import CLIENT_ID, CLIENT_SECRET, Provider, identity_provider
@@ -33,6 +34,7 @@ def joined(postgres: str, provider: Provider) -> Iterator[tuple[Running, str]]:
             "KCOORD_OIDC_ALLOWED_GROUPS": "kafka",
             "KCOORD_OIDC_GROUP_MAP": "kafka=operators",
             "KCOORD_OIDC_LABEL": "Example Corp",
+            "KCOORD_OIDC_SIGN_OUT": "always",
         }
         with start_server(conninfo, env=env) as server:
             server.wait_ready()
@@ -71,6 +73,43 @@ async def test_a_person_signs_in_at_the_provider_and_lands_where_they_wanted(
     # Nothing that could be used again is in the log.
     for secret in (CLIENT_SECRET, "code=", after["sessionid"]["value"]):
         assert secret not in server.output
+    await context.close()
+
+
+async def test_a_person_signs_out_here_and_at_the_provider(
+    browser: Browser, joined: tuple[Running, str], provider: Provider, wrongs: Wrongs
+) -> None:
+    """The button is a form, which the content policy lets send nobody to another origin, and the browser obeys it."""
+    server, _ = joined
+    person = {"sub": "77", "preferred_username": "tilda", "groups": ["kafka"]}
+    provider.order(person=person, registered="/nowhere")
+    context = await open_context(browser, server)
+    page = await context.new_page()
+    watch(page, server.url, wrongs)
+    wrongs.expected += [f"asks {provider.issuer}/authorize", f"asks {provider.issuer}/sign-out", "400"]
+    await page.goto("/sign-in/provider?next=/topics")
+    before = provider.ended()
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.get_by_text("address not registered")).to_be_visible()
+    assert page.url.startswith(f"{provider.issuer}/sign-out?")
+    # The provider did not do it. Here the session has ended all the same, and there is a link to try again.
+    await page.goto("/topics")
+    await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    await page.goto("/signed-out")
+    await expect(page.get_by_role("status")).to_contain_text("you may still be signed in with Example Corp")
+    assert await audit(page) == []
+    provider.order(person=person)
+    await page.get_by_role("link", name="Sign out of Example Corp").click()
+    await expect(page.get_by_role("status")).to_have_text("You are signed out here and of Example Corp.")
+    assert provider.ended() == [*before, "77"]
+    assert await audit(page) == []
+    # Once more, without an error at the provider: nobody has to click anything else.
+    await page.get_by_role("link", name="Sign in again").click()
+    await page.get_by_role("link", name="Sign in with Example Corp").click()
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.get_by_role("status")).to_have_text("You are signed out here and of Example Corp.")
+    assert provider.ended() == [*before, "77", "77"]
+    assert "id_token_hint" not in server.output
     await context.close()
 
 

@@ -16,7 +16,7 @@ from kcoord.rest.paging import encode_cursor
 from tests.frontend.seed import Seed, working_group
 
 PANEL = {"HTTP_HX_REQUEST": "true"}
-OPEN_PAGES = {"login", "home", "live", "identity", "identity-answer"}
+OPEN_PAGES = {"login", "home", "live", "identity", "identity-answer", "signed-out", "identity-sign-out"}
 SOME_ID = "7f9c24e8-3b12-4fef-91e0-56a2d5a1f0b3"
 SAMPLES = {
     "kind": "json", "name": "t", "group_id": "g", "member_id": "m", "plan_id": SOME_ID, "run_id": SOME_ID,

@@ -2,7 +2,7 @@
 
 `python -m tests.support.identity_provider` prints its port. POST /control with a JSON object changes its `Orders`:
 who signs in, and what is wrong with the next answers. It checks what a provider has to check: the client and its
-secret, the redirect address, codes that are used once, and PKCE.
+secret, the redirect address, codes that are used once, PKCE, and at a sign-out the client, its token and the address.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class Orders:
     only_userinfo: list[str] = field(default_factory=list)
     """Claims that the ID token lacks and userinfo has."""
     userinfo_sub: str = ""
+    registered: str = "/signed-out"
+    """The path of the addresses to which it sends people after a sign-out."""
     drip: bool = False
     """The discovery document comes a byte at a time."""
 
@@ -61,6 +63,8 @@ class State:
         self.keys = [RSAKey.generate_key(2048, {"kid": "first", "use": "sig"})]
         self.codes: dict[str, dict[str, str]] = {}
         self.tokens: dict[str, dict[str, Any]] = {}
+        self.ended: list[str] = []
+        """The `sub` of those who signed out, "" of those whom no token names."""
         self.asked: list[str] = []
         """Paths that were asked for."""
 
@@ -109,7 +113,7 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def do_GET(self) -> None:
-        """Discovery, keys, authorization, userinfo."""
+        """Discovery, keys, authorization, userinfo, sign-out."""
         url = urlsplit(self.path)
         self.state.asked.append(url.path)
         if url.path == "/.well-known/openid-configuration":
@@ -122,8 +126,12 @@ class Handler(BaseHTTPRequestHandler):
             bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
             found = self.state.tokens.get(bearer)
             self.answer(200 if found else 401, found or {"error": "invalid_token"})
+        elif url.path == "/sign-out":
+            self.sign_out({name: values[0] for name, values in parse_qs(url.query).items()})
         elif url.path == "/asked":
-            self.answer(200, {"asked": self.state.asked})
+            self.answer(200, {"asked": self.state.asked, "ended": self.state.ended})
+        elif url.path == "/favicon.ico":  # browsers ask for it beside a page
+            self.answer(200, {})
         else:
             self.answer(404, {})
 
@@ -150,6 +158,7 @@ class Handler(BaseHTTPRequestHandler):
             "token_endpoint": f"{self.issuer}/token",
             "jwks_uri": f"{self.issuer}/keys",
             "userinfo_endpoint": f"{self.issuer}/userinfo",
+            "end_session_endpoint": f"{self.issuer}/sign-out",
             "code_challenge_methods_supported": ["S256"],
         } | self.state.orders.metadata
 
@@ -171,6 +180,25 @@ class Handler(BaseHTTPRequestHandler):
             back["iss"] = orders.iss_of_answer
         self.send_response(302)
         self.send_header("Location", f"{query['redirect_uri']}?{urlencode(back)}")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def sign_out(self, query: dict[str, str]) -> None:
+        """End the session of the person whom the token names, and send the browser back."""
+        back, hint, subject = query.get("post_logout_redirect_uri", ""), query.get("id_token_hint", ""), ""
+        problem = "" if query.get("client_id") == CLIENT_ID else "unknown client"
+        if hint:
+            claims = jwt.decode(hint, self.state.keys[-1]).claims  # it may have expired: it only names a session
+            subject = str(claims["sub"])
+            problem = problem or ("" if (claims["iss"], claims["aud"]) == (self.issuer, CLIENT_ID) else "foreign token")
+        if urlsplit(back).path != self.state.orders.registered:
+            problem = problem or "address not registered"
+        if problem:
+            self.answer(400, {"error": problem})
+            return
+        self.state.ended.append(subject)
+        self.send_response(302)
+        self.send_header("Location", f"{back}?{urlencode({'state': query['state']})}")
         self.send_header("Content-Length", "0")
         self.end_headers()
 
@@ -259,6 +287,11 @@ class Provider:
     def asked(self) -> list[str]:
         """The paths that were asked for."""
         found: list[str] = httpx.get(f"{self.issuer}/asked", timeout=30).json()["asked"]
+        return found
+
+    def ended(self) -> list[str]:
+        """The `sub` of everybody who signed out there."""
+        found: list[str] = httpx.get(f"{self.issuer}/asked", timeout=30).json()["ended"]
         return found
 
     def settings(self) -> dict[str, str]:
