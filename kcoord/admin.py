@@ -322,6 +322,8 @@ def _now_ms() -> int:
 User = get_user_model()
 admin.site.unregister(User)
 admin.site.unregister(AccountGroup)
+# Its pages stand beside those of consumer groups. Migrations compare what the class was declared with.
+AccountGroup._meta.verbose_name, AccountGroup._meta.verbose_name_plural = "group of people", "groups of people"
 
 
 class AccountForm(RoleForm, UserChangeForm):  # type: ignore[misc]
@@ -344,7 +346,7 @@ class UserAdmin(RulesRecorded, ChangedByAdministrators, DjangoUserAdmin, ModelAd
 
 @admin.register(AccountGroup)
 class AccountGroupAdmin(RulesRecorded, ChangedByAdministrators, DjangoGroupAdmin, ModelAdmin):  # type: ignore[misc]
-    """Sets of people, with the rules and permissions that they have together; unrelated to consumer groups."""
+    """Groups of people, with the rules and permissions that they have together; unrelated to consumer groups."""
 
     form = RoleForm
     fieldsets = ((None, {"fields": ("name", "permissions")}),)

@@ -89,7 +89,7 @@ class AccessRuleForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class AccessRuleInline(ChangedByAdministrators, TabularInline):  # type: ignore[misc]
-    """The rules of an account or a group of accounts."""
+    """The rules of an account or a group of people."""
 
     model = AccessRule
     form = AccessRuleForm
@@ -105,7 +105,7 @@ class AccessRuleInline(ChangedByAdministrators, TabularInline):  # type: ignore[
 
 
 class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
-    """An account or a group of accounts, to which the rules of a role can be added."""
+    """An account or a group of people, to which the rules of a role can be added."""
 
     give_role = forms.ChoiceField(
         label="Give a role",
@@ -138,7 +138,7 @@ class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class RulesRecorded:
-    """Rules of an account or a group of accounts, one by one or those of a role; changes are recorded in the audit."""
+    """Rules of an account or a group of people, one by one or those of a role; changes are recorded in the audit."""
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """With the fields that give a role, for those who may change rules."""

@@ -132,7 +132,7 @@ UNFOLD: dict[str, Any] = {
                     _entry("API tokens", "key", "kcoord", "apitoken"),
                     _entry("Quotas", "speed", "kcoord", "quota"),
                     _entry("People", "person", "auth", "user"),
-                    _entry("Sets of permissions", "groups", "auth", "group"),
+                    _entry("Groups of people", "groups", "auth", "group"),
                     _entry("Audit records", "policy", "kcoord", "auditrecord"),
                     _entry("Audit chain", "link", "kcoord", "auditchain"),
                 ],

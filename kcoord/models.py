@@ -33,7 +33,7 @@ class ApiToken(models.Model):
 
 
 class AccessRule(models.Model):
-    """What a token, an account or a group of accounts may do, or may not: an operation on resources by name or prefix.
+    """What a token, an account or a group of people may do, or may not: an operation on resources by name or prefix.
 
     Rules of an account and of the groups it is in apply together; one that denies wins (`kcoord.access.rules`).
     """
@@ -119,7 +119,7 @@ class Quota(models.Model):
 
     kind = models.CharField(max_length=8, choices=Kind.choices, help_text="A token comes before a user, a group last.")
     name = models.CharField(
-        max_length=200, blank=True, help_text="Of the token, the user or the group of users; empty for the default."
+        max_length=200, blank=True, help_text="Of the token, the user or the group of people; empty for the default."
     )
     budget = models.CharField(max_length=16, choices=Budget.choices)
     limit = models.FloatField(null=True, blank=True, help_text="In the unit of the budget; empty: no limit.")

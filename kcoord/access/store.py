@@ -1,4 +1,4 @@
-"""The rules that tokens, accounts and groups of accounts have: the only place that writes and lists them.
+"""The rules that tokens, accounts and groups of people have: the only place that writes and lists them.
 
 A holder is written as Kafka writes a principal: `User:mara`, `Group:billing-team` (a Django group), `Token:ops`. For
 synchronous code, on Django's connection; a caller that adds several things at once opens the transaction.
@@ -56,14 +56,14 @@ class HolderName:
         return found
 
 
-NOUNS = {"User": "account", "Group": "group of accounts", "Token": "token"}
+NOUNS = {"User": "account", "Group": "group of people", "Token": "token"}
 
 
 def parse_holder(text: str) -> HolderName:
     """Parse `User:name`, `Group:name` or `Token:name`. Raises ValueError naming the fault."""
     kind, colon, name = text.partition(":")
     if kind not in KINDS or not colon:
-        raise ValueError(f"{text!r}: expected User:NAME, Group:NAME (a group of accounts) or Token:NAME")
+        raise ValueError(f"{text!r}: expected User:NAME, Group:NAME (a group of people) or Token:NAME")
     if not name or name == "*":
         raise ValueError(f"{text!r}: name one {NOUNS[kind]}; rules for everybody are given to a group")
     if "\0" in name:
@@ -180,7 +180,7 @@ def remove_rules(found: Iterable[AccessRule]) -> list[AccessRule]:
 
 
 def create_group(name: str) -> HolderName:
-    """A group of accounts of this name, which may exist already."""
+    """A group of people of this name, which may exist already."""
     Group.objects.get_or_create(name=name)
     return HolderName("Group", name)
 

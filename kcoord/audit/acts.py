@@ -1,7 +1,7 @@
 """The acts that the audit records, and which operations and pages perform them.
 
 An operation or page that is in neither of the tables below is recorded under its own name when it is refused; when it
-succeeds, the service that does the work records it. `tests/audit/test_walk.py` proves that for all of them.
+succeeds, the service that does the work records it. `tests/kcoord/audit/test_walk.py` proves that for all of them.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ ACTS: Mapping[str, str] = {
     "account.change": "Account changed",
     "account.delete": "Account deleted",
     "account.password": "Password changed",
-    "role.create": "Account group created",
-    "role.change": "Account group changed",
-    "role.delete": "Account group deleted",
+    "role.create": "Group of people created",
+    "role.change": "Group of people changed",
+    "role.delete": "Group of people deleted",
     "row.create": "Row added in the admin",
     "row.change": "Row changed in the admin",
     "row.delete": "Row deleted in the admin",

@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('kind', models.CharField(choices=[('token', 'Token'), ('user', 'User'), ('group', 'Group'), ('default', 'Default')], help_text='A token comes before a user, a group last.', max_length=8)),
-                ('name', models.CharField(blank=True, help_text='Of the token, the user or the group of users; empty for the default.', max_length=200)),
+                ('name', models.CharField(blank=True, help_text='Of the token, the user or the group of people; empty for the default.', max_length=200)),
                 ('budget', models.CharField(choices=[('heartbeats', 'heartbeats (per second)'), ('commits', 'commits and fetches (per second)'), ('reads', 'reads (per second)'), ('writes', 'writes (per second)'), ('bytes', 'bytes (per second)'), ('cpu', 'CPU time (ms per second)'), ('members', 'new members (per minute)'), ('groups', 'new groups (per minute)'), ('partitions', 'partitions (per minute)'), ('connections', 'connections (open at once)')], max_length=16)),
                 ('limit', models.FloatField(blank=True, help_text='In the unit of the budget; empty: no limit.', null=True)),
             ],

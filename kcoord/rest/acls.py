@@ -1,4 +1,4 @@
-"""The rules of accounts, groups of accounts and tokens over the REST API (http-api.md 7).
+"""The rules of accounts, groups of people and tokens over the REST API (http-api.md 7).
 
 Differs from Kafka: changing rules takes `admin` on everything, not on the cluster alone, since those who add rules can
 give themselves any right. Managing tokens takes the same.

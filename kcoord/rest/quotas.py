@@ -58,7 +58,7 @@ class LimitsToSet(StrictSerializer):
 
 
 class QuotaChange(StrictSerializer):
-    """Limits to set and to remove of one token, user, group of users, or the default."""
+    """Limits to set and to remove of one token, user, group of people, or the default."""
 
     kind = Choice(KINDS)
     name = Text(required=False, default="", allow_blank=True, max_length=NAME_MAX, help_text="Empty for the default.")
@@ -96,7 +96,7 @@ class QuotaPage(serializers.Serializer[Any]):
 
 
 class Quoted(serializers.Serializer[Any]):
-    """The limits of one token, user, group of users, or the default, after a change."""
+    """The limits of one token, user, group of people, or the default, after a change."""
 
     quotas = QuotaView(many=True)
 

@@ -24,7 +24,7 @@ PATTERNS = {"literal": "literal", "prefixed": "prefix", "any": "any", "match": "
 
 
 class Command(BaseCommand):
-    help = "List, add and remove rules of accounts, groups of accounts and tokens, as kafka-acls.sh does for ACLs."
+    help = "List, add and remove rules of accounts, groups of people and tokens, as kafka-acls.sh does for ACLs."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """The action, whose rules, and about what."""
@@ -50,7 +50,7 @@ class Command(BaseCommand):
                             "or match: every rule that is about the name")  # fmt: skip
         parser.add_argument("--role", choices=ROLES, help="add or remove the rules of this role")
         parser.add_argument("--prefix", default="", help="with --role: only on names that begin with it")
-        parser.add_argument("--create-group", action="store_true", help="create the group of accounts if it is missing")
+        parser.add_argument("--create-group", action="store_true", help="create the group of people if it is missing")
         parser.add_argument("--force", action="store_true", help="remove without asking")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -20,7 +20,7 @@ UNLIMITED = "unlimited"
 class Command(BaseCommand):
     help = (
         "Show or change how much principals may use. A quota of a token comes before one of the user who owns it, that "
-        "before one of the groups of users, and that before the default. Budgets: "
+        "before one of the groups of people, and that before the default. Budgets: "
         + "; ".join(f"{budget.key} ({budget.value.unit})" for budget in Budget)
     )
 
@@ -29,8 +29,8 @@ class Command(BaseCommand):
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("--describe", action="store_true", help="print quotas")
         what.add_argument("--alter", action="store_true", help="change the quota of one entity")
-        parser.add_argument("--entity-type", choices=sorted(TYPES), help="tokens, users, or groups of users")
-        parser.add_argument("--entity-name", default="", help="name of the token, user or group of users")
+        parser.add_argument("--entity-type", choices=sorted(TYPES), help="tokens, users, or groups of people")
+        parser.add_argument("--entity-name", default="", help="name of the token, user or group of people")
         parser.add_argument("--entity-default", action="store_true", help="the default quota of all tokens")
         parser.add_argument(
             "--add-config", default="", metavar="BUDGET=LIMIT,…", help=f"limits to set; {UNLIMITED}: no limit"

@@ -134,9 +134,9 @@ def test_a_viewer_of_a_prefix_sees_no_other_group(mara: str) -> None:
     assert not found.may_group(Operation.DESCRIBE, "orders")
 
 
-def test_a_group_of_accounts_is_created_if_asked(mara: str) -> None:
+def test_a_group_of_people_is_created_if_asked(mara: str) -> None:
     missing = f"Group:{mara}-team"
-    with pytest.raises(CommandError, match="there is no group of accounts"):
+    with pytest.raises(CommandError, match="there is no group of people"):
         acl("--add", "--allow-principal", missing, "--role", "viewer")
     acl("--add", "--allow-principal", missing, "--role", "viewer", "--create-group")
     assert len(lines(acl("--list", "--principal", missing))) == 4

@@ -132,6 +132,9 @@ def test_a_new_group_of_people_gets_a_role(admin: Client) -> None:
     answer = admin.post("/admin/auth/group/add/", {"name": name, "give_role": "viewer", "role_prefix": "", **inline})
     assert answer.status_code == 302, answer.content.decode()
     assert [one.key for one, _ in roles_of(store.rules_of(Group.objects.get(name=name)))] == ["viewer"]
+    page = admin.get("/admin/auth/group/").content.decode()
+    assert page.count("Groups of people") >= 2, "the menu and the page itself"
+    assert "Sets of permissions" not in page
 
 
 def test_a_token_is_not_made_with_a_rule_that_cannot_be_stored(database: str) -> None:

@@ -71,7 +71,7 @@ def test_an_account_keeps_what_it_could_do(
     assert {str(rule) for rule in AccessRule.objects.filter(user=person)} == SEES | more
 
 
-def test_a_group_of_accounts_gets_what_its_permissions_gave(database: str, suffix: str) -> None:
+def test_a_group_of_people_gets_what_its_permissions_gave(database: str, suffix: str) -> None:
     team = Group.objects.create(name=f"team-{suffix}")
     team.permissions.set([permission("groups.delete_group")])
     person = User.objects.create_user(f"mara-{suffix}")

@@ -37,7 +37,7 @@ def gone(name: str) -> None:
 
 @pytest.fixture
 async def team(api: httpx.AsyncClient) -> AsyncIterator[str]:
-    """The principal of a group of accounts."""
+    """The principal of a group of people."""
     name = f"team-{secrets.token_hex(4)}"
     await asyncio.to_thread(made, name)
     yield f"Group:{name}"
