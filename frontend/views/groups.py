@@ -23,10 +23,11 @@ from frontend.partitions import read_colours
 from frontend.queries import Limits
 from frontend.verdicts.presenters import lines as verdict_lines
 from frontend.viewer import viewer_of
-from frontend.views.page import address, choice, choices_of, page, show, text
+from frontend.views.page import access_link, address, choice, choices_of, page, show, text
 from frontend.views.page import missing as no_group
 from frontend.wording import joined
 from groups.core.subscription import NONE as NO_TOPICS
+from kcoord.access.rights import Resource
 from kcoord.process import bridge
 from offsets.verdicts.reads import summaries
 
@@ -67,6 +68,7 @@ def _actions(request: HttpRequest, group_id: str) -> list[Action]:
         one("Simulate…", "simulate"),
         one("Snapshot for a ticket (Markdown)", "snapshot.md"),
         one("Snapshot (JSON)", "snapshot.json"),
+        Action(*access_link(viewer, Resource.GROUP, group_id)),
         one("Reset offsets…", "reset", PLAN),
         one("Hold…", "hold", HOLD),
         one("Pins…", "pins"),

@@ -24,6 +24,7 @@ from frontend.rows import Names
 from frontend.timeline import lines
 from frontend.viewer import Viewer, viewer_of
 from frontend.wording import NOT_AN_INSTANT, iso
+from kcoord.access.rights import Resource
 from kcoord.audit import caller as callers
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -222,6 +223,12 @@ def cursor(request: HttpRequest, name: str, *kinds: type[Key]) -> tuple[Key, ...
         return decode_cursor(value, *kinds)
     except ProtocolError as error:
         raise BadAddress(f"{name}: no such page of the list; start again from the first.") from error
+
+
+def access_link(viewer: Viewer, resource: Resource, name: str) -> tuple[str, str]:
+    """Text and URL of the page about who may do what with something, which shows most people their own rights alone."""
+    label = "Who may do what" if viewer.principal.administers else "What you may do"
+    return label, f"{reverse('frontend:access')}?{urlencode({'resource': resource.value, 'name': name})}"
 
 
 def address(request: HttpRequest, **changes: str | tuple[str, ...] | None) -> str:

@@ -14,8 +14,9 @@ from frontend.topics.presenters import LEGEND, rows
 from frontend.topics.reads import GROUPS, PARTITIONS, TopicPage, topic_page
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
-from frontend.views.page import address, message, number, page, show
+from frontend.views.page import access_link, address, message, number, page, show
 from frontend.wording import plural
+from kcoord.access.rights import Resource
 from kcoord.process import bridge
 
 MOST_GROUPS = 100_000
@@ -55,6 +56,7 @@ def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> d
         "groups_from": skip + 1,
         "groups_to": skip + len(found.groups),
         "legend": LEGEND,
+        "access": access_link(viewer_of(request), Resource.TOPIC, header.name),
         "summary": plural(header.partitions, "partition"),
         "previous_url": address(request, partition=str(max(first - PARTITIONS, 0))) if first > 0 else None,
         "next_url": address(request, partition=str(last + 1)) if last + 1 < header.partitions else None,

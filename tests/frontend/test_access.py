@@ -110,6 +110,36 @@ def test_who_may_what_with_one_group(team: Client) -> None:
     assert [row[0] for row in nobody] == ["root-token token"]
 
 
+def link_of(answer: Any, label: str) -> str:
+    """The address of a link."""
+    assert answer.status_code == 200
+    found = re.search(rf'<a [^>]*href="([^"]+)">{label}</a>', answer.content.decode())
+    assert found is not None, label
+    return unescape(found[1])
+
+
+def test_the_pages_of_a_group_and_of_a_topic_lead_to_who_may_do_what_with_them(team: Client, seed: Seed) -> None:
+    seed.group("billing-eu")
+    seed.topic("orders & more", 1)
+    of_group = link_of(team.get("/groups/billing-eu"), "Who may do what")
+    assert {row[0].split(" ")[0] for row in table_of(team.get(of_group))} == {
+        "ada", "root", "billing-team", "billing-service", "old", "root-token",
+    }  # fmt: skip
+    of_topic = link_of(team.get("/topics/orders%20%26%20more"), "Who may do what")
+    assert {row[0].split(" ")[0] for row in table_of(team.get(of_topic))} == {"ada", "root", "root-token"}
+    # Somebody who does not administer everything is led to rights of their own, and so it is called.
+    ada = Client()
+    ada.force_login(get_user_model().objects.get(username="ada"))
+    for page, phrase in (
+        ("/groups/billing-eu", "group billing-eu"),
+        ("/topics/orders%20%26%20more", "topic orders & more"),
+    ):
+        link = link_of(ada.get(page), "What you may do")
+        ((who, may, *_),) = table_of(ada.get(link))
+        assert who == "ada person"
+        assert f"see {phrase}" in may
+
+
 def test_who_may_what_with_the_service(team: Client) -> None:
     found = {row[0].split(" ")[0]: row[1] for row in table_of(team.get("/access?resource=cluster"))}
     assert set(found) == {"ada", "root", "root-token"}
