@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import uuid
+from dataclasses import fields
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg.rows import dict_row
+from psycopg.rows import class_row, dict_row
 
+from kcoord.audit.acts import ACTS
+from kcoord.audit.encoding import Record, digest
 from offsets.spark.errors import JobError, RunCancelled, RunInProgress
 from offsets.spark.postgres import Q
 from offsets.spark.runs import Outcome, Run, RunRequest, running
@@ -48,6 +52,55 @@ def test_a_run_leaves_a_record(database: str) -> None:
     assert (after["requested_by"], after["parameters"], after["result"]) == ("ada", {"days": 3}, {"rows": 5})
     assert (after["log_path"], after["error"]) == ("/tmp/log", "")
     assert after["ended_at"] >= after["started_at"]
+
+
+def audited(conninfo: str) -> list[Record]:
+    """The records of the audit."""
+    columns = ", ".join(field.name for field in fields(Record))
+    with psycopg.connect(conninfo, row_factory=class_row(Record)) as connection:
+        return connection.execute(f"select {columns} from kcoord_auditrecord order by seq".encode()).fetchall()
+
+
+def test_a_run_that_a_terminal_begins_is_in_the_audit(database: str) -> None:
+    with running(database, "archive", RunRequest("local:ada")) as run:
+        (found,) = audited(database)
+    assert (found.kind, found.principal, found.address, found.door) == (
+        "local",
+        "local:ada",
+        socket.gethostname(),
+        "command",
+    )
+    assert (found.act, found.resource, found.name) == ("run.start", "run", str(run.id))
+    assert (found.before, found.after, found.result) == (None, '{"kind":"archive","state":"running"}', "done")
+    assert found.act in ACTS
+    assert found.hash == digest(found)
+    # What did not begin, and what the service was asked for and has recorded, leaves nothing.
+    with (
+        running(database, "archive", RunRequest()),
+        pytest.raises(RunInProgress),
+        running(database, "archive", RunRequest("local:eve")),
+    ):
+        pass
+    wanted = requested(database, "archive")
+    with pytest.raises(JobError), running(database, "report", RunRequest(run_id=wanted)):
+        pass
+    with running(database, "archive", RunRequest(run_id=wanted)):
+        pass
+    assert [one.principal for one in audited(database)] == ["local:ada", "local"]
+
+
+def requested(conninfo: str, kind: str) -> uuid.UUID:
+    """A run that was requested over the API."""
+    wanted = uuid.uuid4()
+    change(
+        conninfo,
+        "insert into offsets_sparkrun (id, kind, state, parameters, requested_at, requested_by, log_path, stage,"
+        " slices_done, slices_total, system_identifier, archive_path, archive_id, host, manifest_sha256, error)"
+        " values (%s, %s, 'requested', '{}', 1, 'token', '/log', '', 0, 0, '', '', '', '', '', '')",
+        wanted,
+        kind,
+    )
+    return wanted
 
 
 def test_kinds_do_not_wait_for_each_other_unless_asked(database: str) -> None:
@@ -89,14 +142,7 @@ def test_a_failed_run_says_why_and_leaves_the_lock(database: str) -> None:
 
 
 def test_a_run_that_was_asked_for_begins_once(database: str) -> None:
-    wanted = uuid.uuid4()
-    change(
-        database,
-        "insert into offsets_sparkrun (id, kind, state, parameters, requested_at, requested_by, log_path, stage,"
-        " slices_done, slices_total, system_identifier, archive_path, archive_id, host, manifest_sha256, error)"
-        " values (%s, 'archive', 'requested', '{}', 1, 'token', '/log', '', 0, 0, '', '', '', '', '', '')",
-        wanted,
-    )
+    wanted = requested(database, "archive")
     with (
         pytest.raises(JobError, match="is not a requested run of report"),
         running(database, "report", RunRequest(run_id=wanted)),
