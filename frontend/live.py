@@ -104,7 +104,7 @@ async def stream(
                     visible, asked_at = await seen(), loop.time()
                 except ProtocolError:
                     return  # the browser connects again, and is told of all changes then
-            changes = _visible(changes, visible)
+            changes = seen_of(changes, visible)
             if changes.groups or changes.nodes:
                 yield _event("changed", {"groups": _named(changes), "nodes": changes.nodes})
                 await asyncio.sleep(DEBOUNCE_SECONDS)
@@ -120,7 +120,8 @@ async def _changes(subscription: Subscription, seconds: float) -> Changes:
         return Changes()
 
 
-def _visible(changes: Changes, visible: Visible) -> Changes:
+def seen_of(changes: Changes, visible: Visible) -> Changes:
+    """What somebody is told of changes who may describe these groups; None stands for any group."""
     return replace(changes, groups=frozenset(name for name in changes.groups if name is None or name in visible))
 
 

@@ -1,6 +1,6 @@
 """Whatever rules a person has, also through groups of people, every door shows what a plain reading of them allows.
 
-The doors are pages, counters, the search and `/v1`.
+The doors are pages, counters, the search, the timeline, plans, the event stream and `/v1`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import itertools
 import re
 from collections.abc import Iterable
 from html import unescape
+from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -17,10 +18,19 @@ from django.test import Client
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from kcoord.access.rights import digest
+from frontend.live import seen_of
+from frontend.queries import event_page
+from frontend.viewer import viewer
+from kcoord.access.people import People
+from kcoord.access.rights import Resource, digest
 from kcoord.access.tokens import Rule
+from kcoord.database.notifications import Changes
 from kcoord.models import AccessRule, ApiToken
-from tests.frontend.seed import Seed
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from kcoord.rest.paging import Visible
+from tests.frontend.plan_seed import put_plan
+from tests.frontend.seed import Seed, now_ms
 
 GROUPS = ("ab", "abc", "b", "ba", "c")
 TOPICS = ("ab", "abd", "b", "cb")
@@ -76,13 +86,15 @@ def world(client: Client, seed: Seed) -> Client:
         seed.topic(topic, 1, [10])
     for name in GROUPS:
         seed.commit(seed.group(name), {(topic, 0): 5 for topic in TOPICS})
+        put_plan(seed.connection, name, made_at=now_ms())
+        seed.event(name, "offsets_deleted", 1, topics=list(TOPICS))
     return client
 
 
 NUMBERS = itertools.count()
 
 
-def give(held: list[list[Rule]]) -> tuple[object, str]:
+def give(held: list[list[Rule]]) -> tuple[Any, str]:
     """A new account in two new groups of people, and a new token with all rules of the three; its secret."""
     number = next(NUMBERS)
     person = get_user_model().objects.create_user(f"mara-{number}")
@@ -111,6 +123,22 @@ def body(client: Client, address: str) -> str:
     return answer.content.decode()
 
 
+def streamed(user_id: int) -> set[str | None]:
+    """The groups that an event names in the stream of a person when all have changed."""
+
+    async def read(runtime: Runtime) -> Visible:
+        return (await runtime.get(People).principal(user_id)).visible(Resource.GROUP)
+
+    return set(seen_of(Changes(frozenset(GROUPS)), bridge.call(read)).groups)
+
+
+def timeline(user: object, group_id: str) -> list[list[str]]:
+    """The topics of each event of a group that a person sees."""
+    seen_by = viewer(user)
+    found = bridge.call(lambda runtime: event_page(runtime.db, seen_by, group_id, None))
+    return [list(event.detail["topics"]) for event in found.events]
+
+
 ALL = Rule("admin", "group", "prefix", "")
 
 
@@ -122,7 +150,7 @@ ALL = Rule("admin", "group", "prefix", "")
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_everything_shows_what_the_rules_allow(world: Client, held: list[list[Rule]]) -> None:
     person, secret = give(held)
-    world.force_login(person)  # type: ignore[arg-type]
+    world.force_login(person)
     bearer = {"headers": {"Authorization": f"Bearer {secret}"}}
     together = [rule for of_one in held for rule in of_one]
     groups = [name for name in GROUPS if described(together, "group", name)]
@@ -139,12 +167,16 @@ def test_everything_shows_what_the_rules_allow(world: Client, held: list[list[Ru
     assert named(box, r'href="/groups/([^"/?]*)"') == [name for name in groups if "b" in name]
     assert named(box, r'href="/topics/([^"/?]*)"') == [name for name in topics if "b" in name]
 
+    assert named(body(world, "/plans"), r'class="row-link" href="/groups/[^"]*">([^<]*)<') == groups
+    assert streamed(person.pk) == set(groups)
+
     found = world.get("/v1/groups", **bearer).json()  # type: ignore[arg-type]
     assert sorted(one["group_id"] for one in found["groups"]) == listed
     found = world.get("/v1/topics", **bearer).json()  # type: ignore[arg-type]
     assert sorted(one["name"] for one in found["topics"]) == topics
     for name in GROUPS:
         assert world.get(f"/groups/{name}").status_code == (200 if name in groups else 404)
+        assert timeline(person, name) == ([topics] if name in groups and topics else [])
         of_group = world.get(f"/v1/groups/{name}/lag", **bearer)  # type: ignore[arg-type]
         assert of_group.status_code == (200 if name in groups else 404)
         if name in groups:

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib import admin
 from django.contrib.auth import get_user_model
+from django.contrib.sessions.models import Session
 from django.http import HttpResponseBase
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from frontend.urls import urlpatterns
 from kcoord.access.tokens import create_token, parse_rule
@@ -28,8 +31,8 @@ from tests.support.spark_runs import put_finding, put_run
 
 HIDDEN = "hidden-7f3a"
 """In every name that most people may not see."""
-ABSENT = "absent-9b2c"
-"""In names that do not exist; as long as the other."""
+ABSENT = "hidden-9b2c"
+"""In names that do not exist; as long as the other, and with the same beginning."""
 APART = {"live", "logout", "login", "identity", "identity-answer", "password", "password-changed"}
 """The stream, which has tests of its own, and pages about the session alone."""
 PREFIXED = ("describe:group:seen-*", "describe:topic:seen-*")
@@ -38,6 +41,7 @@ PEOPLE: Mapping[str, tuple[str, ...]] = {
     "other prefix": ("describe:group:other-*", "describe:topic:other-*"),
     "viewer": PREFIXED,
     "viewer who sees the cluster's nodes": (*PREFIXED, "describe:cluster:*"),
+    "denied": ("admin:group:*", "admin:topic:*", "deny:admin:group:hidden-*", "deny:admin:topic:hidden-*"),
     "operator": (
         *(f"{operation}:group:seen-*" for operation in ("read", "kick", "alter-offsets", "delete", "admin")),
         *("read:topic:seen-*", "admin:cluster:*"),
@@ -299,7 +303,27 @@ def test_an_administrator_sees_all_of_it(operator: Client, rows: Rows) -> None:
     assert not [page for page, text in found.items() if text.startswith("403")]
 
 
-def test_strangers_are_told_nothing(client: Client, rows: Rows) -> None:
+def _no_session(client: Client) -> None:
+    """Nobody has signed in."""
+
+
+def _made_up(client: Client) -> None:
+    client.cookies["sessionid"] = "a" * 32
+
+
+def _expired(client: Client) -> None:
+    sign_in(client, PEOPLE["operator"], is_superuser=True)
+    Session.objects.update(expire_date=timezone.now() - timedelta(seconds=1))
+
+
+def _deactivated(client: Client) -> None:
+    sign_in(client, PEOPLE["operator"], is_superuser=True)
+    get_user_model().objects.update(is_active=False)
+
+
+@pytest.mark.parametrize("come", [_no_session, _made_up, _expired, _deactivated])
+def test_strangers_are_told_nothing(client: Client, rows: Rows, come: Callable[[Client], None]) -> None:
+    come(client)
     absent = none()
     for page, some in of(rows).items():
         for address, other in zip(some, absent[page], strict=True):

@@ -17,7 +17,9 @@ LOOK = ("describe:group:*", "describe:topic:*", "describe:cluster:*")
 
 def viewer(*written: str) -> Viewer:
     """A viewer with these rules, as `parse_rule` reads them."""
-    rules = Rules((rule.operation, rule.resource, rule.pattern, rule.name) for rule in map(parse_rule, written))
+    rules = Rules(
+        (rule.operation, rule.resource, rule.pattern, rule.name, rule.effect) for rule in map(parse_rule, written)
+    )
     principal = Principal(0, "mara", rules, Holder.USER)
     return Viewer(principal, principal.visible(Resource.GROUP), principal.visible(Resource.TOPIC))
 
@@ -27,6 +29,13 @@ def allow(user: Any, *written: str) -> None:
     from kcoord.models import AccessRule
 
     AccessRule.objects.bulk_create(
-        AccessRule(user=user, operation=rule.operation, resource=rule.resource, pattern=rule.pattern, name=rule.name)
+        AccessRule(
+            user=user,
+            operation=rule.operation,
+            resource=rule.resource,
+            pattern=rule.pattern,
+            name=rule.name,
+            effect=rule.effect,
+        )
         for rule in map(parse_rule, written)
     )
