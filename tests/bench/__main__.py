@@ -38,6 +38,7 @@ SECTIONS = {
     "sizes": "heartbeats over members and over sizes of groups",
     "capacity": "what the capacity model needs besides",
     "beside": "a quiet group's heartbeats beside other work",
+    "access": "authorization with 1 and 10,000 rules, revoked tokens, the audit",
     "kafka": "a real broker; needs --kafka",
     "wire": "the port for Kafka clients: heartbeats, commits, idle connections, a storm of joins",
     "inside": "parts inside one process: transactions, journal, events, retention, HOT updates",

@@ -17,15 +17,16 @@ from kcoord.access.rules import Rule
 ROUNDS, CALLS = 7, 20_000
 MANY = 10_000
 BODY = b'{"member_id": "billing-3f0e6a52-6f3b-4c8e-9a53-0d9c1f4b7a11", "generation_id": 5}'
+Call = Callable[[], object]
 HERS: Rule = ("read", "group", "prefix", "billing-")
 
 
-def nanoseconds(call: Callable[[], object]) -> float:
+def nanoseconds(call: Call) -> float:
     """CPU time of a call, the least of several rounds, without that of the loop."""
     return _least(call) - _least(lambda: None)
 
 
-def _least(call: Callable[[], object]) -> float:
+def _least(call: Call) -> float:
     found = []
     for _ in range(ROUNDS):
         began = time.process_time_ns()

@@ -165,21 +165,27 @@ class Bench:
 
     @contextlib.contextmanager
     def servers(
-        self, database: Database, count: int = 1, env: Mapping[str, object] | None = None
+        self,
+        database: Database,
+        count: int = 1,
+        env: Mapping[str, object] | None = None,
+        *,
+        module: str = "kcoord.stack.server",
     ) -> Iterator[list[Running]]:
-        """Servers on a port each, ready."""
-        with self._serving(database.conninfo, count, env or {}) as found:
+        """Servers on a port each, ready. `module`: what runs, in place of the real one."""
+        with self._serving(database.conninfo, count, env or {}, module) as found:
             yield found
 
     @contextlib.contextmanager
-    def _serving(self, conninfo: str, count: int, env: Mapping[str, object]) -> Iterator[list[Running]]:
+    def _serving(
+        self, conninfo: str, count: int, env: Mapping[str, object], module: str = "kcoord.stack.server"
+    ) -> Iterator[list[Running]]:
         with contextlib.ExitStack() as stack:
             found = []
             for number in range(count):
                 own = {"KCOORD_NODE_ID": f"bench-{number}"}
-                found.append(
-                    stack.enter_context(start_server(conninfo, env={**SETTINGS, **own, **env, **self.settings}))
-                )
+                whole = {**SETTINGS, **own, **env, **self.settings}
+                found.append(stack.enter_context(start_server(conninfo, env=whole, module=module)))
             for server in found:
                 server.wait_ready()
             yield found

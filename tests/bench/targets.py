@@ -50,6 +50,7 @@ TARGETS: Mapping[str, Target] = {
     "members.100000": _most(1.2, ratio=True),
     "assignors.range.500x2000": _least(10, ratio=True),
     "assignors.range.10000x100000": _most(0.3),
+    "access.revoked": _most(1),
     "kafka.heartbeats": _most(4, ratio=True),
 }
 """The bounds that the project set itself. `kafka.heartbeats`: how many times as many Kafka does in a second of CPU."""

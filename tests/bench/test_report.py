@@ -64,7 +64,13 @@ def test_a_part_that_was_not_measured_is_left_out() -> None:
     document = report.Report(report.fitted(run)).document(report.TEMPLATE.read_text())
     assert "uses 0.500 cores" in document
     assert "storm 5 members join" in document
-    assert "## Kafka clients" not in report.Report(report.fitted(whole())).document(report.TEMPLATE.read_text())
+    run.figures.append(Figure("access.revoked", "until refused", 0.02, "s", "the promise", 1.0, {"median_ms": 12.5}))
+    document = report.Report(report.fitted(run)).document(report.TEMPLATE.read_text())
+    assert "| until refused | 0.020 s | 0.020 x the promise | ≤ 1: reached |  |" in document
+    assert "in the median 12.5 ms" in document
+    document = report.Report(report.fitted(whole())).document(report.TEMPLATE.read_text())
+    assert "## Kafka clients" not in document
+    assert "## Access" not in document
 
 
 def test_single_values() -> None:

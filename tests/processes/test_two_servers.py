@@ -9,8 +9,8 @@ import httpx
 import psycopg
 import pytest
 
+from tests.bench.revoking import PATIENCE_SECONDS, revocation
 from tests.support.http_members import HttpMember
-from tests.support.members import eventually
 from tests.support.processes import Running, start_server
 
 pytestmark = pytest.mark.processes
@@ -45,20 +45,11 @@ async def test_members_at_different_servers_share_a_group(servers: list[Running]
     assert [(await member.heartbeat())[0] for member in members] == [200, 200]
 
 
-async def test_a_token_revoked_at_one_server_is_refused_by_the_other(
-    servers: list[Running], client: httpx.AsyncClient
-) -> None:
-    """Long before the other would look it up again."""
-    here, there = (server.url for server in servers)
-    made = (await client.post(f"{here}/v1/tokens", json={"name": "brief", "rules": RULES})).json()
-    headers = {"Authorization": f"Bearer {made['secret']}"}
-
-    async def answers(status: int) -> bool:
-        return (await client.get(f"{there}/v1/groups", headers=headers)).status_code == status
-
-    await eventually(lambda: answers(200), "the new token is accepted")
-    assert (await client.delete(f"{here}/v1/tokens/{made['id']}")).status_code in (200, 204)
-    await eventually(lambda: answers(401), "the revoked token is refused")
+async def test_a_token_revoked_at_one_server_is_refused_by_both(servers: list[Running], token: str) -> None:
+    """Long before they would look it up again. How soon is measured by the bench: this machine may be busy."""
+    refused, deleted = await asyncio.to_thread(revocation, servers, token)
+    assert deleted > 0
+    assert refused < PATIENCE_SECONDS
 
 
 async def test_a_join_held_by_one_server_ends_when_its_token_is_revoked_at_the_other(

@@ -11,13 +11,13 @@ from typing import Any
 import httpx
 import psycopg
 
-from kcoord.access.tokens import ALL_RULES, digest, generate_secret, prefix
+from kcoord.access.tokens import ALL_RULES, Rule, digest, generate_secret, prefix
 
 Answer = tuple[int, dict[str, Any]]
 
 
-def make_token(conninfo: str) -> str:
-    """A token that may do everything, written by SQL: the process under test is another one."""
+def make_token(conninfo: str, rules: Sequence[Rule] = ALL_RULES) -> str:
+    """A token that may do everything, or what its rules say, written by SQL: the process under test is another one."""
     secret = generate_secret()
     with psycopg.connect(conninfo) as connection:
         row = connection.execute(
@@ -27,7 +27,7 @@ def make_token(conninfo: str) -> str:
         assert row is not None
         connection.cursor().executemany(
             "insert into kcoord_accessrule (token_id, operation, resource, pattern, name) values (%s, %s, %s, %s, %s)",
-            [(row[0], rule.operation, rule.resource, rule.pattern, rule.name) for rule in ALL_RULES],
+            [(row[0], rule.operation, rule.resource, rule.pattern, rule.name) for rule in rules],
         )
     return secret
 
