@@ -22,6 +22,8 @@ _INSTANT = re.compile(INSTANT_PATTERN)
 
 _WITH_UUID = re.compile(r"^(?P<name>.*?)-?(?P<head>[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _LONGEST_ID = 28
+LONGEST_NAME = 80
+"""Characters of a name in a list; Kafka's may have 249, those of groups more."""
 
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 
@@ -177,6 +179,11 @@ def short_id(member_id: str) -> str:
     if len(member_id) <= _LONGEST_ID + 6:
         return member_id
     return f"{member_id[:18]}…{member_id[-10:]}"
+
+
+def elided(name: str, most: int = LONGEST_NAME) -> str:
+    """A name in a list: its beginning and its end if it is longer than `most`, since names of a kind begin alike."""
+    return name if len(name) <= most else f"{name[: most * 3 // 5]}…{name[-(most * 2 // 5 - 1) :]}"
 
 
 def client_at(client_id: str, client_host: str) -> str:

@@ -52,6 +52,8 @@ FINDINGS: Mapping[str, tuple[str, str, str]] = {
 }
 """What each kind of finding is called, its tone, and what it means."""
 
+LONGEST_METADATA = 40
+"""Characters of a commit's metadata in the evidence of a finding; its commits have all of it."""
 _MEMBERS = ("members", "member_ids")
 _FIRST = ("journal_ids",)
 """Evidence that any finding may have, listed before the rest."""
@@ -129,7 +131,24 @@ def _said(name: str, value: Any, names: Names) -> str:
         return f"{'member' if len(values) == 1 else 'members'} {known}"
     if name in ("instants", "at"):
         return f"at {', '.join(instant(one) for one in values if isinstance(one, int))}"
+    if name == "metadata" and len(values) == 2:
+        return f"metadata {_quoted(values[0])} in the journal, {_quoted(values[1])} committed"
+    if name == "line" and isinstance(value, dict):
+        return _line(value)
     return f"{name.replace('_', ' ')} {', '.join(map(_plain, values))}"
+
+
+def _line(line: Mapping[str, Any]) -> str:
+    """What the last line of the journal says, which a repair would write."""
+    offset, at, metadata = (line.get(name) for name in ("committed_offset", "at", "metadata"))
+    said = "no offset" if offset is None else f"offset {offset:,}"
+    written = f" of {instant(at)}" if isinstance(at, int) else ""
+    return f"last line{written}: {said}" + (f", metadata {_quoted(metadata)}" if metadata else "")
+
+
+def _quoted(text: Any) -> str:
+    shown = "" if text is None else str(text)
+    return f"“{shown if len(shown) <= LONGEST_METADATA else shown[:LONGEST_METADATA] + '…'}”"
 
 
 def _plain(value: Any) -> str:

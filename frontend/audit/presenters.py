@@ -118,7 +118,9 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tu
     """Name, old and new value of what differs; "" for a value that is not there."""
     for name in dict.fromkeys((*before, *after)):
         if name != "plan_id" and (before.get(name) != after.get(name) or name not in before or name not in after):
-            yield _spoken(name), _short(name, before.get(name)), _short(name, after.get(name))
+            was, present = _short(name, before.get(name)), _short(name, after.get(name))
+            if was or present:
+                yield _spoken(name), was, present
 
 
 def _spoken(name: str) -> str:

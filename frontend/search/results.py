@@ -15,7 +15,7 @@ from frontend.states import state
 from frontend.viewer import Viewer
 from frontend.views.groups import group_url
 from frontend.views.member import member_url
-from frontend.wording import client_at, plural
+from frontend.wording import client_at, elided, plural, short_id
 from kcoord.models import ApiToken
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -164,9 +164,10 @@ def _grouped(name: str, found: dict[str, set[str]], more: str) -> list[Result]:
 
 def _member(hit: reads.MemberHit) -> Result:
     """Client and host first: people know these, and the ids only tell members of one client apart."""
-    ids = hit.member_id if hit.instance_id is None else f"{hit.instance_id} ({hit.member_id})"
-    name = client_at(hit.client_id, hit.client_host)
-    note = f"{ids}, in {hit.group_id}" if name else f"in {hit.group_id}"
+    short = short_id(hit.member_id)
+    ids = short if hit.instance_id is None else f"{hit.instance_id} ({short})"
+    name, where = client_at(hit.client_id, hit.client_host), elided(hit.group_id)
+    note = f"{ids}, in {where}" if name else f"in {where}"
     return Result(name or ids, member_url(hit.group_id, hit.member_id), note)
 
 

@@ -24,6 +24,7 @@ register.filter("duration", wording.duration)
 register.filter("span", wording.span)
 register.filter("time_lag", wording.time_lag)
 register.filter("short_id", wording.short_id)
+register.filter("elided", wording.elided)
 register.filter("instant", zones.instant)
 register.filter("minute", zones.minute)
 register.filter("wall", zones.wall)
@@ -88,6 +89,13 @@ def client_at(client_id: str, client_host: str) -> SafeString:
     if client_id and client_host:
         return format_html("{}<wbr>@{}", client_id, client_host)
     return format_html("{}", client_id or client_host)
+
+
+@register.simple_tag
+def name(value: str) -> SafeString:
+    """A name of a group or topic in a list: if it is long, its beginning and end, in full in the title."""
+    shown = wording.elided(value)
+    return format_html("{}", value) if shown == value else format_html('<span title="{}">{}</span>', value, shown)
 
 
 @register.simple_tag

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from frontend.rows import Millis, Names
 from frontend.states import State, state
-from frontend.wording import joined, member_name, plural
+from frontend.wording import elided, joined, member_name, plural
 from groups.core.model.verdicts import VerdictKind
 from offsets.verdicts.reads import Summary
 
@@ -154,7 +154,7 @@ def _partitions(verdict: Summary, *, plain: bool = False) -> str:
 
 
 def _topics(verdict: Summary) -> str:
-    names = list(verdict.topics[:NAMED])
+    names = [elided(topic) for topic in verdict.topics[:NAMED]]
     if verdict.topic_count > len(names):
         names = [*names[: NAMED - 1], f"{verdict.topic_count - NAMED + 1:,} more topics"]
     return joined(names, NAMED)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
 from frontend import queries, zones
@@ -48,6 +50,8 @@ def compare(request: HttpRequest) -> HttpResponse:
     """Up to four groups or topics, by their names in the URL: `?what=topics&name=orders&name=payments&span=7d`."""
     if (elsewhere := fixed(request, "from", "to")) is not None:
         return elsewhere
+    if ticked := request.GET.getlist("group"):  # in the list of groups
+        return redirect(f"{request.path}?{urlencode([('name', name) for name in ticked])}")
     what = choice(request, "what", KINDS) or "groups"
     names, viewer = _names(request), viewer_of(request)
     now = bridge.call(lambda runtime: queries.now(runtime.db))

@@ -32,7 +32,7 @@ from frontend.verdicts.presenters import KINDS
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.groups import Pace, group_url
 from frontend.views.page import BadAddress, address, choice, choices_of, number, page, show, text
-from frontend.wording import plural
+from frontend.wording import elided, plural
 from groups.core.coordinator import partition_of
 from groups.core.model.verdicts import VerdictKind
 from groups.engine.decision_context import DecisionContexts
@@ -99,6 +99,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
     found, problem = _found(viewer, wanted)
     total = sum(found.counts.values())
     narrowed = _is_narrowed(wanted)
+    views = _views(request)
     return show(
         request,
         "groups",
@@ -116,7 +117,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "by_time_lag": viewer.topics.unlimited,
             "order": "" if wanted.sort is GroupSort.GROUP_ID else wanted.sort.value,
             "caption": dict(SORTS)[wanted.sort].lower(),
-            **_views(request),
+            **views,
             "bulk": offered(viewer),
             "create": action(viewer, "Create group", reverse("frontend:create-group"), CREATE_GROUP),
             "heads": _heads(request, viewer, wanted.sort, columns),
@@ -128,6 +129,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "fields": {name: text(request, name) for name in FIELDS},
             "filtered": _is_filtered(wanted) or bool(wanted.after or wanted.before),
             "filter_words": filter_words(wanted.groups),
+            "shows_filters": bool(total or views["views"] or _is_filtered(wanted)),
             "summary": _summary(found, wanted, total),
             "previous_url": address(request, before=found.previous, after=None) if found.previous else None,
             "next_url": address(request, after=found.next, before=None) if found.next else None,
@@ -248,7 +250,7 @@ def _label(written: str) -> tuple[str, str | None] | None:
 
 def _line(group: GroupSummary, found: GroupList) -> ListLine:
     more = len(group.topics) >= TOPICS_PER_LINE
-    shown = ", ".join(group.topics[:TOPICS_SHOWN])
+    shown = ", ".join(map(elided, group.topics[:TOPICS_SHOWN]))
     if len(group.topics) > TOPICS_SHOWN:
         shown += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
     verdicts = [Seen(KINDS[VerdictKind(kind)], since) for kind, since in group.verdicts]

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from frontend.heads import Head, direction
 from frontend.topics import listing
 from frontend.topics.listing import Topic, TopicList, TopicSort, TopicTotal, Wanted, sorts_of
 from frontend.viewer import Viewer, viewer_of
-from frontend.views.groups import group_url
+from frontend.views.groups import Pace, group_url
 from frontend.views.page import BadAddress, address, choice, page, show, text
 from frontend.wording import plural
 from kcoord.process import bridge
@@ -87,6 +88,9 @@ def topic_list(request: HttpRequest) -> HttpResponse:
         "lines": [_line(topic, found.totals.get(topic.name), found.now) for topic in found.topics],
         "previous_url": address(request, before=found.previous, after=None) if found.previous else None,
         "next_url": address(request, after=found.next, before=None) if found.next else None,
+        "stream": reverse("frontend:live"),
+        # Lags are those of the last sample, which is not taken more often than this.
+        "pace": Pace(every_ms=15_000, gap_ms=10_000),
     }
     return show(request, "topics", context, section="topics")
 

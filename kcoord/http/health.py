@@ -106,7 +106,9 @@ async def _timers(runtime: Runtime, connection: Connection) -> Check:
     metrics.TICK_LAG_MS.set(lag_ms)
     if lag_ms > runtime.config.int("timer.lag.ready.ms"):
         return Check(
-            False, f"the timers last ran {lag_ms} ms ago; check that Celery beat and its worker are running", lag_ms
+            False,
+            f"the timers last ran {lag_ms // 1000:,} s ago; check that Celery beat and its worker are running",
+            lag_ms,
         )
     return Check(True, "", lag_ms)
 

@@ -51,6 +51,7 @@ async def test_groups_are_ticked_reviewed_and_deleted(
     assert await everything.evaluate("box => box.indeterminate")
     await everything.check()
     await expect(bar).to_contain_text("13 groups selected")
+    await expect(bar.get_by_role("button", name="Compare")).to_be_disabled()
     await page.get_by_label("Select idle-11").uncheck()
     await expect(everything).not_to_be_checked()
     # A refresh of the panel keeps the ticks, also of the box for all.
@@ -99,6 +100,11 @@ async def test_it_works_without_scripts(browser: Browser, site: Running, seed: S
     await page.get_by_label("Reason").fill("bug 17")
     await page.get_by_role("button", name="Remove members and hold 2 groups").click()
     await expect(page.get_by_text("Done for 2 groups")).to_be_visible()
+    await page.goto("/groups")
+    await page.get_by_label("Select billing", exact=True).check()
+    await page.get_by_label("Select idle-04").check()
+    await page.get_by_role("button", name="Compare").click()
+    await expect(page).to_have_url(f"{site.url}/compare?name=billing&name=idle-04")
     await context.close()
     held = seed.connection.execute("select group_id from groups_group where hold_reason = 'bug 17' order by 1")
     assert held.fetchall() == [("billing",), ("idle-04",)]

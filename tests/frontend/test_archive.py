@@ -48,6 +48,12 @@ def test_evidence_in_words() -> None:
     said = {"journal_ids": [4, 5], "members": ["a", "b"], "instants": [0], "generation": 3, "empty": []}
     found = Finding(1, "rewind", "g", "t", 0, 1, 2, said)
     assert evidence(found, {}) == "journal 4, 5 · generation 3 · at 1970-01-01 00:00:00.000 UTC · members a, b"
+    line = {"id": 4, "at": 0, "committed_offset": 12_000, "metadata": "m" * 50, "leader_epoch": None}
+    other = Finding(1, "other_metadata", "g", "t", 0, 1, 2, {"metadata": ["one", ""], "line": line})
+    assert evidence(other, {}) == (
+        f"last line of 1970-01-01 00:00:00.000 UTC: offset 12,000, metadata “{'m' * 40}…” · "
+        "metadata “one” in the journal, “” committed"
+    )
     assert evidence(found, {"b": "billing@10.0.0.9"}).endswith("members a, billing@10.0.0.9 (b)")
 
 

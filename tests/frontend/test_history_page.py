@@ -147,3 +147,9 @@ async def test_a_span_costs_the_same_number_of_statements_whatever_is_in_it(db: 
     assert found.lag.step_ms == HOUR
     assert sum(point.value for point in found.changes) == 2
     assert GROUPS_OF_TOPIC < 100
+
+
+def test_groups_ticked_in_the_list_are_compared(person: Client, seed: Seed) -> None:
+    answer = person.get("/compare?view=q%3Db&group=a%2Fb&group=c")
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/compare?name=a%2Fb&name=c")
+    assert person.get("/compare?group=a&group=b&group=c&group=d&group=e", follow=True).status_code == 400

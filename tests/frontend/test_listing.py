@@ -410,3 +410,23 @@ def test_a_page_of_a_few_prefixes_among_many_groups_reads_those(
     assert scans, done
     assert 3 <= sum(float(rows) * int(loops) for rows, loops in scans) <= 3 * (PAGE_SIZE + 1), done
     assert sum(removed) == 0, done
+
+
+def test_long_names_are_shown_with_both_ends(person: Client, seed: Seed) -> None:
+    name = f"{'team.' * 20}{'x' * 100}.production"
+    seed.topic(name, 1)
+    seed.commit(seed.group(name), {(name, 0): 1})
+    for path in ("/groups", "/topics"):
+        page = person.get(path).content.decode()
+        (title, shown) = re.findall(r'class="row-link"[^>]*><span title="([^"]*)">([^<]*)</span>', page)[0]
+        assert title == name
+        assert re.fullmatch(r"team\.team.*…x*\.production", shown)
+        assert len(shown) == 80
+        assert page.count(name) - page.count(f"/{name}") <= 4, "in titles and values alone"
+
+
+def test_nothing_can_be_filtered_where_nothing_is(person: Client, seed: Seed) -> None:
+    assert 'id="filters"' not in person.get("/groups").content.decode()
+    assert 'id="filters"' in person.get("/groups?q=x").content.decode()
+    seed.group("billing")
+    assert 'id="filters"' in person.get("/groups").content.decode()

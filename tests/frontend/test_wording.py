@@ -150,3 +150,15 @@ def test_a_client_without_a_name_is_its_host() -> None:
     assert wording.client_at("billing", "10.0.0.7") == "billing@10.0.0.7"
     assert wording.client_at("", "10.0.0.7") == "10.0.0.7"
     assert wording.client_at("billing", "") == "billing"
+
+
+@given(st.text(max_size=300), st.integers(10, 100))
+def test_a_long_name_keeps_its_beginning_and_its_end(name: str, most: int) -> None:
+    shown = wording.elided(name, most)
+    if len(name) <= most:
+        assert shown == name
+        return
+    assert len(shown) <= most
+    first, last = shown.split("…", 1) if "…" not in name else (shown[: most // 2], shown[-(most // 4) :])
+    assert name.startswith(first)
+    assert name.endswith(last)

@@ -3,6 +3,7 @@
   const panel = document.getElementById("panel");
   const bar = document.getElementById("bulk");
   const count = bar.querySelector(".bulk-count");
+  const compare = document.getElementById("select-compare");
   const boxes = () => [...panel.querySelectorAll("input[form=bulk]")];
   let ticked = new Set();
 
@@ -15,6 +16,7 @@
       whole.indeterminate = ticked.size > 0 && ticked.size < all.length;
     }
     bar.toggleAttribute("data-some", ticked.size > 0);
+    compare.disabled = ticked.size > Number(compare.dataset.most);
     const text = ticked.size === 1 ? "1 group selected" : `${ticked.size || "No"} groups selected`;
     if (count.textContent !== text) count.textContent = text;
   };
