@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,25 @@ class Results:
     def curve(self, name: str) -> list[Point]:
         """Its points, in order."""
         return sorted((point for point in self.points if point.curve == name), key=lambda point: point.x)
+
+    def again(self, later: Results) -> Results:
+        """With the sections that a later run measured again, each whole, in place of the earlier ones.
+
+        `machine` names them: figures of two runs must not look like those of one.
+        """
+        newer = {figure.key: figure for figure in later.figures}
+        figures = [newer.pop(figure.key, figure) for figure in self.figures]
+        curves = {point.curve for point in later.points}
+        run = {name: later.machine[name] for name in ("at", "revision", "load_before")}
+        runs = [*self.machine.get("again", ()), run | {"sections": list(later.seconds)}]
+        return replace(
+            self,
+            machine={**self.machine, "again": runs},
+            figures=[*figures, *newer.values()],
+            points=[*(point for point in self.points if point.curve not in curves), *later.points],
+            missing={**{k: v for k, v in self.missing.items() if k not in later.seconds}, **later.missing},
+            seconds={**self.seconds, **later.seconds},
+        )
 
     def as_json(self) -> str:
         """The whole of it; ratio and target of each figure are written for other readers, and not read back."""

@@ -1,7 +1,8 @@
 """Write docs/performance.md and its plots from the JSON of a run: `python -m tests.bench.report [RESULTS]`.
 
 The text is in performance.md.in beside this file. What stands there in {{…}} is replaced by what the run found:
-no number of the document was typed. RESULTS is copied to docs/performance/results.json; without it that is read.
+no number of the document was typed. RESULTS is copied to docs/performance/results.json; without it that is read. With
+--again a later run of some sections takes the place of theirs; the document names them and that run.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.bench import model, plots
 from tests.bench.figures import Figure, Results, shown
@@ -68,6 +70,11 @@ def _figure_row(figure: Figure) -> list[str]:
     ]
 
 
+def _later(run: Mapping[str, Any]) -> str:
+    sections = ", ".join(f"_{name}_" for name in run["sections"])
+    return f"{sections}: at {run['at']}, revision {run['revision']}, load {run['load_before']} before"
+
+
 class Report:
     """Fills the template with a run."""
 
@@ -112,6 +119,7 @@ class Report:
                 ["scale, and how long it took", f"{one['scale']}, {seconds / 60:.0f} minutes"],
                 *([["settings", ", ".join(f"{k}={v}" for k, v in one["settings"].items())]] if one["settings"] else []),
                 *([["Kafka", str(one["kafka"])]] if "kafka" in one else []),
+                *(["taken again later", _later(run)] for run in one.get("again", ())),
             ],
         )
 
@@ -209,8 +217,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write it."""
     parser = argparse.ArgumentParser(prog="tests.bench.report", description=__doc__)
     parser.add_argument("results", type=Path, nargs="?", default=RESULTS)
+    parser.add_argument("--again", type=Path, help="a later run of some sections (ONLY), in place of these sections")
     given = parser.parse_args(arguments)
-    write(fitted(Results.read(given.results)))
+    results = Results.read(given.results)
+    if given.again is not None:
+        results = results.again(Results.read(given.again))
+    write(fitted(results))
     print(f"wrote {DOCUMENT.relative_to(ROOT)} and {FOLDER.relative_to(ROOT)}")
     return 0
 

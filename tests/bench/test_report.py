@@ -11,7 +11,7 @@ import pytest
 
 from tests.bench import plots, report
 from tests.bench.bench import TINY
-from tests.bench.figures import Figure, Results
+from tests.bench.figures import Figure, Point, Results
 from tests.bench.test_model import results
 
 AT = {"at": "2026-01-01", "revision": "r", "cores": 2, "cpu": "c", "memory_gb": 1, "system": "s", "python": "3"}
@@ -71,6 +71,25 @@ def test_a_part_that_was_not_measured_is_left_out() -> None:
     document = report.Report(report.fitted(whole())).document(report.TEMPLATE.read_text())
     assert "## Kafka clients" not in document
     assert "## Access" not in document
+
+
+def test_sections_of_a_later_run_replace_the_earlier_ones_and_are_named() -> None:
+    first = whole()
+    later = Results({**AT, "at": "2026-02-02", "revision": "s", "load_before": 0.5})
+    later.figures = [
+        Figure("beside.storm", "  beside a storm", 8.0, "ms", "quiet", 4.0),
+        Figure("access.check.1", "new", 2.0, "us", "none", 1.0),
+    ]
+    later.points = [Point("partitions", 5, 1.0, 2.0, {"wal_bytes": 3.0})]
+    later.seconds = {"offsets": 2.0, "kafka": 1.0}
+    both = first.again(later)
+    assert [figure.key for figure in both.figures][:-1] == [figure.key for figure in first.figures]
+    assert (both.figure("beside.storm"), both.figure("access.check.1")) == tuple(later.figures)
+    assert both.curve("partitions") == later.points
+    assert both.curve("members") == first.curve("members")
+    assert both.missing == {}
+    made = report.Report(both).machine("")
+    assert "| taken again later | _offsets_, _kafka_: at 2026-02-02, revision s, load 0.5 before |" in made
 
 
 def test_single_values() -> None:
