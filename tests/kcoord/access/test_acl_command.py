@@ -191,17 +191,24 @@ def test_several_principals_are_added_or_none(mara: str) -> None:
     assert not AccessRule.objects.filter(user__username=mara).exists()
 
 
-@pytest.mark.parametrize(("answer", "code", "left"), [("y\n", 0, 0), ("n\n", 1, 1), ("", 1, 1)])
-def test_removing_asks_and_says_so_by_its_exit_code(
-    mara: str, database: str, tmp_path: Any, answer: str, code: int, left: int
-) -> None:
+def test_removing_asks(mara: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    with pytest.raises(CommandError, match="nothing was removed") as refused:
+        acl("--remove", "--principal", f"Token:{mara}")
+    assert refused.value.returncode == 1
+    assert AccessRule.objects.filter(token__name=mara).count() == 1
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert f"Token:{mara}" in acl("--remove", "--principal", f"Token:{mara}")
+    assert not AccessRule.objects.filter(token__name=mara).exists()
+
+
+def test_a_script_that_cannot_answer_is_told_by_the_exit_status(mara: str, database: str, tmp_path: Any) -> None:
     ran = subprocess.run(
         [sys.executable, "manage.py", "acl", "--remove", "--principal", f"Token:{mara}"],
-        cwd=ROOT, env=environment(database, tmp_path, {}), input=answer, capture_output=True, text=True, timeout=60,
+        cwd=ROOT, env=environment(database, tmp_path, {}), input="", capture_output=True, text=True, timeout=60,
         check=False,
     )  # fmt: skip
-    assert ran.returncode == code, ran.stderr
+    assert ran.returncode == 1, ran.stderr
     assert f"Token:{mara}" in ran.stdout
-    assert AccessRule.objects.filter(token__name=mara).count() == left
-    if not answer:
-        assert "use --force" in ran.stderr
+    assert "use --force" in ran.stderr
+    assert AccessRule.objects.filter(token__name=mara).count() == 1
