@@ -247,6 +247,8 @@ def test_what_is_hidden_answers_as_what_is_not_there(client: Client, rows: Rows,
         if page in OF_CLUSTER and sees_cluster(person):
             continue
         for address, other in zip(hidden, absent[page], strict=True):
+            if method == "get" and address == other:
+                continue
             if method == "get":
                 answers = client.get(address), client.get(other)
             else:
@@ -267,17 +269,21 @@ def test_no_page_names_what_is_hidden(client: Client, rows: Rows, person: str) -
     """Pages of names that are seen: hidden topics, groups and people are on none of them."""
     sign_in(client, PEOPLE[person])
     ids = {"plan_id": rows.seen_plan, "run_id": rows.run_id, "token_id": rows.token_id}
+    wanted = dict.fromkeys(  # most pages are about neither of the two groups
+        address
+        for group_id in ("seen-billing", "seen-consumers")
+        for page, some in addresses(group_id, "seen-orders", "m", ids, "seen").items()
+        for address in (some if page not in LISTS or not sees_cluster(person) else ())
+    )
     leaks, answered = [], 0
-    for group_id in ("seen-billing", "seen-consumers"):
-        for page, some in addresses(group_id, "seen-orders", "m", ids, "seen").items():
-            for address in some if page not in LISTS or not sees_cluster(person) else ():
-                answer = client.get(address)
-                text = said(answer)
-                answered += answer.status_code == 200
-                if HIDDEN in text or "987,654,321" in text or "987654321" in text:
-                    leaks.append((address, answer.status_code, _around(text)))
+    for address in wanted:
+        answer = client.get(address)
+        text = said(answer)
+        answered += answer.status_code == 200
+        if HIDDEN in text or "987,654,321" in text or "987654321" in text:
+            leaks.append((address, answer.status_code, _around(text)))
     assert leaks == [], "\n".join(map(str, leaks))
-    assert answered > (60 if "seen-" in "".join(PEOPLE[person]) else 15)
+    assert answered > (50 if "seen-" in "".join(PEOPLE[person]) else 12), answered
 
 
 def _around(text: str) -> list[str]:
