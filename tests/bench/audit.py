@@ -3,6 +3,11 @@
 `python -m tests.bench.audit` starts a Postgres of its own and takes some seconds. The act is as small as acts are: one
 row is locked and changed. Both kinds take turns, so that other work on the machine slows them alike. That Postgres does
 not flush (fsync is off): on a disk the flush at the commit comes to both, and the ratio is smaller.
+
+By leaving out one part after the other, of the 0.17 ms of CPU that Postgres spent on a record besides the 0.08 ms of
+the act, 0.06 were the statement and the row that is pending until the commit, 0.05 the hash, and the rest the row of
+the chain, the record with its indexes and the removal of the pending row. Functions in PL/pgSQL instead of SQL saved
+nothing.
 """
 
 from __future__ import annotations
