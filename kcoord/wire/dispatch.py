@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import structlog
@@ -86,13 +86,15 @@ def at_once(gateway: Any, peer: Session, frame: bytes) -> bytes | None:
 class Decoded:
     """A request without its correlation id, and what answers need. Members send the same heartbeat for hours.
 
-    Raises Malformed, also for a version that is not served.
+    Raises Malformed, also for a version that is not served, and for lists with entries: they say something new, so the
+    request is not answered at once, and would take up to 30 times its bytes if it were remembered.
     """
 
     __slots__ = ("_start", "_success", "api", "client_id", "content", "requests", "seconds", "version")
 
     def __init__(self, apis: Mapping[int, Api], raw: bytes) -> None:
         frame = Frame(raw[:4] + NO_CORRELATION + raw[4:])
+        frame.items = 0
         header = frames.read_header(frame)
         self.api = apis[header.key]
         self.version, self.client_id = header.version, header.client_id
@@ -233,7 +235,7 @@ async def _unsupported(gateway: Any, peer: Session, header: Header) -> bytes:
     return frames.answer(header.key, name, header.version, header.correlation_id, body)
 
 
-@cache
+@lru_cache(1_000)  # versions are the client's to choose
 def _name_with_error(key: int, version: int) -> str | None:
     """The name of an API that is not served, if its answer says its error at the top and its schema is known."""
     from kio.schema.index import api_key_map

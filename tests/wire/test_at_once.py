@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -163,3 +164,14 @@ async def test_a_request_is_decoded_once(wire: WireClient, beat: Beat, gateway: 
     assert (known.misses, known.hits) == (1, 3)
     assert known.maxsize is not None
     assert known.maxsize * dispatch.LONGEST_AT_ONCE < 16_000_000, "bytes of requests"
+
+
+async def test_a_request_with_lists_is_not_remembered(wire: WireClient, beat: Beat, gateway: Gateway) -> None:
+    """Sixteen bytes of a frame are a list and a mapping when they are decoded."""
+    fields = await beat("consumer_group_heartbeat")
+    await warm(wire, "consumer_group_heartbeat", 1, fields)
+    gateway.decoded.cache_clear()
+    assert (await wire.ask("consumer_group_heartbeat", 1, **fields)).error_code == 0
+    owned = [{"topic_id": uuid.uuid4(), "partitions": [0]}]
+    assert (await wire.ask("consumer_group_heartbeat", 1, **fields, topic_partitions=owned)).error_code == 100
+    assert gateway.decoded.cache_info().currsize == 1

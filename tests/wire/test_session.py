@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from kcoord.wire import dispatch
 from kcoord.wire.gateway import Gateway
 from tests.wire.client import KEYS, read_answer, request_frame
 from tests.wire.conftest import Connect
@@ -99,3 +100,4 @@ async def test_what_is_not_served_is_answered_unsupported_version(connect: Conne
     client.send_raw(struct.pack(">hhih", 55, 0, 5, -1) + b"\0\1\0")  # DescribeQuorum
     answer = await client.receive_raw()
     assert struct.unpack_from(">ibh", answer) == (5, 0, 35)
+    assert dispatch._name_with_error.cache_info().maxsize is not None, "clients choose the versions"
