@@ -106,6 +106,8 @@ class KafkaPython:
                 revoked.append({partition.partition for partition in lost})
 
         self._consumer.subscribe([TOPIC], listener=Listener())
+        # It forgets an assignment if it learns of the topic while it joins and a poll ends before the join (3.0.12).
+        self._consumer.partitions_for_topic(TOPIC)
 
     def poll(self) -> None:
         self._consumer.poll(timeout_ms=50)

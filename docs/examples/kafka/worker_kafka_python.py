@@ -66,6 +66,7 @@ def main(directory):
     )
     places = Places()
     consumer.subscribe(["lines"], listener=places)
+    consumer.partitions_for_topic("lines")  # known before it joins: kafka-python 3.0 could miss its assignment else
     while running:
         consumer.poll(timeout_ms=100)  # rebalances happen here; there are never records
         try:
