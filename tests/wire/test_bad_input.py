@@ -163,6 +163,20 @@ async def test_too_many_connections(gateway: Gateway, connect: Connect) -> None:
     assert (await first.ask("api_versions", 0)).error_code == 0
 
 
+async def test_requests_under_way_are_bounded(gateway: Gateway, connect: Connect) -> None:
+    """Of all connections together; the others wait, heartbeats too."""
+    gateway.requests = asyncio.Semaphore(1)
+    first, second = await connect(), await connect()
+    async with gateway.requests:
+        first.send("metadata", 12, topics=[])
+        second.send("heartbeat", 4, group_id="g", generation_id=1, member_id="m")
+        answers = [asyncio.create_task(first.receive_raw()), asyncio.create_task(second.receive_raw())]
+        await eventually(lambda: sum(c.is_busy for c in gateway._connections) == 2, "both have been read")
+        assert not any(answer.done() for answer in answers)
+    async with asyncio.timeout(30):
+        await asyncio.gather(*answers)
+
+
 async def test_what_is_read_ahead_is_bounded(connect: Connect, gateway: Gateway) -> None:
     client = await connect()
     pending = await client.ask(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.processes.test_examples import PARTITIONS, TOPIC, until
-from tests.support.database import cloned_database
 from tests.wire import java
-from tests.wire.kafka_workers import KAFKA_PYTHON, Listening, listening_on, place_of
+from tests.wire.kafka_workers import KAFKA_PYTHON, Listening, place_of
+from tests.wire.members import KINDS, member_of, polled
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]
 
@@ -20,10 +21,9 @@ Tool = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def listening(postgres: str) -> Iterator[Listening]:
-    java.classpath()
-    with cloned_database(postgres) as conninfo, listening_on(conninfo) as found:
-        yield found
+def own(listening: Listening) -> str:
+    """A topic that no other test uses."""
+    return listening.service.topic(PARTITIONS, "of-tools")
 
 
 @pytest.fixture
@@ -44,14 +44,14 @@ def tool(options: list[str]) -> Tool:
     return lambda name, *arguments: java.tool(name, *options, *arguments)
 
 
-def commit(listening: Listening, group: str, offset: int) -> None:
-    body = {"topics": [{"name": TOPIC, "partitions": [{"partition": 0, "committed_offset": offset}]}]}
+def commit(listening: Listening, group: str, topic: str, offset: int) -> None:
+    body = {"topics": [{"name": topic, "partitions": [{"partition": 0, "committed_offset": offset}]}]}
     assert listening.service.request("POST", f"groups/{group}/offsets/commit", json=body).status_code == 200
 
 
-def test_kafka_consumer_groups_describes_and_resets(listening: Listening, tool: Tool) -> None:
+def test_kafka_consumer_groups_describes_and_resets(listening: Listening, tool: Tool, own: str) -> None:
     service = listening.service
-    commit(listening, "tool", 40)
+    commit(listening, "tool", own, 40)
 
     def described() -> list[str]:
         shown = tool(GROUPS, "--group", "tool", "--describe")
@@ -59,16 +59,16 @@ def test_kafka_consumer_groups_describes_and_resets(listening: Listening, tool: 
         return next((row[1:6] for row in rows if row[:1] == ["tool"]), [shown])
 
     def reset(*how: str) -> int:
-        tool(GROUPS, "--group", "tool", "--reset-offsets", "--topic", f"{TOPIC}:0", *how, "--execute")
+        tool(GROUPS, "--group", "tool", "--reset-offsets", "--topic", f"{own}:0", *how, "--execute")
         return int(service.request("GET", "groups/tool/offsets").json()["offsets"][0]["committed_offset"])
 
-    assert described() == [TOPIC, "0", "40", "40", "0"], "without a watermark the end is what was committed"
+    assert described() == [own, "0", "40", "40", "0"], "without a watermark the end is what was committed"
     assert reset("--to-latest") == 40, "latest does not lead back"
     watermark = {"partitions": [{"partition": 0, "log_start_offset": 5, "log_end_offset": 90}]}
-    assert service.request("POST", f"topics/{TOPIC}/watermarks", json=watermark).status_code == 200
+    assert service.request("POST", f"topics/{own}/watermarks", json=watermark).status_code == 200
     assert reset("--to-latest") == 90
     assert reset("--shift-by", "-10") == 80
-    assert described() == [TOPIC, "0", "80", "90", "10"]
+    assert described() == [own, "0", "80", "90", "10"]
     assert reset("--to-earliest") == 5
 
 
@@ -94,13 +94,25 @@ def test_a_reset_is_refused_while_a_client_is_a_member_and_is_where_it_goes_on(
     assert second.lines == [f"1 {number} line {number} of 1" for number in (2, 3, 4)]
 
 
-def test_kafka_consumer_groups_lists_and_deletes(listening: Listening, tool: Tool) -> None:
+def test_each_client_is_told_what_the_tool_reset(listening: Listening, tool: Tool) -> None:
+    groups = {kind: f"reset-of-{kind}" for kind in KINDS}
+    for group in groups.values():
+        commit(listening, group, TOPIC, 9)
+    named = [word for group in groups.values() for word in ("--group", group)]
+    tool(GROUPS, *named, "--reset-offsets", "--topic", f"{TOPIC}:0", "--to-offset", "4", "--execute")
+    for kind, group in groups.items():
+        with closing(member_of(kind, listening, group)) as member:
+            polled(lambda member=member: len(member.numbers()) == PARTITIONS, member)  # type: ignore[misc]
+            assert member.committed(0) == 4, kind
+
+
+def test_kafka_consumer_groups_lists_and_deletes(listening: Listening, tool: Tool, own: str) -> None:
     service = listening.service
-    commit(listening, "gone", 1)
+    commit(listening, "gone", own, 1)
     assert "gone" in tool(GROUPS, "--list").split()
     state = tool(GROUPS, "--group", "gone", "--describe", "--state")
     assert [line.split()[-2:] for line in state.splitlines() if line.startswith("gone")] == [["Empty", "0"]]
-    tool(GROUPS, "--group", "gone", "--delete-offsets", "--topic", f"{TOPIC}:0")
+    tool(GROUPS, "--group", "gone", "--delete-offsets", "--topic", f"{own}:0")
     assert service.request("GET", "groups/gone/offsets").json()["offsets"] == []
     tool(GROUPS, "--group", "gone", "--delete")
     assert service.request("GET", "groups/gone").status_code == 404
@@ -108,10 +120,10 @@ def test_kafka_consumer_groups_lists_and_deletes(listening: Listening, tool: Too
 
 def test_kafka_topics_creates_describes_and_deletes(tool: Tool) -> None:
     tool(TOPICS, "--create", "--topic", "of-the-tool", "--partitions", "2", "--replication-factor", "1")
-    assert set(tool(TOPICS, "--list").split()) == {TOPIC, "of-the-tool"}
+    assert {TOPIC, "of-the-tool"} <= set(tool(TOPICS, "--list").split())
     assert "PartitionCount: 2" in tool(TOPICS, "--describe", "--topic", "of-the-tool")
     tool(TOPICS, "--alter", "--topic", "of-the-tool", "--partitions", "3")
     assert "PartitionCount: 3" in tool(TOPICS, "--describe", "--topic", "of-the-tool")
     assert f"PartitionCount: {PARTITIONS}" in tool(TOPICS, "--describe", "--topic", TOPIC)
     tool(TOPICS, "--delete", "--topic", "of-the-tool")
-    assert tool(TOPICS, "--list").split() == [TOPIC]
+    assert "of-the-tool" not in tool(TOPICS, "--list").split()

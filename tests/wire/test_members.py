@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -139,17 +139,19 @@ class Secure(Listening):
         return {**super().login(), "security.protocol": "SASL_SSL"}
 
 
-@pytest.mark.parametrize("kind", ["kafka-python", "confluent-consumer"])
-def test_clients_trust_the_certificate_of_the_listener(postgres: str, tmp_path: Path, kind: str) -> None:
-    key, certificate = make_certificate(tmp_path)
+@pytest.fixture(scope="module")
+def secure(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
+    key, certificate = make_certificate(tmp_path_factory.mktemp("tls"))
     tls = {"KCOORD_KAFKA_TLS_CERTIFICATE": certificate, "KCOORD_KAFKA_TLS_KEY": key}
-    trusts: dict[str, dict[str, Any]] = {
-        "kafka-python": {"ssl_cafile": str(certificate)},
-        "confluent-consumer": {"ssl.ca.location": str(certificate)},
-    }
     with cloned_database(postgres) as conninfo, listening_on(conninfo, **tls) as found:
-        secure = Secure(found.service, found.port, certificate)
-        with closing(member_of(kind, secure, "over-tls", **trusts[kind])) as member:
-            polled(lambda: member.numbers() == EVERYTHING, member)
-            member.commit(0, 5)
-            assert member.committed(0) == 5
+        yield Secure(found.service, found.port, certificate)
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting"), [("kafka-python", "ssl_cafile"), ("confluent-consumer", "ssl.ca.location")]
+)
+def test_clients_trust_the_certificate_of_the_listener(secure: Secure, kind: str, setting: str) -> None:
+    with closing(member_of(kind, secure, f"over-tls-{kind}", **{setting: str(secure.certificate)})) as member:
+        polled(lambda: member.numbers() == EVERYTHING, member)
+        member.commit(0, 5)
+        assert member.committed(0) == 5

@@ -19,6 +19,10 @@ def test_off_by_default() -> None:
     assert "KCOORD_KAFKA_PORT" not in nodes_of(Config({"nodes": 2}))[1].identity
 
 
+def test_loopback_by_default() -> None:
+    assert Config({}).str("kafka.host") == "127.0.0.1"
+
+
 def test_one_server_has_the_port_itself() -> None:
     assert [node.kafka_port for node in nodes_of(Config({"kafka.port": 9092}))] == [9092]
 
