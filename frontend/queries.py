@@ -277,7 +277,6 @@ async def require_members(db: Database, connection: Connection, viewer: Viewer, 
 
 
 async def in_snapshot(db: Database, read: Callable[[Connection], Awaitable[T]]) -> T:
-    """What `read` reads in one snapshot, with plans for its own parameters."""
+    """What `read` reads in one snapshot."""
     async with db.snapshot() as connection:
-        await db.rows(connection, Q.plan_each_time)
         return await read(connection)

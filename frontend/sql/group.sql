@@ -1,8 +1,3 @@
--- name: plan_each_time
--- Until the end of the transaction. A plan for any group joins a few rows one by one, which takes seconds for a group of
--- 10,000 partitions; Postgres keeps such a plan once a prepared statement has been executed some times.
-select set_config('plan_cache_mode', 'force_custom_plan', true)
-
 -- name: group_header
 select id as pk, group_id, type, state, previous_state, state_since, generation_id, protocol_type, protocol_name,
        leader_id, join_deadline, join_delay_ms, sync_deadline, assignment_epoch, created_at, updated_at, held_until,

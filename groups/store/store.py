@@ -139,7 +139,7 @@ class GroupStore:
         hundred thousand rows: for readers of its state and subscriptions. `sessions`: as the rows have them, else those
         of some members may be too early.
         """
-        async with self._db.snapshot() as connection:
+        async with self._db.snapshot(keep_plans=True) as connection:
             row = await self._db.record(connection, GroupRow, Q.read_group, {"group_id": group_id})
             stored = await self._from_row(connection, group_id, row, partitions=partitions)
             return await self.with_sessions(connection, stored) if sessions else stored
@@ -163,7 +163,7 @@ class GroupStore:
         Raises ProtocolError COORDINATOR_NOT_AVAILABLE when no connection is available.
         """
         read_at, era = time.monotonic(), self._copies.era
-        async with self._db.snapshot() as connection:
+        async with self._db.snapshot(keep_plans=True) as connection:
             async for group_id, row, group in self._bulk.groups(connection, group_ids):
                 stored = Stored(row.id, row.version, row.version_tag, row.wake_at, group)
                 self._copies.put_snapshot(group_id, row, stored, read_at, era)

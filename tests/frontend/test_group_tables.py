@@ -11,7 +11,7 @@ from django.test import Client
 from frontend import queries
 from frontend.group.rows import PAGE_ROWS, Table
 from frontend.queries import Limits
-from kcoord.database.pool import Connection, Database
+from kcoord.database.pool import Database
 from tests.frontend.seed import Seed, member_id, working_group
 from tests.frontend.viewers import ALL
 
@@ -162,12 +162,3 @@ def test_the_explanation_and_the_next_timer_write_the_same_instant(person: Clien
     assert timer
     assert waits[1] == timer[1]
     assert "in 4 min" in waits[1]
-
-
-async def test_pages_keep_no_plan_for_any_group(db: Database) -> None:
-    async def mode(connection: Connection) -> object:
-        return await db.value(connection, "select current_setting('plan_cache_mode')")
-
-    assert await queries.in_snapshot(db, mode) == "force_custom_plan"
-    async with db.connection() as connection:
-        assert await mode(connection) == "auto"
