@@ -3,6 +3,7 @@
 An action takes the same operation on the same resource as the endpoint of `/v1` that does it. A page shows an action
 that the person may not perform disabled, with the operation that is missing: people then know what to ask for. The view
 of each action requires the same operation, and the services check it once more where they take a principal.
+While the pages are read-only (`kcoord.access.read_only`), nobody may change anything.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ from dataclasses import dataclass
 from django.http import HttpRequest
 
 from frontend.viewer import Viewer, viewer_of
+from kcoord.access import read_only
 from kcoord.access.rights import CLUSTER_NAME, Operation, Resource
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What an action takes. `to`: the action, as in `To hold a group, …`."""
+    """What an action takes. `to`: the action, as in `To hold a group, …`. `changes`: it is not only to look."""
 
     operation: Operation
     resource: Resource
     to: str
+    changes: bool = True
 
 
 HOLD = Need(Operation.KICK, Resource.GROUP, "hold a group")
@@ -33,9 +36,9 @@ CHANGE_CONFIG = Need(Operation.ADMIN, Resource.GROUP, "change the settings of a 
 PIN = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "pin offsets")
 PLAN = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "plan a reset")
 APPLY = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "apply or undo a plan")
-SEE_CLUSTER = Need(Operation.DESCRIBE, Resource.CLUSTER, "see how the service is")
-SEE_RUNS = Need(Operation.DESCRIBE, Resource.CLUSTER, "see runs")
-SEE_LOG = Need(Operation.ADMIN, Resource.CLUSTER, "see the log of a run")
+SEE_CLUSTER = Need(Operation.DESCRIBE, Resource.CLUSTER, "see how the service is", changes=False)
+SEE_RUNS = Need(Operation.DESCRIBE, Resource.CLUSTER, "see runs", changes=False)
+SEE_LOG = Need(Operation.ADMIN, Resource.CLUSTER, "see the log of a run", changes=False)
 RUN = Need(Operation.ADMIN, Resource.CLUSTER, "start or cancel a run")
 
 ADMINISTER = (
@@ -65,6 +68,8 @@ def missing(viewer: Viewer, need: Need | None, name: str | None = None) -> str:
     """
     if need is None:
         return ""
+    if need.changes and read_only.is_read_only():
+        return read_only.REASON
     rules = viewer.principal.rules
     if need.resource is Resource.CLUSTER:
         name = CLUSTER_NAME
@@ -98,9 +103,9 @@ def require(request: HttpRequest, need: Need, name: str | None = None) -> None:
     _refuse(missing(viewer_of(request), need, name))
 
 
-def require_tokens(request: HttpRequest) -> None:
-    """Raise Forbidden unless the person may manage tokens."""
-    _refuse(tokens_missing(viewer_of(request)))
+def require_tokens(request: HttpRequest, *, to_change: bool = False) -> None:
+    """Raise Forbidden unless the person may manage tokens. `to_change`: not only to look at them."""
+    _refuse(tokens_missing(viewer_of(request)) or (read_only.reason() if to_change else ""))
 
 
 def require_all(request: HttpRequest, to: str) -> None:

@@ -21,9 +21,11 @@ class FrontendConfig(AppConfig):
 
         from frontend.views.accounts import admin_change_password, admin_sign_in
         from frontend.views.sign_out import admin_sign_out
+        from kcoord.access.read_only import refusing
         from kcoord.audit.rows import audited_view
 
         admin.site.login = admin_sign_in  # type: ignore[method-assign]
         admin.site.password_change = admin_change_password  # type: ignore[method-assign,assignment]
         admin.site.logout = admin_sign_out  # type: ignore[method-assign,assignment]
-        admin.site.admin_view = audited_view(admin.site.admin_view)  # type: ignore[method-assign]
+        # What is refused is recorded as well, so that the refusal is within what knows the account.
+        admin.site.admin_view = refusing(audited_view(admin.site.admin_view))  # type: ignore[method-assign]

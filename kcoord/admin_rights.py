@@ -17,6 +17,7 @@ from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from kcoord.access.people import principal_of
+from kcoord.access.read_only import is_read_only
 from kcoord.access.roles import ROLES, role
 from kcoord.access.store import HolderName, add_rules
 from kcoord.access.tokens import NAME_MAX, Rule, check_rule
@@ -34,11 +35,14 @@ def administers(request: HttpRequest) -> bool:
 
 
 class ChangedByAdministrators:
-    """Rows that only administrators add, change and delete; Django's permissions are needed besides."""
+    """Rows that only administrators add, change and delete; Django's permissions are needed besides.
+
+    Nobody does while the pages are read-only.
+    """
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """The account is an administrator and has the permission."""
-        return administers(request) and bool(super().has_add_permission(request))  # type: ignore[misc]
+        return self._may(request) and bool(super().has_add_permission(request))  # type: ignore[misc]
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """The same; a superuser is changed, and gets a password, by superusers alone."""
@@ -57,9 +61,13 @@ class ChangedByAdministrators:
         own = {field.name for field in (*model._meta.fields, *model._meta.many_to_many)}
         return (*found, *(name for name in ("is_superuser", "user_permissions", "permissions") if name in own))
 
-    def _may(self, request: HttpRequest, obj: Model | None) -> bool:
+    def _may(self, request: HttpRequest, obj: Model | None = None) -> bool:
         of_superuser = isinstance(obj, get_user_model()) and obj.is_superuser
-        return administers(request) and (bool(getattr(request.user, "is_superuser", False)) or not of_superuser)
+        return (
+            administers(request)
+            and not is_read_only()
+            and (bool(getattr(request.user, "is_superuser", False)) or not of_superuser)
+        )
 
 
 class AccessRuleForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -56,6 +56,7 @@ SETTINGS: tuple[Setting, ...] = (
         listed=True,
     ),
     Setting("secret.key", "", "text", "Django's secret key; empty: generated into the data directory.", secret=True),
+    Setting("dashboard.read.only", False, "switch", "Show everything on the pages and change nothing there."),
     Setting("secure.cookies", False, "switch", "Send cookies over https only; enable behind TLS."),
     Setting(
         "log.level", "info", "level", "Lowest level that is logged.", choices=("debug", "info", "warning", "error")

@@ -9,6 +9,7 @@ from django.urls import NoReverseMatch, reverse
 
 from frontend.allowed import CREATE_GROUP, DELETE_GROUP, HOLD, PLAN, SEE_CLUSTER, Need, missing, tokens_missing
 from frontend.viewer import Viewer
+from kcoord.access import read_only
 
 SMALL_WORDS = frozenset({"of", "for", "the", "a", "an", "to", "in", "on", "group"})
 
@@ -18,7 +19,8 @@ class Verb:
     """Something to do. `words`: what it may be called; `route`: the name of its page.
 
     `tail` is added to the address of a group: the verb is then about one. `control`: the id of a control of the header
-    instead of a page. `tokens`: it is for those who manage tokens.
+    instead of a page. `tokens`: it is for those who manage tokens. `changes`: it is not only to look, as a `need` says
+    of itself.
     """
 
     label: str
@@ -28,6 +30,7 @@ class Verb:
     tokens: bool = False
     tail: str | None = None
     control: str = ""
+    changes: bool = False
 
 
 VERBS = (
@@ -42,9 +45,9 @@ VERBS = (
     Verb("Compare groups", "compare groups lag", "frontend:compare"),
     Verb("Tokens", "tokens access rules", "frontend:tokens", tokens=True),
     Verb("Access", "access rights rules roles permissions who may", "frontend:access"),
-    Verb("Create a token", "create new add token", "frontend:create-token", tokens=True),
+    Verb("Create a token", "create new add token", "frontend:create-token", tokens=True, changes=True),
     Verb("Create a group", "create new add group", "frontend:create-group", CREATE_GROUP),
-    Verb("Change your password", "change password account", "frontend:password"),
+    Verb("Change your password", "change password account", "frontend:password", changes=True),
     Verb("API documentation", "api documentation docs openapi", "docs"),
     Verb("Time zone: UTC or local", "time zone utc local clock", control="zone"),
     Verb("Colours: light, dark or those of the system", "theme colours dark light mode", control="theme"),
@@ -110,4 +113,5 @@ def address(verb: Verb) -> str | None:
 
 def lacking(verb: Verb, viewer: Viewer, group_id: str | None = None) -> str:
     """Why a person may not do it, to this group or to any, as a sentence; "" if allowed."""
-    return tokens_missing(viewer) if verb.tokens else missing(viewer, verb.need, group_id)
+    lacks = tokens_missing(viewer) if verb.tokens else missing(viewer, verb.need, group_id)
+    return lacks or (read_only.reason() if verb.changes else "")

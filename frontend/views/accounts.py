@@ -18,8 +18,9 @@ from django.urls import reverse_lazy
 
 from frontend import throttle
 from frontend.viewer import viewer_of
-from frontend.views.page import menu_of
+from frontend.views.page import menu_of, message
 from frontend.wording import plural
+from kcoord.access import read_only
 from kcoord.audit import caller as callers
 from kcoord.audit.recording import Act
 from kcoord.audit.requests import note
@@ -62,9 +63,11 @@ class ChangePassword(PasswordChangeView):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """403 for an account without a password: there is none to change."""
         if request.user.is_authenticated and not request.user.has_usable_password():
-            raise PermissionDenied("this account has no password: it signs in at the identity provider")
+            raise PermissionDenied("This account has no password: it signs in at the identity provider.")
         if request.user.is_authenticated:
             callers.identify(request.user.get_username(), account_id=request.user.pk)
+            if refused := read_only.refusal(request):
+                return message(request, 403, "Not allowed", refused)
         with transaction.atomic():  # the password with its record
             return super().dispatch(request, *args, **kwargs)
 
@@ -98,7 +101,7 @@ class ChangePassword(PasswordChangeView):
 def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
     """The admin uses the pages' sign-in: one form, one throttle."""
     if request.user.is_authenticated:
-        raise PermissionDenied("this account may not use the admin")
+        raise PermissionDenied("This account may not use the admin. An administrator can change that.")
     response = SignIn.as_view()(request)
     assert isinstance(response, HttpResponse)
     return response

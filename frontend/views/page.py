@@ -24,6 +24,7 @@ from frontend.rows import Names
 from frontend.timeline import lines
 from frontend.viewer import Viewer, viewer_of
 from frontend.wording import NOT_AN_INSTANT, iso
+from kcoord.access import read_only
 from kcoord.access.rights import Resource
 from kcoord.audit import caller as callers
 from kcoord.process import bridge
@@ -53,7 +54,8 @@ def page(view: View[P]) -> View[P]:
 
     It shows what `/v1` would show to the same person (`frontend.viewer`). Every page of a group, whose URL has a
     `group_id`, answers here for a group that the person may not describe, as for one that does not exist. A panel that
-    is fetched after the session ended sends the whole page to the sign-in.
+    is fetched after the session ended sends the whole page to the sign-in. While pages are read-only, what would change
+    something is refused here.
     """
 
     @functools.wraps(view)
@@ -64,6 +66,8 @@ def page(view: View[P]) -> View[P]:
             if not request.user.is_authenticated:
                 return _to_sign_in(request)
             callers.identify(request.user.get_username(), account_id=request.user.pk)
+            if refused := read_only.refusal(request):
+                raise Forbidden(refused)
             group_id = kwargs.get("group_id")
             if isinstance(group_id, str) and not viewer_of(request).sees_group(group_id):
                 response = missing(request, group_id)
@@ -109,9 +113,13 @@ def show(
     return render(request, template, {**context, **shared}, status=status)
 
 
-def menu_of(viewer: Viewer) -> Mapping[str, bool]:
-    """Which pages the person may see that not everybody may."""
-    return {"cluster": viewer.sees_cluster, "tokens": not tokens_missing(viewer)}
+def menu_of(viewer: Viewer) -> Mapping[str, bool | str]:
+    """Which pages the person may see that not everybody may, and why nobody may change anything, "" if they may."""
+    return {
+        "cluster": viewer.sees_cluster,
+        "tokens": not tokens_missing(viewer),
+        "read_only": read_only.reason(),
+    }
 
 
 def missing(request: HttpRequest, group_id: str) -> HttpResponse:

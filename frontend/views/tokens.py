@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend import commands as as_command
 from frontend.access.words import allows, is_administrator, written
-from frontend.allowed import action, require_tokens
+from frontend.allowed import Action, require_tokens
 from frontend.clock import now_ms
 from frontend.commands import service_url
 from frontend.tokens.presets import PRESETS, rules_of
-from frontend.viewer import viewer_of
 from frontend.views.actions import Refusal, done
 from frontend.views.page import address, cursor, cursor_address, message, page, show, text
+from kcoord.access import read_only
 from kcoord.access.tokens import NewToken, Rule, create_token, delete_token, rotate_token
 from kcoord.models import ApiToken
 
@@ -52,8 +53,19 @@ class TokenLine:
         return reverse("frontend:token", args=[self.token.pk])
 
 
+def rules_in(token: ApiToken) -> list[Rule]:
+    """The rules of a token."""
+    return [Rule(rule.operation, rule.resource, rule.pattern, rule.name, rule.effect) for rule in token.rules.all()]
+
+
+def tokens_named(q: str) -> QuerySet[ApiToken]:
+    """The tokens whose names contain `q`, by name, with their rules."""
+    found = ApiToken.objects.order_by("name").prefetch_related("rules")
+    return found.filter(name__icontains=q) if q else found
+
+
 def _line(token: ApiToken, now: int) -> TokenLine:
-    rules = [Rule(rule.operation, rule.resource, rule.pattern, rule.name, rule.effect) for rule in token.rules.all()]
+    rules = rules_in(token)
     return TokenLine(
         token,
         rules,
@@ -71,9 +83,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
     require_tokens(request)
     q, now = text(request, "q"), now_ms()
     after = cursor(request, "after", str)
-    found = ApiToken.objects.order_by("name").prefetch_related("rules")
-    if q:
-        found = found.filter(name__icontains=q)
+    found = tokens_named(q)
     if after:
         found = found.filter(name__gt=after[0])
     tokens = list(found[: SHOWN + 1])
@@ -83,7 +93,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
         "lines": [_line(token, now) for token in tokens[:SHOWN]],
         "first_url": address(request, after=None) if after else None,
         "next_url": cursor_address(request, "after", tokens[SHOWN - 1].name) if len(tokens) > SHOWN else None,
-        "create": action(viewer_of(request), "New token", reverse("frontend:create-token")),
+        "create": Action("New token", reverse("frontend:create-token"), read_only.reason()),
     }
     return show(request, "tokens", context, section="tokens")
 
@@ -92,7 +102,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
 @page
 def new_token(request: HttpRequest) -> HttpResponse:
     """Create a token; its secret is shown once, in the response."""
-    require_tokens(request)
+    require_tokens(request, to_change=True)
     given = request.POST if request.method == "POST" else request.GET
     refusal, now, rules = Refusal(), now_ms(), list[Rule]()
     expires = _choice(given.get("expires", ""), LIVES)
@@ -165,6 +175,7 @@ def token_page(request: HttpRequest, token_id: int) -> HttpResponse:
         "token": token,
         "rule_lines": [written(rule) for rule in _line(token, now).rules],
         "refusal": refusal,
+        "lacking": read_only.reason(),
         "overlaps": OVERLAPS,
         "commands": [as_command.rotate_token(url, token.pk, DAY_MS), as_command.revoke_token(url, token.pk)],
     }

@@ -11,6 +11,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from kcoord.access.people import principal_of
+from kcoord.access.read_only import is_read_only
 from kcoord.access.rights import Operation, Principal, Resource
 
 
@@ -37,19 +38,19 @@ class ForAdministrators:
 
 
 class ForClusterAdministrators(ForAdministrators):
-    """As above, for rows that administrators change."""
+    """As above, for rows that administrators change, unless the pages are read-only."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whether the person may change rows."""
-        return self.has_view_permission(request)
+        return self.has_view_permission(request) and not is_read_only()
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Whether the person may change rows."""
-        return self.has_view_permission(request)
+        return self.has_view_permission(request) and not is_read_only()
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Whether the person may delete rows."""
-        return self.has_view_permission(request)
+        return self.has_view_permission(request) and not is_read_only()
 
 
 class ForTokenManagers(ForAdministrators):

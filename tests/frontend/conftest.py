@@ -68,3 +68,9 @@ def operator(client: Client) -> Client:
 
     client.force_login(get_user_model().objects.create_superuser("root", password=PASSWORD))
     return client
+
+
+@pytest.fixture
+def archived(settings: SettingsWrapper, tmp_path: object) -> None:
+    """An archive is configured."""
+    settings.KCOORD = settings.KCOORD.override({"archive.path": "/var/archive", "data.dir": str(tmp_path)})

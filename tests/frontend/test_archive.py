@@ -8,7 +8,6 @@ import uuid
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
-from pytest_django.fixtures import SettingsWrapper
 
 from frontend.archive.presenters import FINDINGS, KINDS, STATES, evidence, run_line
 from frontend.archive.reports import day_plots
@@ -30,12 +29,6 @@ def text_of(client: Client, address: str, status: int = 200) -> str:
     answer = client.get(address)
     assert answer.status_code == status, answer.content.decode()
     return plain(answer.content.decode())
-
-
-@pytest.fixture
-def archived(settings: SettingsWrapper, tmp_path: object) -> None:
-    """An archive is configured."""
-    settings.KCOORD = settings.KCOORD.override({"archive.path": "/var/archive", "data.dir": str(tmp_path)})
 
 
 def test_every_kind_and_state_has_its_words() -> None:

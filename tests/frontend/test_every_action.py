@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 import pytest
 from django.test import Client
 from django.urls import Resolver404, URLPattern, resolve
-from pytest_django.fixtures import SettingsWrapper
 
 from frontend.urls import urlpatterns
 from kcoord.models import ApiToken
@@ -183,12 +182,6 @@ def posting() -> Iterator[str]:
 
 def test_every_page_that_accepts_a_form_is_an_action_with_a_command(seed: Seed) -> None:
     assert set(posting()) - NOT_OF_THE_SERVICE == {shown.action for shown in ACTIONS}
-
-
-@pytest.fixture
-def archived(settings: SettingsWrapper, tmp_path: object) -> None:
-    """An archive is configured."""
-    settings.KCOORD = settings.KCOORD.override({"archive.path": "/var/archive", "data.dir": str(tmp_path)})
 
 
 @pytest.mark.parametrize("shown", ACTIONS, ids=lambda shown: f"{shown.action}-{'-'.join(shown.buttons)}")
