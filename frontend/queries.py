@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from frontend import rows
 from frontend.allowed import Forbidden
-from frontend.consumer.queries import consumer_part
+from frontend.consumer import rows as consumer_rows
+from frontend.consumer.queries import changing_hands, consumer_part
 from frontend.consumer.rows import ConsumerPart
 from frontend.group.queries import member_rows, offset_rows
 from frontend.group.rows import FIRST_PAGE, NO_MEMBERS, NO_OFFSETS, MemberRows, OffsetRows, Table
@@ -136,7 +137,7 @@ async def group_page(db: Database, viewer: Viewer, group_id: str, limits: Limits
         if header is None:
             return None
         await require_members(db, connection, viewer, header)
-        group = {"pk": header.pk, "epoch": header.assignment_epoch, **viewer.parameters()}
+        group = {"pk": header.pk, "group_id": group_id, "epoch": header.assignment_epoch, **viewer.parameters()}
         counts = await db.record(connection, rows.GroupCounts, Q.group_counts, group)
         timer = await db.record(connection, rows.MemberTimer, Q.earliest_timer, group)
         now = await db.now_ms(connection)
@@ -212,6 +213,22 @@ def shares(sizes: Mapping[str, int], most: int) -> dict[str, int]:
         given[name] = min(size, left // (len(sizes) - len(given)))
         left -= given[name]
     return given
+
+
+async def handovers_of(
+    db: Database, viewer: Viewer, group_id: str, limit: int
+) -> Sequence[consumer_rows.Handover] | None:
+    """What is changing hands in a group, at most `limit` lines; None if there is no such group for the viewer.
+
+    Raises Forbidden as `group_page` does.
+    """
+    async with db.snapshot() as connection:
+        header = await db.record(connection, rows.GroupHeader, Q.group_header, {"group_id": group_id})
+        if header is None or not viewer.sees_group(group_id):
+            return None
+        await require_members(db, connection, viewer, header)
+        wanted = {"pk": header.pk, "epoch": header.assignment_epoch, "only": None, "limit": limit}
+        return await changing_hands(db, connection, wanted) if header.type == "consumer" else ()
 
 
 async def now(db: Database) -> Millis:

@@ -6,7 +6,15 @@ from django.contrib.auth.views import PasswordChangeDoneView
 from django.urls import path
 
 from frontend.live import live
-from frontend.views import archive_exports, exports, identity, node_exports, sign_out, topic_exports
+from frontend.views import (
+    archive_exports,
+    exports,
+    group_exports,
+    identity,
+    node_exports,
+    sign_out,
+    topic_exports,
+)
 from frontend.views.access import access_csv, access_page
 from frontend.views.accounts import ChangePassword, SignIn
 from frontend.views.actions import delete_group, hold_group, kick_member
@@ -66,6 +74,19 @@ urlpatterns = [
     path("groups/<str:group_id>/members.csv", exports.members_csv, name="members-csv"),
     path("groups/<str:group_id>/offsets.csv", exports.offsets_csv, name="offsets-csv"),
     path("groups/<str:group_id>/rebalances.csv", exports.rebalances_csv, name="rebalances-csv"),
+    path("groups/<str:group_id>/events.csv", group_exports.events_csv, name="events-csv"),
+    path("groups/<str:group_id>/hand-overs.csv", group_exports.handovers_csv, name="handovers-csv"),
+    path("groups/<str:group_id>/lag.csv", group_exports.lag_csv, name="lag-csv"),
+    path("groups/<str:group_id>/member.csv", group_exports.member_csv, name="member-csv"),
+    path("groups/<str:group_id>/pins.csv", group_exports.pins_csv, name="pins-csv"),
+    path("groups/<str:group_id>/report-days.csv", group_exports.report_days_csv, name="group-report-days-csv"),
+    path("groups/<str:group_id>/report-members.csv", group_exports.report_members_csv, name="group-report-members-csv"),
+    path(
+        "groups/<str:group_id>/simulated-members.csv",
+        group_exports.simulated_members_csv,
+        name="simulated-members-csv",
+    ),
+    path("groups/<str:group_id>/simulated-moves.csv", group_exports.simulated_moves_csv, name="simulated-moves-csv"),
     path("groups/<str:group_id>/config", group_config, name="config"),
     path("groups/<str:group_id>/delete", delete_group, name="delete-group"),
     path("groups/<str:group_id>/delete-offsets", delete_offsets, name="delete-offsets"),
@@ -110,12 +131,13 @@ urlpatterns = [
     path("archive/runs/<uuid:run_id>", run_page, name="run"),
     path("archive/runs/<uuid:run_id>/groups", report_groups, name="report-groups"),
     path("archive/runs/<uuid:run_id>/partitions", report_partitions, name="report-partitions"),
-    path("archive/runs/<uuid:run_id>/days.csv", archive_exports.report_days_csv, name="report-days-csv"),
     path("archive/runs/<uuid:run_id>/groups.csv", archive_exports.report_groups_csv, name="report-groups-csv"),
     path(
         "archive/runs/<uuid:run_id>/partitions.csv", archive_exports.report_partitions_csv, name="report-partitions-csv"
     ),
+    path("archive/runs/<uuid:run_id>/days.csv", archive_exports.report_days_csv, name="report-days-csv"),
     path("archive/runs/<uuid:run_id>/cancel", cancel_run, name="cancel-run"),
+    path("tokens.csv", exports.tokens_csv, name="tokens-csv"),
     path("tokens", token_list, name="tokens"),
     path("tokens/new", new_token, name="create-token"),
     path("tokens/<int:token_id>", token_page, name="token"),

@@ -69,9 +69,11 @@ class Reports:
         """How many busiest partitions a run recorded, and a page of them."""
         return await self._reading(run, lambda files: files.partitions(first, limit))
 
-    async def of_group(self, run: SparkRun, group_id: str) -> GroupReport | None:
+    async def of_group(
+        self, run: SparkRun, group_id: str, *, days: int = MOST_DAYS, members: int = MOST_MEMBERS
+    ) -> GroupReport | None:
         """What a run says about a group: its newest days, and the members that were seen last; None: nothing."""
-        return await self._reading(run, lambda files: files.of_group(group_id, MOST_DAYS, MOST_MEMBERS))
+        return await self._reading(run, lambda files: files.of_group(group_id, days, members))
 
     async def _reading(self, run: SparkRun, read: Callable[[ReportFiles], T]) -> T:
         return await asyncio.to_thread(self._read, run, read)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from frontend.consumer import rows
@@ -58,6 +58,11 @@ async def consumer_part(
         partial=partial and not settled,
         unknown_topics=await _unknown(db, connection, details),
     )
+
+
+async def changing_hands(db: Database, connection: Connection, wanted: Mapping[str, object]) -> Sequence[rows.Handover]:
+    """Partitions on their way from one member to another. `wanted`: the parameters of the statement."""
+    return [move.handover for move in await db.records(connection, _move, Q.handovers, dict(wanted))]
 
 
 class _Move(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from frontend.group.rows import Load, MemberRows, OffsetRows, Table
+from frontend.member.rates import member_rates
 from frontend.rows import Member, Millis, PartitionOffset
 from frontend.viewer import Viewer
 from kcoord.database.pool import Connection, Database
@@ -25,7 +26,7 @@ async def member_rows(
 ) -> MemberRows:
     """Members of a group, of which there are `count`.
 
-    `group`: its key (`pk`), the `epoch` of its target, and the parameters of the viewer.
+    `group`: its key (`pk`), `group_id`, the `epoch` of its target, and the parameters of the viewer.
     """
     parameters = {
         **group, "limit": limit, "skip": table.skip, "q": table.q, "sort": table.sort,
@@ -37,8 +38,10 @@ async def member_rows(
     parts: dict[str, list[tuple[Load, TimeLag | None]]] = {}
     for member_id, load, time in await db.records(connection, _part, Q.member_loads, wanted):
         parts.setdefault(member_id, []).append((load, time(now) if time else None))
+    rates = await member_rates(db, connection, group, wanted["member_ids"], now)
     loads = {
-        member_id: _load([load for load, _ in some], [t for _, t in some if t]) for member_id, some in parts.items()
+        member_id: _load([load for load, _ in some], [t for _, t in some if t], rates.get(member_id))
+        for member_id, some in parts.items()
     }
     return MemberRows(members, found[0][1] if found else 0, loads)
 
@@ -47,10 +50,10 @@ def _member(*, matching: int, **member: Any) -> tuple[Member, int]:
     return Member(**member), matching
 
 
-def _load(loads: Sequence[Load], times: Sequence[TimeLag]) -> Load:
+def _load(loads: Sequence[Load], times: Sequence[TimeLag], rate: int | None) -> Load:
     """What is the same in all rows of a member, and the largest of its time lags; 0 if it has read everything."""
     known = loads[0].lag is not None
-    return Load(loads[0].measured, loads[0].lag, longest(times or ([TimeLag(0)] if known else [])))
+    return Load(loads[0].measured, loads[0].lag, longest(times or ([TimeLag(0)] if known else [])), rate)
 
 
 class _Position:

@@ -39,11 +39,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How far a member is behind on what it owns. `lag` None: not known. `time_lag`: the largest."""
+    """How far a member is behind on what it owns. `lag` None: not known. `time_lag`: the largest.
+
+    `rate`: records that it reads in a minute; None: it has just begun, or owns too many partitions to be asked here.
+    """
 
     measured: int
     lag: int | None
     time_lag: TimeLag
+    rate: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +85,5 @@ class Pages:
 
 FIRST_PAGE = Table()
 NO_MEMBERS, NO_OFFSETS = MemberRows(), OffsetRows()
+NO_LOAD = Load(0, None, NOT_KNOWN)
+"""Of a member that owns nothing."""

@@ -86,6 +86,7 @@ def present(page: MemberPage, viewer: Viewer, concerns: Concerns, stale_ms: Mill
         "rebalance_timeout_ms": described.rebalance_timeout_ms,
         "subscribed": _subscribed(found, viewer),
         "totals": found.totals,
+        "rate": found.rate,
         "summed": number(SUMMED) if member.owned > found.totals.partitions else "",
         "partitions": _lines(found.partitions, page.now, stale_ms),
         "announcement": f"{who} is {concerns.state.label}, {plural(member.owned, 'partition')}",
@@ -148,13 +149,14 @@ def _subscribed(found: Present, viewer: Viewer) -> Subscribed:
 def _lines(partitions: Sequence[MemberPartition], now: Millis, stale_ms: Millis) -> list[PartitionLine]:
     shown, topic = [], None
     for row in partitions:
-        what, tone = _what(row)
-        shown.append(PartitionLine(row, _lag(row, now, stale_ms), what, tone, row.topic != topic))
+        what, tone = what_of(row)
+        shown.append(PartitionLine(row, lag_of(row, now, stale_ms), what, tone, row.topic != topic))
         topic = row.topic
     return shown
 
 
-def _what(row: MemberPartition) -> tuple[str, str]:
+def what_of(row: MemberPartition) -> tuple[str, str]:
+    """What a member does with a partition and its tone; "" if it just has it."""
     if not row.held:
         return "is to get", "busy"
     if row.pending:
@@ -162,7 +164,8 @@ def _what(row: MemberPartition) -> tuple[str, str]:
     return ("will give up", "warn") if row.wanted is False else ("", "")
 
 
-def _lag(row: MemberPartition, now: Millis, stale_ms: Millis) -> PartitionLag:
+def lag_of(row: MemberPartition, now: Millis, stale_ms: Millis) -> PartitionLag:
+    """How far behind it is. `stale_ms`: from when a watermark is stale."""
     if row.sampled_at is None:
         return PartitionLag()
     before = row.before_at, row.before_until, row.before_log_start_offset, row.before_log_end_offset

@@ -9,6 +9,7 @@ from typing import Any
 from frontend import rows
 from frontend.consumer.queries import NAMES_PER_MEMBER
 from frontend.consumer.rows import Detail
+from frontend.member.rates import member_rates
 from frontend.names import named_events
 from frontend.queries import require_members
 from frontend.rows import Millis
@@ -22,6 +23,8 @@ PARTITIONS = 50
 """Partitions of one page."""
 SUMMED = 10_000
 """Partitions whose lag is added up; a member that owns more says so."""
+RATED = 2_000
+"""Of a member that owns more partitions nobody says how fast it reads: each takes a look into the journal."""
 EVENTS = 25
 EVENTS_SEARCHED = 5_000
 """Events of the group among which those of the member are looked for."""
@@ -100,7 +103,8 @@ def _described(
 class Present:
     """A member that its group has. `detail`: of the consumer protocol. `unknown_topics`: not in the catalogue.
 
-    `more`: there are further partitions after `partitions`.
+    `more`: there are further partitions after `partitions`. `rate`: records that it reads in a minute; None: it owns
+    nothing, has just begun, or owns more than `RATED` partitions.
     """
 
     described: Described
@@ -109,6 +113,7 @@ class Present:
     totals: MemberTotals
     partitions: Sequence[MemberPartition]
     more: bool
+    rate: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,20 +155,53 @@ async def member_page(
         if described is None:
             given_out = await db.value(connection, Q.member_id_given_out, named)
             return MemberPage(now, header, None, given_out, events)
-        return MemberPage(now, header, await _present(db, connection, described, named, after), None, events)
+        named |= {"group_id": group_id}
+        return MemberPage(now, header, await _present(db, connection, described, named, after, now), None, events)
 
 
 async def _present(
-    db: Database, connection: Connection, described: Described, named: dict[str, Any], after: tuple[str, int]
+    db: Database,
+    connection: Connection,
+    described: Described,
+    named: dict[str, Any],
+    after: tuple[str, int],
+    now: Millis,
 ) -> Present:
     details = {**named, "member_ids": [named["member_id"]], "names": 4 * NAMES_PER_MEMBER}
     detail = await db.record(connection, Detail, Q.consumer_details, details)
     names = sorted(detail.topic_names) if detail else []
     known = await db.column(connection, Q.known_topics, {"names": names}) if names else []
     totals = await db.record(connection, MemberTotals, Q.member_totals, {**named, "most": SUMMED})
-    page = {**named, "after_topic": after[0], "after_partition": after[1], "limit": PARTITIONS + 1}
-    found = await db.records(connection, MemberPartition, Q.member_partitions, page)
+    found, more = await _partitions(db, connection, named, after, PARTITIONS)
+    rates = await member_rates(db, connection, named, details["member_ids"], now, RATED)
     assert totals is not None
-    return Present(
-        described, detail, frozenset(names).difference(known), totals, found[:PARTITIONS], len(found) > PARTITIONS
-    )
+    rate = rates.get(named["member_id"])
+    return Present(described, detail, frozenset(names).difference(known), totals, found, more, rate)
+
+
+async def _partitions(
+    db: Database, connection: Connection, named: dict[str, Any], after: tuple[str, int], limit: int
+) -> tuple[Sequence[MemberPartition], bool]:
+    page = {**named, "after_topic": after[0], "after_partition": after[1], "limit": limit + 1}
+    found = await db.records(connection, MemberPartition, Q.member_partitions, page)
+    return found[:limit], len(found) > limit
+
+
+async def partitions_from(
+    db: Database, viewer: Viewer, group_id: str, member_id: str, after: tuple[str, int], limit: int
+) -> tuple[Millis, Sequence[MemberPartition], bool] | None:
+    """The time, and partitions of a member after a topic and partition: at most `limit`, and whether there are more.
+
+    None if the group has no such member. Raises as `member_page`.
+    """
+    async with db.snapshot() as connection:
+        now = await db.now_ms(connection)
+        header = await db.record(connection, rows.GroupHeader, Q.group_header, {"group_id": group_id})
+        if header is None or not viewer.sees_group(group_id):
+            return None
+        await require_members(db, connection, viewer, header)
+        named = {"pk": header.pk, "epoch": header.assignment_epoch, "member_id": member_id, **viewer.parameters()}
+        parameters = {**named, "protocol": header.protocol_name}
+        if await db.record(connection, _described, Q.one_member, parameters) is None:
+            return None
+        return now, *await _partitions(db, connection, named, after, limit)

@@ -101,6 +101,34 @@ left join offsets_committedoffset o on o.group_id = %(pk)s and o.topic = a.topic
 left join groups_topic t on t.name = a.topic
 left join groups_watermark w on w.topic_id = t.id and w.partition = a.partition
 
+-- name: member_progress
+-- What members committed since an instant on the partitions that they own, each from its owner's first commit on: of
+-- members that own at most `most` partitions, for each costs a look into the journal, of which at most `lines` lines are
+-- searched.
+with owned as (
+    select a.member_id, a.topic, a.partition, count(*) over (partition by a.member_id) as partitions
+    from groups_assignment a
+    where a.group_id = %(pk)s and a.member_id = any(%(member_ids)s)
+      and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s))
+select w.member_id, sum(greatest(o.committed_offset - f.committed_offset, 0))::bigint as records, min(f.at) as since
+from owned w
+left join offsets_committedoffset o
+    on o.group_id = %(pk)s and o.topic = w.topic and o.partition = w.partition and o.member_id = w.member_id
+       and o.commit_timestamp >= %(since)s
+left join lateral (
+    select l.at, l.committed_offset
+    from (select at, id, member_id, committed_offset
+          from offset_commit_log
+          where o.partition is not null and group_name = %(group_id)s and topic = w.topic and partition = w.partition
+            and at >= %(since)s and at <= %(now)s
+          order by at, id
+          limit %(lines)s) l
+    where l.member_id = w.member_id
+    order by l.at, l.id
+    limit 1) f on true
+where w.partitions <= %(most)s
+group by w.member_id
+
 -- name: member_partitions
 -- What it owns or is meant to have, by topic and partition. Of a settled member the target is what it owns, and is not
 -- unpacked; `wanted` is null then. What is among the first of both is among the first of each. The samples are those

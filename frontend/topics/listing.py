@@ -131,7 +131,6 @@ async def topic_list(
     back = wanted.before is not None
     edge = _edge(wanted)
     async with db.snapshot() as connection:
-        await db.rows(connection, Q.plan_each_time)
         found = await _find(db, connection, viewer, wanted, edge, limit + 1)
         more = len(found) > limit
         found = found[:limit]

@@ -21,8 +21,7 @@ def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
         return missing(request, group_id)
     if (elsewhere := fixed(request, "from", "to")) is not None:
         return elsewhere
-    before, viewer = cursor(request, "before", int), viewer_of(request)
-    wanted = Wanted(int(before[0]) if before else None, instant(request, "from"), instant(request, "to"))
+    wanted, viewer = wanted_events(request), viewer_of(request)
     found = bridge.call(lambda runtime: events_of(runtime.db, viewer, group_id, wanted))
     spanned = wanted.since is not None or wanted.until is not None
     if not found.exists and not found.events and not spanned:
@@ -39,7 +38,14 @@ def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
         "since": wanted.since,
         "until": wanted.until,
         "all_url": request.path if spanned else None,
-        "newest_url": address(request, before=None) if before else None,
+        "csv_url": f"{group_url(group_id)}/events.csv{query}",
+        "newest_url": address(request, before=None) if wanted.before else None,
         "older_url": cursor_address(request, "before", found.events[-1].id) if found.more else None,
     }
     return show(request, "events", context, section="groups")
+
+
+def wanted_events(request: HttpRequest) -> Wanted:
+    """What the URL asks for. Raises BadAddress."""
+    before = cursor(request, "before", int)
+    return Wanted(int(before[0]) if before else None, instant(request, "from"), instant(request, "to"))

@@ -10,7 +10,10 @@ from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from frontend import queries
+from frontend.access.words import written
+from frontend.allowed import require_tokens
 from frontend.audit.reads import audit
+from frontend.group.rows import NO_LOAD, Load
 from frontend.history.reads import Wanted, history
 from frontend.listing.queries import Also, group_rows
 from frontend.plans.reads import PlanRow, all_plans
@@ -20,10 +23,11 @@ from frontend.topics.listing import FILE_GROUP_ROWS, Topic, TopicTotal, topic_li
 from frontend.viewer import viewer_of
 from frontend.views.audit import sight_of, wanted_records
 from frontend.views.commits import wanted_commits
-from frontend.views.csv_pages import all_rows, csv_file, parts
+from frontend.views.csv_pages import MOST_ROWS, all_rows, csv_file, parts
 from frontend.views.group_list import assignors_of, coordinator_of, wanted_groups
-from frontend.views.page import page
+from frontend.views.page import page, text
 from frontend.views.plan_list import wanted_plans
+from frontend.views.tokens import rules_in, tokens_named
 from frontend.views.topics import wanted_topics
 from frontend.wording import iso, iso_if_known
 from groups.readmodel import GroupSummary, unknown_group
@@ -107,15 +111,18 @@ def members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
         raise unknown_group(group_id)
     head = (
         "member_id", "group_instance_id", "client_id", "client_host", "partitions", "member_epoch", "last_heartbeat_at",
-        "session_expires_at",
+        "session_expires_at", "lag", "time_lag_ms", "records_per_minute",
     )  # fmt: skip
-    return csv_file(f"{group_id}-members", head, map(_member, found.members))
+    loads = found.member_table.loads
+    rows = (_member(member, loads.get(member.member_id, NO_LOAD)) for member in found.members)
+    return csv_file(f"{group_id}-members", head, rows)
 
 
-def _member(member: Member) -> Sequence[object]:
+def _member(member: Member, load: Load) -> Sequence[object]:
     return (
         member.member_id, member.instance_id, member.client_id, member.client_host, member.owned, member.member_epoch,
-        iso_if_known(member.last_heartbeat_at), iso_if_known(member.session_deadline),
+        iso_if_known(member.last_heartbeat_at), iso_if_known(member.session_deadline), load.lag, load.time_lag.ms,
+        load.rate,
     )  # fmt: skip
 
 
@@ -240,6 +247,23 @@ def plans_csv(request: HttpRequest) -> HttpResponseBase:
         for plan in all_rows(read)
     )  # fmt: skip
     return csv_file("plans", head, rows)
+
+
+@require_safe
+@page
+def tokens_csv(request: HttpRequest) -> HttpResponseBase:
+    """The tokens that match the search, with their rules."""
+    require_tokens(request)
+    found = tokens_named(text(request, "q"))
+    head = "id", "name", "prefix", "rules", "created_at", "last_used_at", "expires_at", "previous_secret_until"
+    rows = (
+        (
+            token.pk, token.name, token.prefix, " ".join(map(written, rules_in(token))), iso(token.created_at),
+            iso_if_known(token.last_used_at), iso_if_known(token.expires_at), iso_if_known(token.previous_until),
+        )
+        for token in found[:MOST_ROWS].iterator(chunk_size=MAX_LIMIT)
+    )  # fmt: skip
+    return csv_file("tokens", head, rows)
 
 
 @require_safe

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -184,9 +185,8 @@ def report_partitions(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @page
 def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
     """What a report, by default the latest, says about a group on all topics; it outlives the group."""
+    require_all_topics(request)
     viewer = viewer_of(request)
-    if not viewer.topics.unlimited:
-        raise Forbidden("To see the report of a group, your account needs describe on every topic.")
     asked = text(request, "run") or None
     if "\0" in group_id:
         return missing(request, group_id)
@@ -210,6 +210,7 @@ def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
         "exists": events.exists,
         "run": run,
         "run_url": run_url(run.id) if run and viewer.sees_cluster else "",
+        "query": f"?{urlencode({'run': asked})}" if asked else "",
         "commits_url": f"{group_url(group_id)}/commits",
         "totals": found and found.totals,
         **(_of_group(request, group_id, found) if found else {}),
@@ -231,6 +232,12 @@ def _of_group(request: HttpRequest, group_id: str, found: GroupReport) -> Mappin
         "names": member_names(viewer_of(request), group_id, {member.member_id for member in found.members}),
         "more_members": found.totals.members - len(found.members),
     }
+
+
+def require_all_topics(request: HttpRequest) -> None:
+    """Raise Forbidden unless the person sees every topic: the totals of a group are of all of them."""
+    if not viewer_of(request).topics.unlimited:
+        raise Forbidden("To see the report of a group, your account needs describe on every topic.")
 
 
 class NoReport(Exception):

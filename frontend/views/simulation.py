@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from frontend.viewer import Viewer, viewer_of
-from frontend.views.actions import attempt
+from frontend.views.actions import Refusal, attempt
 from frontend.views.groups import group_url
 from frontend.views.page import BadAddress, choice, member_names, missing, page, show, text
 from frontend.wording import plural, ranges
@@ -44,10 +45,7 @@ def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
     asked = "add" in request.GET
     found: Simulation | None = None
     if asked:
-        changes = Changes(_number(request, "add", 0, MOST_ADDED), _remove(request), _topics(request))
-        assignor = choice(request, "assignor", tuple(names))
-        work = partial(_simulate, viewer=viewer, group_id=group_id, changes=changes, assignor=assignor)
-        found, refusal = attempt(work)
+        found, refusal = simulated(request, group_id, names)
     moves = move_lines(found.moves) if found else []
     members = found.members[:MOST_MEMBERS] if found else ()
     named = {who for move in moves[:MOST_MOVES] for who in (move.owner, move.new_owner)}
@@ -59,6 +57,7 @@ def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
         "given": {name: request.GET.get(name, "") for name in ("add", "remove", "topics")},
         "refusal": refusal,
         "found": found,
+        "query": request.GET.urlencode(),
         "summary": _summary(found) if found else "",
         "members": members,
         "more_members": max(len(found.members) - MOST_MEMBERS, 0) if found else 0,
@@ -67,6 +66,14 @@ def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
         "names": member_names(viewer, group_id, named | {member.member_id for member in members}),
     }
     return show(request, "simulate", context, section="groups", status=refusal.status)
+
+
+def simulated(request: HttpRequest, group_id: str, names: Sequence[str]) -> tuple[Simulation | None, Refusal]:
+    """The simulation that the URL asks for, with one of the assignors `names`. Raises BadAddress."""
+    changes = Changes(_number(request, "add", 0, MOST_ADDED), _remove(request), _topics(request))
+    assignor = choice(request, "assignor", tuple(names))
+    work = partial(_simulate, viewer=viewer_of(request), group_id=group_id, changes=changes, assignor=assignor)
+    return attempt(work)
 
 
 async def _simulate(runtime: Runtime, viewer: Viewer, group_id: str, changes: Changes, assignor: str) -> Simulation:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -190,9 +192,9 @@ def test_partitions_come_in_pages(person: Client, seed: Seed) -> None:
     assert person.get(member_url("fleet", "m") + "?after=x").status_code == 400
 
 
-@pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
-@pytest.mark.parametrize("statement", ["member_partitions", "one_member", "member_totals", "member_events"])
-def test_a_member_is_found_beside_those_of_others(postgres: str, statement: str, generic: bool) -> None:
+@pytest.fixture(scope="module")
+def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
+    """A huge group beside others: their members, events, samples and commits."""
     with cloned_database(postgres) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
         seed = Seed(connection)
         huge(seed)
@@ -206,16 +208,37 @@ def test_a_member_is_found_beside_those_of_others(postgres: str, statement: str,
             " select t.id, n % 10000, n, n, 0, n from groups_topic t, generate_series(1, 30000) n"
         )
         connection.execute(
+            "insert into offset_commit_log (at, kind, group_name, topic, partition, committed_offset, member_id,"
+            " generation_id, client_id, principal, metadata)"
+            " select 1000 * k, 'commit', g, a.topic, a.partition, k, a.member_id, 1, '', '', ''"
+            " from groups_assignment a, generate_series(1, 5) k, (values ('fleet'), ('other-1')) v (g)"
+        )
+        connection.execute(
+            "update offsets_committedoffset o set commit_timestamp = 5000, member_id = a.member_id"
+            " from groups_assignment a where a.topic = o.topic and a.partition = o.partition"
+        )
+        connection.execute(
             b"vacuum analyze groups_assignment, groups_member, groups_event, groups_topic, offsets_committedoffset,"
-            b" groups_watermark, offsets_watermarksample"
+            b" groups_watermark, offsets_watermarksample, offset_commit_log"
         )
-        row = connection.execute("select id from groups_group where group_id = 'fleet'").fetchone()
-        assert row is not None
-        parameters = {
-            "pk": row[0], "epoch": 0, "member_id": member_id("fleet", 7), "protocol": "range", "most": EVENTS_SEARCHED,
-            "limit": PARTITIONS + 1, "after_topic": START[0], "after_partition": START[1], "group_id": "fleet",
-        }  # fmt: skip
-        plan = executed_plan(
-            connection, getattr(queries("frontend"), statement), {**parameters, **ALL.with_groups()}, generic=generic
-        )
-        assert not re.search(r"Seq Scan on (groups_(assignment|member|event|watermark)|offsets_)", plan), plan
+        yield connection
+
+
+@pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
+@pytest.mark.parametrize(
+    "statement", ["member_partitions", "one_member", "member_totals", "member_events", "member_progress"]
+)
+def test_a_member_is_found_beside_those_of_others(
+    crowded: psycopg.Connection[Any], statement: str, generic: bool
+) -> None:
+    row = crowded.execute("select id from groups_group where group_id = 'fleet'").fetchone()
+    assert row is not None
+    parameters = {
+        "pk": row[0], "epoch": 0, "member_id": member_id("fleet", 7), "protocol": "range", "most": EVENTS_SEARCHED,
+        "limit": PARTITIONS + 1, "after_topic": START[0], "after_partition": START[1], "group_id": "fleet",
+        "member_ids": [member_id("fleet", 7)], "since": 0, "now": 9_000, "lines": 300,
+    }  # fmt: skip
+    plan = executed_plan(
+        crowded, getattr(queries("frontend"), statement), {**parameters, **ALL.with_groups()}, generic=generic
+    )
+    assert not re.search(r"Seq Scan on (groups_(assignment|member|event|watermark)|offset)", plan), plan
