@@ -6,13 +6,17 @@ content policy refuses) is collected and fails the test.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, Page, Playwright, async_playwright
 
 from tests.frontend.seed import Seed
 from tests.support.accounts import PASSWORD, USER, make_user
@@ -32,6 +36,18 @@ EMPTIED = (
     " frontend_savedview"
     " restart identity cascade"
 )
+
+
+FOLDER = Path(__file__).parent
+_cookies: dict[str, Any] = {}
+"""The session of the account at each server, by its address: checking a password takes half a second."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of a worker share one browser, and so its event loop."""
+    for item in items:
+        if item.path.is_relative_to(FOLDER) and inspect.iscoroutinefunction(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
 @pytest.fixture(scope="session")
@@ -80,13 +96,38 @@ class Wrongs:
         return [text for text in self.found if not any(part in text for part in self.expected)]
 
 
-@pytest.fixture
-async def browser(chromium: str) -> AsyncIterator[Browser]:
-    """Chromium."""
+@dataclass
+class Launcher:
+    """Starts Chromium when it is first wanted, and again if a test brought it down."""
+
+    playwright: Playwright
+    path: str
+    running: Browser | None = None
+
+    async def browser(self) -> Browser:
+        """One that runs."""
+        if self.running is None or not self.running.is_connected():
+            self.running = await self.playwright.chromium.launch(executable_path=self.path, args=ARGUMENTS)
+        return self.running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def launcher(chromium: str) -> AsyncIterator[Launcher]:
+    """The one browser of this worker: starting it takes longer than most tests."""
     async with async_playwright() as playwright:
-        running = await playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        yield running
-        await running.close()
+        launched = Launcher(playwright, chromium)
+        yield launched
+        if launched.running is not None:
+            await launched.running.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def browser(launcher: Launcher) -> AsyncIterator[Browser]:
+    """Chromium, without the windows that a test leaves open."""
+    running = await launcher.browser()
+    yield running
+    for context in running.contexts:
+        await context.close()
 
 
 @pytest.fixture
@@ -114,14 +155,22 @@ async def open_context(browser: Browser, site: Running, **options: object) -> Br
 
 
 async def sign_in(page: Page) -> None:
-    """Sign in from the page that asks for it."""
+    """Sign in from the page that asks for it, with the session of an earlier test if it still lasts."""
+    asked = urlsplit(page.url)
+    site = f"{asked.scheme}://{asked.netloc}"
+    if site in _cookies:
+        await page.context.add_cookies(_cookies[site])
+        await page.goto(parse_qs(asked.query).get("next", ["/"])[0])
+        if urlsplit(page.url).path != asked.path:
+            return
     await page.get_by_label("User name").fill(USER)
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Sign in").click()
     await page.wait_for_load_state()
+    _cookies[site] = await page.context.cookies()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def stranger(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> AsyncIterator[Page]:
     """A page of somebody who has not signed in."""
     context = await open_context(browser, site)
@@ -131,7 +180,7 @@ async def stranger(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) 
     await context.close()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(stranger: Page) -> Page:
     """A page of somebody who has signed in; it shows the list of groups."""
     await stranger.goto("/groups")

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from tests.browser.test_live import BOUND_MS, live
@@ -22,7 +23,7 @@ def _bounds() -> None:
     expect.set_options(timeout=BOUND_MS)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def client(site: Running, site_database: str, seed: Seed) -> AsyncIterator[httpx.AsyncClient]:
     """A client that may do everything, on a service with a topic `entries` of six partitions."""
     headers = {"Authorization": f"Bearer {make_token(site_database)}"}

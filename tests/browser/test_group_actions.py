@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.audit import audit
+from tests.browser.audit import audit_in_every_look
 from tests.browser.conftest import Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed, working_group
 from tests.support.processes import Running
 
 pytestmark = pytest.mark.browser
-
-PICTURES = os.environ.get("PICTURES")
 
 
 def fleet(seed: Seed) -> None:
@@ -26,18 +21,15 @@ def fleet(seed: Seed) -> None:
 
 
 async def look(page: Page, name: str) -> None:
-    """Audit the page, and take its picture if somebody wants to look at it."""
-    if PICTURES:
-        await page.screenshot(path=Path(PICTURES) / f"bulk-{name}.png")
-    assert await audit(page) == []
+    """Nothing is wrong with the page."""
+    assert await audit_in_every_look(page, f"bulk-{name}") == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 async def test_groups_are_ticked_reviewed_and_deleted(
-    browser: Browser, site: Running, seed: Seed, wrongs: Wrongs, width: int, scheme: str
+    browser: Browser, site: Running, seed: Seed, wrongs: Wrongs
 ) -> None:
     fleet(seed)
-    context = await open_context(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context = await open_context(browser, site, viewport={"width": 390, "height": 900})
     page = await context.new_page()
     watch(page, site.url, wrongs)
     await page.goto("/groups?state=Empty&state=Stable")
@@ -59,20 +51,20 @@ async def test_groups_are_ticked_reviewed_and_deleted(
     await page.evaluate("htmx.trigger('#panel', 'refresh')")
     await expect(page.get_by_label("Select later")).not_to_be_checked()
     await expect(bar).to_contain_text("12 groups selected")
-    await look(page, f"list-{width}-{scheme}")
+    await look(page, "list")
     # What a filter hides is no longer selected.
     await page.get_by_label("Search").fill("idle")
     await expect(bar).to_contain_text("11 groups selected")
     await bar.get_by_role("button", name="Delete").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Delete: 11 groups")
-    await look(page, f"review-{width}-{scheme}")
+    await look(page, "review")
     # A member that joins between review and confirmation keeps its group.
     seed.members(seed_pk(seed, "idle-03"), ["idle-03-member"])
     await page.get_by_label("Delete these 11 groups with 11 committed offsets.").check()
     await page.get_by_role("button", name="Delete 11 groups").click()
     await expect(page.get_by_text("Done for 10 groups, not done for 1")).to_be_visible()
     await expect(page.get_by_role("row", name="idle-03")).to_contain_text("Not done. It has 1 member")
-    await look(page, f"results-{width}-{scheme}")
+    await look(page, "results")
     await page.get_by_role("link", name="Back to the list").click()
     await expect(page).to_have_url(f"{site.url}/groups?q=idle&state=Empty&state=Stable")
     await expect(page.locator("tbody tr")).to_have_count(2)

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.browser.audit import audit
+from tests.browser.audit import audit_in_every_look
 from tests.browser.conftest import Wrongs
 from tests.frontend.seed import Seed
 from tests.support.accounts import USER
 
 pytestmark = pytest.mark.browser
 
-PICTURES = os.environ.get("PICTURES")
-SIZES = [(1440, "light"), (390, "dark")]
-
 
 async def look(page: Page, name: str) -> None:
-    """Audit a page at both sizes, and keep pictures if a folder is named."""
-    for width, scheme in SIZES:
-        await page.set_viewport_size({"width": width, "height": 900})
-        await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        assert await audit(page) == []
-        assert await page.evaluate("document.documentElement.scrollWidth") <= width
-        if PICTURES:
-            await page.screenshot(path=Path(PICTURES) / f"{name}-{width}-{scheme}.png", full_page=True)
-    await page.set_viewport_size({"width": 1440, "height": 900})
-    await page.emulate_media(color_scheme="light")
+    """Nothing is wrong with a page."""
+    assert await audit_in_every_look(page, name) == []
 
 
 async def test_an_override_is_refused_mended_and_removed(page: Page, seed: Seed, wrongs: Wrongs) -> None:

@@ -173,7 +173,10 @@ NO_LOCKS = "Object.defineProperty(navigator, 'locks', {value: undefined});"
 async def test_many_pages_have_one_stream(page: Page, site: Running, seed: Seed, without: str) -> None:
     """A browser opens six connections to a server: with a stream each, the seventh page would never be loaded."""
     working_group(seed)
+    await live(page)
+    before = streams_ended(site)
     await page.goto("about:blank")
+    await a_stream_ended(site, before)
     await page.context.add_init_script(without)
     before = streams_ended(site)
     tabs = [await page.context.new_page() for _ in range(8)]

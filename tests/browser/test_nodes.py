@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.audit import audit
+from tests.browser.audit import audit_in_every_look
 from tests.browser.conftest import Wrongs, open_context, sign_in, watch
-from tests.browser.test_pages import SIZES, VIOLATIONS
+from tests.browser.test_pages import NARROW, VIOLATIONS
 from tests.frontend import node_seed
 from tests.frontend.seed import Seed, working_group
 from tests.support.accounts import make_user
@@ -78,18 +78,17 @@ async def test_a_hand_over_shows_without_a_reload(
     await context.close()
 
 
-@pytest.mark.parametrize(("width", "scheme"), SIZES)
 async def test_the_pages_are_readable_and_sound(
-    browser: Browser, apart: tuple[Running, str], rows: Seed, wrongs: Wrongs, width: int, scheme: str
+    browser: Browser, apart: tuple[Running, str], rows: Seed, wrongs: Wrongs
 ) -> None:
     site = apart[0]
-    context = await open_context(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context = await open_context(browser, site, viewport=NARROW)
     await context.add_init_script(VIOLATIONS)
     page = await context.new_page()
     watch(page, site.url, wrongs)
     await page.goto("/nodes")
     await sign_in(page)
-    complaints = {"none": await audit(page)}
+    complaints = {"none": await audit_in_every_look(page, "nodes-none")}
     await expect(page.get_by_role("heading", name="No node has registered yet")).to_be_visible()
     working_group(rows)
     for name, write in (("four", node_seed.four_nodes), ("outage", node_seed.outage)):
@@ -98,8 +97,8 @@ async def test_the_pages_are_readable_and_sound(
         await page.goto("/nodes")
         for summary in await page.locator("#ended summary").all():
             await summary.click()
-        complaints[name] = await audit(page) + await page.evaluate(CLIPPED)
+        complaints[name] = await audit_in_every_look(page, f"nodes-{name}", CLIPPED)
         await page.goto("/groups/billing")
-        complaints[f"group, {name}"] = await audit(page)
+        complaints[f"group, {name}"] = await audit_in_every_look(page, f"nodes-group-{name}")
     assert {name: found for name, found in complaints.items() if found} == {}
     await context.close()

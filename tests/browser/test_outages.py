@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from kcoord.database import liveness, notifications
@@ -103,7 +104,7 @@ def supervised(site_database: str) -> Iterator[Supervised]:
             made.server.close()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def watched(page: Page, supervised: Supervised, wrongs: Wrongs) -> AsyncIterator[Page]:
     """The list of groups, live, from that server."""
     url = supervised.server.url

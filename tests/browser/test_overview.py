@@ -14,9 +14,9 @@ import psycopg
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.audit import audit
+from tests.browser.audit import audit_in_every_look
 from tests.browser.conftest import Wrongs, open_context, sign_in, watch
-from tests.browser.test_pages import SIZES, VIOLATIONS
+from tests.browser.test_pages import NARROW, VIOLATIONS
 from tests.frontend.seed import Seed, now_ms
 from tests.frontend.verdict_seed import judged, troubled, verdict
 from tests.support.accounts import make_user
@@ -179,21 +179,18 @@ async def test_a_worker_that_heartbeats_and_never_commits_is_stalled(
     await page.context.close()
 
 
-@pytest.mark.parametrize(("width", "scheme"), SIZES)
-async def test_the_page_is_readable_and_sound(
-    browser: Browser, site: Running, seed: Seed, wrongs: Wrongs, width: int, scheme: str
-) -> None:
-    context = await open_context(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme)
+async def test_the_page_is_readable_and_sound(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> None:
+    context = await open_context(browser, site, viewport=NARROW)
     await context.add_init_script(VIOLATIONS)
     page = await context.new_page()
     watch(page, site.url, wrongs)
     await page.goto("/")
     await sign_in(page)
     await expect(page.get_by_role("heading", name="No groups yet")).to_be_visible()
-    complaints = {"none": await audit(page)}
+    complaints = {"none": await audit_in_every_look(page, "overview-none")}
     troubled(seed)
     for name, address in (("overview", "/"), ("list", "/groups?verdict=late")):
         await page.goto(address)
-        complaints[name] = await audit(page) + await page.evaluate(CLIPPED)
+        complaints[name] = await audit_in_every_look(page, f"overview-{name}", CLIPPED)
     assert {name: found for name, found in complaints.items() if found} == {}
     await context.close()

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.audit import audit
+from tests.browser.audit import audit_in_every_look
 from tests.browser.conftest import Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed, working_group
 from tests.support.processes import Running
 
 pytestmark = pytest.mark.browser
-
-PICTURES = os.environ.get("PICTURES")
 
 
 async def save(page: Page, name: str) -> None:
@@ -47,12 +42,9 @@ async def test_a_view_is_saved_found_again_and_deleted(page: Page, seed: Seed) -
     await expect(page.get_by_role("heading", name="No saved views yet")).to_be_visible()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-async def test_nothing_is_wrong_with_the_pages(
-    browser: Browser, site: Running, seed: Seed, wrongs: Wrongs, width: int, scheme: str
-) -> None:
+async def test_nothing_is_wrong_with_the_pages(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> None:
     wrongs.expected.append("409")  # the name that is taken
-    context = await open_context(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context = await open_context(browser, site, viewport={"width": 390, "height": 900})
     page = await context.new_page()
     watch(page, site.url, wrongs)
     await page.goto("/views")
@@ -60,9 +52,7 @@ async def test_nothing_is_wrong_with_the_pages(
     complaints = {}
 
     async def look(name: str) -> None:
-        complaints[name] = await audit(page)
-        if PICTURES:
-            await page.screenshot(path=Path(PICTURES) / f"views-{name}-{width}-{scheme}.png", full_page=True)
+        complaints[name] = await audit_in_every_look(page, f"views-{name}")
 
     await look("empty")
     working_group(seed)

@@ -11,14 +11,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import BrowserContext, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 
-from tests.browser.conftest import ARGUMENTS, Wrongs, open_context, sign_in, watch
+from tests.browser.conftest import Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed, member_id, now_ms
 from tests.frontend.verdict_seed import judged, verdict
 from tests.support.processes import Running
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.browser
 
 MOST_CLICKS = 3
 DAY_MS = 86_400_000
@@ -67,30 +67,21 @@ def a_bad_day(seed: Seed) -> None:
         seed.lag_samples(name, {"orders": [lag // 2, lag // 3, lag]}, every_ms=2 * DAY_MS)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def window(chromium: str, site: Running) -> AsyncIterator[BrowserContext]:
-    """A browser in which somebody has signed in: starting one takes longer than any of the stories."""
-    async with async_playwright() as playwright:
-        running = await playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        context = await open_context(running, site)
-        page = await context.new_page()
-        await page.goto("/")
-        await sign_in(page)
-        await page.close()
-        await context.add_init_script(COUNTING)
-        yield context
-        await running.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def landing(window: BrowserContext, site: Running, seed: Seed, wrongs: Wrongs) -> AsyncIterator[Page]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def landing(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> AsyncIterator[Page]:
     """The landing page after a bad day. A story ends with at most three clicks."""
     a_bad_day(seed)
-    page = await window.new_page()
+    context = await open_context(browser, site)
+    first = await context.new_page()
+    await first.goto("/")
+    await sign_in(first)
+    await first.close()
+    await context.add_init_script(COUNTING)
+    page = await context.new_page()
     watch(page, site.url, wrongs)
     await page.goto("/")
     yield page
-    await page.close()
+    await context.close()
 
 
 async def in_time(page: Page, most: int = MOST_CLICKS) -> None:

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.audit import audit
+from tests.browser.audit import audit_in_every_look
 from tests.browser.conftest import Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed
 from tests.support.processes import Running
 
 pytestmark = pytest.mark.browser
-
-PICTURES = os.environ.get("PICTURES")
-
-
-async def picture(page: Page, name: str) -> None:
-    """Keep a picture for somebody to look at, if a folder is named."""
-    if PICTURES:
-        await page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
 
 
 async def create(page: Page, name: str) -> str:
@@ -90,11 +80,8 @@ async def test_a_group_is_created_loses_offsets_and_is_deleted(page: Page, seed:
     await expect(page.get_by_text("Deleted mailing with 1 committed offset.")).to_be_visible()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")])
-async def test_nothing_is_wrong_with_the_pages(
-    browser: Browser, site: Running, seed: Seed, wrongs: Wrongs, width: int, scheme: str
-) -> None:
-    context = await open_context(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme)
+async def test_nothing_is_wrong_with_the_pages(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> None:
+    context = await open_context(browser, site, viewport={"width": 390, "height": 900})
     page = await context.new_page()
     watch(page, site.url, wrongs)
     await page.goto("/tokens")
@@ -102,8 +89,7 @@ async def test_nothing_is_wrong_with_the_pages(
     complaints = {}
 
     async def look(name: str) -> None:
-        complaints[name] = await audit(page)
-        await picture(page, f"tokens-{name}-{width}-{scheme}")
+        complaints[name] = await audit_in_every_look(page, f"tokens-{name}")
 
     await look("empty")
     await create(page, "mailing")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from django.urls import reverse
 from playwright.async_api import Browser, Page, expect
 
@@ -65,7 +66,7 @@ class Walk:
     samples: dict[str, str]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def walk(browser: Browser, site: Running, site_database: str, seed: Seed, wrongs: Wrongs) -> AsyncIterator[Walk]:
     """Somebody who has signed in, and something to see on every page."""
     members = working_group(seed)
@@ -124,16 +125,17 @@ async def looked_at(walk: Walk, name: str) -> AsyncIterator[str]:
         yield f"no CSV: {table}"
 
 
-async def test_the_rows_of_a_table_are_saved_as_csv(walk: Walk) -> None:
+async def test_the_rows_of_a_table_are_saved_as_csv(walk: Walk, seed: Seed) -> None:
     page = walk.page
-    await page.goto(f"/groups/billing/members/{walk.samples['member_id']}")
+    seed.lag_samples("billing", {"orders": [5, 10_400]}, every_ms=60_000)
+    await page.goto("/compare?name=billing&name=idle")
     async with page.expect_download() as download:
-        await page.get_by_role("button", name="CSV of these rows").click()
+        await page.locator("[data-csv=lag]").click()
     file = await download.value
-    assert file.suggested_filename == "billing_10.0.0.1-partitions.csv"
+    assert file.suggested_filename == "Compare-lag.csv"
     lines = list(csv.reader(Path(await file.path()).read_text().splitlines()))
-    assert lines[0][:2] == ["Topic", "Partition"]
-    assert ["orders", "0"] in [line[:2] for line in lines]
+    assert lines[0][0] == "Group"
+    assert [line[0] for line in lines[1:]] == ["billing", "idle"]
     assert "10400" in lines[1], "numbers without separators"
     assert {len(line) for line in lines} == {len(lines[0])}
 
