@@ -21,7 +21,8 @@ BOUND = 0.2
 HELD = 1_000
 """Members whose data the caches hold: up to these the curve of the cost of a heartbeat is nearly flat."""
 SEVERAL = 2
-"""Processes of the point that the cost of a heartbeat in several processes is fitted to."""
+"""Processes of the point that the cost of a heartbeat in several processes is fitted to. With more processes the point
+with most of them is fitted as well, for what each adds beyond these."""
 FITTED = (1, 5, 50)
 """Partitions of the commits that the constants are fitted to; the others are predicted."""
 
@@ -210,11 +211,29 @@ def _statements(results: Results) -> dict[str, float]:
 def _several(results: Results, constants: Mapping[str, float]) -> dict[str, float]:
     """What a heartbeat costs processes that share their cores, as a part of what it costs one process.
 
-    Each of them finds more requests in a turn of its loop, and a turn has a cost of its own.
+    Each of them finds more requests in a turn of its loop, and a turn has a cost of its own. `crowded`: what is added
+    to that part by each process beyond SEVERAL, as a part of it: they take the cores from each other.
     """
     checking = _Checking(results, constants)
-    found = [one for point in results.curve("processes") if point.x == SEVERAL for one in checking.beat("", point)]
-    return {"several": 1 / (1 + found[0].error)} if found else {}
+    errors = {
+        point.x: one.error
+        for point in results.curve("processes")
+        if point.x >= SEVERAL
+        for one in checking.beat("", point)
+    }
+    if SEVERAL not in errors:
+        return {}
+    found = {"several": 1 / (1 + errors[SEVERAL])}
+    most = max(errors)
+    if most > SEVERAL:
+        found["crowded"] = (1 / (1 + errors[most]) / found["several"] - 1) / (most - SEVERAL)
+    return found
+
+
+def _part(processes: float, constants: Mapping[str, float]) -> float:
+    if processes == 1:
+        return 1.0
+    return constants.get("several", 1.0) * (1 + max(0.0, processes - SEVERAL) * constants.get("crowded", 0.0))
 
 
 @dataclass(slots=True)
@@ -273,9 +292,10 @@ def checks_of(results: Results, constants: Mapping[str, float]) -> list[Check]:
         found += checking.value(f"memory, {point.x:,.0f} members", "MB", point.details["rss_mb"], *memory)
     for point in results.curve("group size"):
         found += checking.beat(f"groups of {point.x:,.0f}", point)
-    for point in results.curve("processes"):
-        if point.x != SEVERAL:
-            part = constants.get("several", 1.0) if point.x > 1 else 1.0
+    counts = results.curve("processes")
+    for point in counts:
+        if point.x == 1 or SEVERAL < point.x < counts[-1].x:
+            part = _part(point.x, constants)
             found += checking.beat(f"{point.x:.0f} process{'es' * (point.x > 1)}", point, part)
     for point in results.curve("partitions"):
         found += checking.commit(point) if point.x not in FITTED else []

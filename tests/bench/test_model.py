@@ -13,14 +13,14 @@ from tests.bench.model import Service, checks_of, constants_of, cores, fit, stor
 FLUSH_MS = 200
 RATE = 10_000.0
 BEAT, TENFOLD, STORED = (20.0, 2.0), (1.5, 0.0), (3.0, 12.0)
-SEVERAL = 0.7
+SEVERAL, CROWDED = 0.7, 0.1
 COMMIT, OFFSET = (50.0, 40.0), (4.0, 15.0)
 
 
 def heartbeat(curve: str, x: float, members: float) -> Point:
     """As a service costs whose constants are those above."""
     share = stored(RATE, members, FLUSH_MS)
-    part = SEVERAL if curve == "processes" and x > 1 else 1.0
+    part = SEVERAL * (1 + max(0, x - 2) * CROWDED) if curve == "processes" and x > 1 else 1.0
     server, postgres = (
         part * (BEAT[side] + model.tenfolds(members) * TENFOLD[side] + share * STORED[side]) for side in (0, 1)
     )
@@ -41,7 +41,7 @@ def commit(partitions: int) -> Point:
 
 def results() -> Results:
     points = [heartbeat("members", members, members) for members in (10, 1_000, 100_000)]
-    points += [heartbeat("group size", 3, 3_000), *(heartbeat("processes", x, 10_000) for x in (1, 2, 3))]
+    points += [heartbeat("group size", 3, 3_000), *(heartbeat("processes", x, 10_000) for x in (1, 2, 3, 4))]
     points += [commit(partitions) for partitions in (1, 5, 20, 50)]
     points.append(Point("tick", 100, 30.0, 60.0))
     beats = 0.7 * (BEAT[0] + BEAT[1] + log10(1.4) * TENFOLD[0]) + 0.7 * stored(0.7 * RATE, 1_400, FLUSH_MS) * (
@@ -83,6 +83,7 @@ def test_the_constants_that_made_the_points_are_found() -> None:
         "tick_postgres_us": 60,
         "fetch_of_5_server_us": 10,
         "several": SEVERAL,
+        "crowded": CROWDED,
     }
     assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)
 
@@ -100,7 +101,7 @@ def test_predictions_from_their_own_constants_are_right() -> None:
         "mixed load, a request",
     }
     assert [one for one in checks if abs(one.error) > 1e-6] == []
-    fitted = ("10 members", "2 processes")
+    fitted = ("10 members", "2 processes", "4 processes")
     assert not [one for one in checks if one.name.endswith(fitted)], "fitted points are not checked"
 
 
