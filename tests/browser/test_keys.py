@@ -85,7 +85,9 @@ async def test_a_search_without_an_answer_says_so_and_is_made_again(page: Page, 
     await expect(page.get_by_role("option", name="billing").first).to_be_visible()
 
 
-async def test_a_slash_can_be_written(page: Page) -> None:
+async def test_a_slash_can_be_written(page: Page, seed: Seed) -> None:
+    working_group(seed)
+    await page.reload()
     search = page.get_by_label("Search")
     await search.fill("a")
     await page.keyboard.press("End")
