@@ -79,7 +79,7 @@ def test_the_list_shows_lag_and_sorts_by_it(person: Client, seed: Seed) -> None:
     page = person.get("/groups?sort=-lag").content.decode()
     assert re.findall(r'<a class="row-link"[^>]*>(\w)</a>', page) == ["b", "a", "c", "d"]
     assert "70,000" in page
-    assert ">2 min</span>" in page
+    assert ">2 min 5 s</span>" in page
     assert 'aria-sort="descending"><a class="sort" href="/groups?sort=lag">Lag' in page
 
 
