@@ -6,9 +6,9 @@ tables: lists are paged by key, panels carry a total beside the rows that fit.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from frontend import rows
 from frontend.allowed import Forbidden
@@ -26,8 +26,6 @@ from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
 
 Q = queries("frontend")
-
-T = TypeVar("T")
 
 PAGE_SIZE = 50
 MOST_CELLS = 2_400
@@ -129,14 +127,10 @@ async def group_page(db: Database, viewer: Viewer, group_id: str, limits: Limits
 
     Raises Forbidden for a consumer group whose members use a topic that the viewer may not describe, as `/v1` does.
     """
-    if not viewer.sees_group(group_id):
-        return None
-
-    async def read(connection: Connection) -> GroupPage | None:
-        header = await db.record(connection, rows.GroupHeader, Q.group_header, {"group_id": group_id})
+    async with db.snapshot() as connection:
+        header = await header_with_members(db, connection, viewer, group_id)
         if header is None:
             return None
-        await require_members(db, connection, viewer, header)
         group = {"pk": header.pk, "group_id": group_id, "epoch": header.assignment_epoch, **viewer.parameters()}
         counts = await db.record(connection, rows.GroupCounts, Q.group_counts, group)
         timer = await db.record(connection, rows.MemberTimer, Q.earliest_timer, group)
@@ -183,8 +177,6 @@ async def group_page(db: Database, viewer: Viewer, group_id: str, limits: Limits
             names=names,
         )
 
-    return await in_snapshot(db, read)
-
 
 class _Picture(NamedTuple):
     topics: tuple[rows.GroupTopic, ...]
@@ -223,10 +215,9 @@ async def handovers_of(
     Raises Forbidden as `group_page` does.
     """
     async with db.snapshot() as connection:
-        header = await db.record(connection, rows.GroupHeader, Q.group_header, {"group_id": group_id})
-        if header is None or not viewer.sees_group(group_id):
+        header = await header_with_members(db, connection, viewer, group_id)
+        if header is None:
             return None
-        await require_members(db, connection, viewer, header)
         wanted = {"pk": header.pk, "epoch": header.assignment_epoch, "only": None, "limit": limit}
         return await changing_hands(db, connection, wanted) if header.type == "consumer" else ()
 
@@ -262,8 +253,7 @@ async def event_page(db: Database, viewer: Viewer, group_id: str, before: int | 
 
     Empty for a group that the viewer may not describe.
     """
-
-    async def read(connection: Connection) -> EventPage:
+    async with db.snapshot() as connection:
         now = await db.now_ms(connection)
         if not viewer.sees_group(group_id):
             return EventPage(now, False, (), False)
@@ -272,14 +262,24 @@ async def event_page(db: Database, viewer: Viewer, group_id: str, before: int | 
         named = await named_events(db, connection, viewer, group_id, events[:limit])
         return EventPage(now, header is not None, tuple(named), len(events) > limit)
 
-    return await in_snapshot(db, read)
-
 
 async def _events(
     db: Database, connection: Connection, viewer: Viewer, group_id: str, before: int | None, limit: int
 ) -> list[rows.Event]:
     parameters = {"group_id": group_id, "before": before, "limit": limit, **viewer.parameters()}
     return await db.records(connection, viewer.event, Q.events_before, parameters)
+
+
+async def header_with_members(
+    db: Database, connection: Connection, viewer: Viewer, group_id: str
+) -> rows.GroupHeader | None:
+    """A group whose members are to be shown; None if the viewer sees no such group. Raises as `require_members`."""
+    if not viewer.sees_group(group_id):
+        return None
+    header = await db.record(connection, rows.GroupHeader, Q.group_header, {"group_id": group_id})
+    if header is not None:
+        await require_members(db, connection, viewer, header)
+    return header
 
 
 async def require_members(db: Database, connection: Connection, viewer: Viewer, header: rows.GroupHeader) -> None:
@@ -291,9 +291,3 @@ async def require_members(db: Database, connection: Connection, viewer: Viewer, 
             f"Members of group {header.group_id} use topics that your account may not describe. Its offsets, lag and "
             "events on other topics can be seen, its members cannot."
         )
-
-
-async def in_snapshot(db: Database, read: Callable[[Connection], Awaitable[T]]) -> T:
-    """What `read` reads in one snapshot."""
-    async with db.snapshot() as connection:
-        return await read(connection)

@@ -11,7 +11,7 @@ from frontend.consumer.queries import NAMES_PER_MEMBER
 from frontend.consumer.rows import Detail
 from frontend.member.rates import member_rates
 from frontend.names import named_events
-from frontend.queries import require_members
+from frontend.queries import header_with_members, require_members
 from frontend.rows import Millis
 from frontend.viewer import Viewer
 from kcoord.database.pool import Connection, Database
@@ -196,10 +196,9 @@ async def partitions_from(
     """
     async with db.snapshot() as connection:
         now = await db.now_ms(connection)
-        header = await db.record(connection, rows.GroupHeader, Q.group_header, {"group_id": group_id})
-        if header is None or not viewer.sees_group(group_id):
+        header = await header_with_members(db, connection, viewer, group_id)
+        if header is None:
             return None
-        await require_members(db, connection, viewer, header)
         named = {"pk": header.pk, "epoch": header.assignment_epoch, "member_id": member_id, **viewer.parameters()}
         parameters = {**named, "protocol": header.protocol_name}
         if await db.record(connection, _described, Q.one_member, parameters) is None:

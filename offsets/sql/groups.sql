@@ -85,24 +85,6 @@ left join (select id, dense_rank() over (order by node_id) as place
            where ended_at is null) n on n.id = p.owner_id
 where true
 
--- fragment: assigned
--- What assigns the partitions of consumer groups, by the core's rule (`preferred_assignor`): what most members ask for; on a
--- tie, or if none asks, what is set for the group, else the first of the server's assignors.
-cross join lateral (
-    select coalesce((select c.value
-                     from groups_groupconfigoverride c
-                     where c.group_name = g.group_id and c.name = %(setting)s and c.value = any(%(assignors)s::text[])),
-                    (%(assignors)s::text[])[1]) as name) preferred
-cross join lateral (
-    select coalesce((select m.server_assignor
-                     from groups_consumermember m
-                     where m.group_id = g.id and m.server_assignor = any(%(assignors)s::text[])
-                     group by m.server_assignor
-                     order by count(*) desc, m.server_assignor <> preferred.name,
-                              array_position(%(assignors)s::text[], m.server_assignor::text)
-                     limit 1),
-                    preferred.name) as name) assigned
-
 -- fragment: with_state_since
 select g.id, g.group_id, %(sign)s * g.state_since as key
 from groups_group g
@@ -396,26 +378,6 @@ from groups_consumermember m
 where true
   -- include: of_member
 
--- name: consumer_groups_assigned_by
--- Consumer groups whose assignor has this in its name.
-select g.id
-from groups_group g
--- include: assigned
-where g.type = 'consumer' and strpos(lower(assigned.name), lower(%(assignor)s)) > 0
-
--- name: assignors_of
-select g.id, case when g.type = 'consumer' then assigned.name else g.protocol_name end
-from groups_group g
--- include: assigned
-where g.id = any(%(ids)s)
-
--- name: coordinator_names
--- The live owners of coordinator partitions.
-select p.partition, n.node_id
-from groups_coordinatorpartition p
-join groups_coordinatornode n on n.id = p.owner_id
-where n.ended_at is null and n.expires_at > %(now)s
-
 -- name: groups_of_topics
 -- The groups in the first rows that name one of these topics; there may be millions of them.
 (select group_id from groups_assignment where topic = any(%(names)s) limit %(limit)s)
@@ -452,69 +414,6 @@ from groups_topic
 where (labels @> any(%(pairs)s::jsonb[]) or labels ?| %(names)s::text[])
   and kcoord_sees(name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
 order by name
-
--- name: group_summaries
--- Topics by a loose index scan: one look per topic, however many partitions a group has. `committed`: with topics that are
--- committed alone; a group without members still has those.
-select g.id as pk, g.group_id, g.type, g.state, g.state_since, g.generation_id, g.protocol_type, g.protocol_name,
-       g.updated_at,
-       (select count(*) from groups_member m where m.group_id = g.id)
-       + (select count(*) from groups_consumermember m where m.group_id = g.id) as members,
-       array(
-           with recursive t (topic) as (
-               select least((select min(a.topic) from groups_assignment a where a.group_id = g.id),
-                            case when %(committed)s
-                                 then (select min(o.topic) from offsets_committedoffset o where o.group_id = g.id)
-                            end)
-               union all
-               select least((select min(a.topic) from groups_assignment a
-                             where a.group_id = g.id and a.topic > t.topic),
-                            case when %(committed)s
-                                 then (select min(o.topic) from offsets_committedoffset o
-                                       where o.group_id = g.id and o.topic > t.topic)
-                            end)
-               from t
-               where t.topic is not null)
-           select topic
-           from t
-           where topic is not null
-             and kcoord_sees(topic, %(visible_names)s, %(visible_prefixes)s,
-                             %(visible_denied)s, %(visible_denied_prefixes)s)
-           limit %(topics)s) as topics,
-       l.lag, l.time_lag_ms, l.partitions, l.at as lag_sampled_at,
-       array(select jsonb_build_array(v.kind, min(v.since))
-             from offsets_groupverdict v
-             where v.group_id = g.id
-               and (v.topic = '' or kcoord_sees(v.topic, %(visible_names)s, %(visible_prefixes)s,
-                                                %(visible_denied)s, %(visible_denied_prefixes)s))
-             group by v.kind
-             order by array_position(%(worst_first)s::text[], v.kind::text)) as verdicts,
-       (select min(at) from offsets_verdictrun) as judged_at
-from groups_group g
-left join offsets_grouplag l on l.group_id = g.id
-where g.id = any(%(ids)s)
-
--- name: visible_lags
--- How far groups were behind on some topics alone, at the last sample; a group of which that is not known has no row.
-select l.group_id, least(sum(s.lag), 9223372036854775807)::bigint
-from offsets_grouplag l
-join groups_group g on g.id = l.group_id
-join offsets_lagsample s on s.group_name = g.group_id and s.at = l.at
-where (%(ids)s::bigint[] is null or l.group_id = any(%(ids)s))
-  and kcoord_sees(s.topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
-group by l.group_id
-having %(min_lag)s::bigint is null or sum(s.lag) >= %(min_lag)s
-
-
--- name: visible_partitions
--- How many partitions of some topics alone groups own or committed an offset on.
-select i.id, count(distinct (u.topic, u.partition))
-from unnest(%(ids)s::bigint[]) i (id)
-cross join lateral (select topic, partition from groups_assignment where group_id = i.id
-                    union all
-                    select topic, partition from offsets_committedoffset where group_id = i.id) u
-where kcoord_sees(u.topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
-group by i.id
 
 -- name: statement_limit
 select current_setting('statement_timeout')
