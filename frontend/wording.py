@@ -110,7 +110,7 @@ def duration(milliseconds: Millis) -> str:
 
 
 def time_lag(milliseconds: Millis) -> str:
-    """How old the next record to read is: `0 s` if there is none, `under 1 s`, else as `duration`.
+    """How old the next record to read is: `0 s` if everything was read, `under 1 s`, or as `duration` says it.
 
     It is interpolated between samples seconds apart, so that milliseconds of it mean nothing.
     """

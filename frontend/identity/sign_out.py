@@ -45,7 +45,7 @@ def remember(session: SessionBase, vouched: Vouched) -> None:
 
 
 def possible(session: SessionBase, redirect_uri: str) -> Leaving | None:
-    """The sign-out at the provider of a session that is about to end; None if there is none. Asks the provider nothing.
+    """How a session that is about to end can be signed out at the provider, without a request to it; None: it cannot.
 
     `redirect_uri`: where the provider sends the browser afterwards.
     """
@@ -64,7 +64,7 @@ def keep(session: SessionBase, leaving: Leaving) -> None:
 
 
 def kept(session: SessionBase) -> Leaving | None:
-    """The sign-out that this browser may still do at the provider; None if there is none, or it is too old."""
+    """The sign-out at the provider that this browser has yet to complete; None: nothing is pending, or it expired."""
     found: dict[str, Any] | None = session.get(LEAVING)
     leaving = None if found is None else Leaving(**found)
     return leaving if leaving is not None and leaving.until > time.time() else None

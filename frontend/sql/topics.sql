@@ -50,9 +50,9 @@ order by s.key desc, s.name desc
 limit %(limit)s
 
 -- name: topic_lines
--- Groups that own partitions, and groups that have committed offsets. They are looked for partition by partition and
--- only so many rows deep, so a topic that thousands of groups read costs no more than any other; the first rows of a
--- topic are its partition 0, once for each group.
+-- Groups that own partitions, and groups that have committed offsets. The search goes partition by partition and ends
+-- after a fixed number of rows, so a topic that thousands of groups read costs no more than any other; the first rows
+-- of a topic are its partition 0, once for each group.
 select t.id as pk, t.name, t.partitions, t.created_at,
        (select count(*) from groups_watermark w where w.topic_id = t.id) as watermarks,
        (select min(w.sampled_at) from groups_watermark w where w.topic_id = t.id) as sampled_at,

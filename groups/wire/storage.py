@@ -1,4 +1,4 @@
-"""What brokers tell of the records that they store, which are none here: DescribeLogDirs and DescribeProducers.
+"""DescribeLogDirs and DescribeProducers: brokers report the records that they store. This service stores no records.
 
 Consoles and exporters ask for both, and some report a cluster as down that does not answer.
 Source: KIP-113, 664 and 827 for the versions.

@@ -1,4 +1,4 @@
-"""What consoles and exporters ask of the records that brokers store: there are none."""
+"""Consoles and exporters ask brokers about stored records; the answers say that nothing is stored."""
 
 from __future__ import annotations
 
