@@ -35,6 +35,7 @@ DELETE_OFFSETS = Need(Operation.DELETE, Resource.GROUP, "delete committed offset
 CHANGE_CONFIG = Need(Operation.ADMIN, Resource.GROUP, "change the settings of a group")
 PIN = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "pin offsets")
 PLAN = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "plan a reset")
+APPROVE = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "approve a plan")
 APPLY = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "apply or undo a plan")
 SEE_CLUSTER = Need(Operation.DESCRIBE, Resource.CLUSTER, "see how the service is", changes=False)
 SEE_RUNS = Need(Operation.DESCRIBE, Resource.CLUSTER, "see runs", changes=False)

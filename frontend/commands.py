@@ -118,8 +118,15 @@ def _reason(reason: str) -> list[str]:
 
 
 def apply(url: str, group_id: str, plan_id: str) -> Command:
-    """Apply a plan. `kgroups` plans and applies in one step."""
-    return Command("Apply the plan", curl("POST", f"{_plan_address(url, group_id, plan_id)}/apply"))
+    """Apply a plan."""
+    line = kgroups(url, "reset-offsets", group_id, f"--apply={plan_id}", "--execute")
+    return Command("Apply the plan", curl("POST", f"{_plan_address(url, group_id, plan_id)}/apply"), line)
+
+
+def approve(url: str, group_id: str, plan_id: str) -> Command:
+    """Approve a plan."""
+    line = kgroups(url, "reset-offsets", group_id, f"--approve={plan_id}", "--execute")
+    return Command("Approve the plan", curl("POST", f"{_plan_address(url, group_id, plan_id)}/approve"), line)
 
 
 def undo(url: str, group_id: str, plan_id: str) -> Command:

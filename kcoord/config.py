@@ -168,6 +168,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("offsets.retention.check.interval.ms", 600_000, "ms", "How often expired offsets are removed.", 1, INT_MAX),
     Setting("offsets.retention.batch", 2_000, "offsets", "Most offsets removed under one lock.", 1, 100_000),
     Setting("offsets.journal.retention.days", 30, "days", "How long the commit history is kept.", 1, 3_650),
+    Setting("plans.second.person", False, "switch", "Someone other than the maker of a plan must approve it."),
     Setting(
         "transaction.max.timeout.ms",
         900_000,

@@ -34,6 +34,8 @@ class PlanRow:
     reason: str
     created_at: Millis
     created_by: str
+    approved_at: Millis | None
+    approved_by: str | None
     applied_at: Millis | None
     applied_by: str | None
     undone_at: Millis | None
@@ -42,13 +44,15 @@ class PlanRow:
 
 @dataclass(frozen=True, slots=True)
 class PlanFilter:
-    """Which plans to list; "" and None do not restrict them. `who` made, applied or undid it.
+    """Which plans to list; "" and None do not restrict them. `who` made, approved, applied or undid it.
 
-    `until` (ms) is exclusive, `since` inclusive; both are of the instant at which a plan was made.
+    `unapproved`: only those that nobody approved. `until` (ms) is exclusive, `since` inclusive; both are of the instant
+    at which a plan was made.
     """
 
     q: str = ""
     state: str = ""
+    unapproved: bool = False
     who: str = ""
     since: Millis | None = None
     until: Millis | None = None
@@ -76,6 +80,7 @@ async def all_plans(runtime: Runtime, viewer: Viewer, wanted: PlanFilter, limit:
         "before_id": plan_id,
         "since": wanted.since or 0,
         "state": wanted.state or None,
+        "unapproved": wanted.unapproved,
         "q": wanted.q or None,
         "who": wanted.who or None,
         "limit": limit + 1,

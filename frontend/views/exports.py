@@ -235,13 +235,15 @@ def plans_csv(request: HttpRequest) -> HttpResponseBase:
 
     head = (
         "plan_id", "group_id", "strategy", "state", "partitions", "changed", "removed", "outside", "lag_change",
-        "reason", "created_at", "created_by", "applied_at", "applied_by", "undone_at", "undone_by",
+        "reason", "created_at", "created_by", "approved_at", "approved_by", "applied_at",
+        "applied_by", "undone_at", "undone_by",
     )  # fmt: skip
     rows = (
         (
             plan.id, plan.group_id, plan.strategy, plan.state,
             *(plan.totals.get(name) for name in ("partitions", "changed", "removed", "outside", "lag_change")),
-            plan.reason, iso(plan.created_at), plan.created_by, iso_if_known(plan.applied_at), plan.applied_by,
+            plan.reason, iso(plan.created_at), plan.created_by, iso_if_known(plan.approved_at), plan.approved_by,
+            iso_if_known(plan.applied_at), plan.applied_by,
             iso_if_known(plan.undone_at), plan.undone_by,
         )
         for plan in all_rows(read)

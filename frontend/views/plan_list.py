@@ -9,19 +9,22 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from frontend.offsets.reset_form import CHOICES
-from frontend.plans.reads import PlanFilter, PlanRow, all_plans
+from frontend.plans.reads import PlanFilter, PlanList, PlanRow, all_plans
 from frontend.states import State
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
 from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, fixed, instant, page, show, text
 from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
 from offsets.core.plan_types import PlanState
+from offsets.plans.approval import PlanApproval
 
 STATES = {
     PlanState.PLANNED.value: State("planned", "Planned", "warn", "Computed; nothing has been changed yet."),
     PlanState.APPLIED.value: State("applied", "Applied", "good", "Its offsets were committed; it may be undone."),
     PlanState.UNDONE.value: State("undone", "Undone", "idle", "It was applied, and then the earlier offsets restored."),
 }
+UNAPPROVED = State("unapproved", "Waits for approval", "warn", "Nothing is changed until someone else approves it.")
 _STRATEGIES = {choice.strategy.value: choice.label for choice in CHOICES}
 
 
@@ -44,14 +47,18 @@ def plan_list(request: HttpRequest) -> HttpResponse:
     if (elsewhere := fixed(request, "from", "to")) is not None:
         return elsewhere
     wanted, viewer = wanted_plans(request), viewer_of(request)
-    found = bridge.call(lambda runtime: all_plans(runtime, viewer, wanted))
+
+    async def read(runtime: Runtime) -> tuple[PlanList, bool]:
+        return await all_plans(runtime, viewer, wanted), runtime.get(PlanApproval).required
+
+    found, second_person = bridge.call(read)
     filters = {"q": wanted.q, "who": wanted.who, "from": wanted.since, "to": wanted.until}
     context = {
         "now": found.now,
-        "lines": [_line(plan) for plan in found.plans],
+        "lines": [_line(plan, second_person) for plan in found.plans],
         "filters": filters,
-        "states": [("", "All"), *((name, state.label) for name, state in STATES.items())],
-        "state": wanted.state,
+        "states": _choices(second_person),
+        "state": UNAPPROVED.name if wanted.unapproved else wanted.state,
         "filtered": bool(wanted.state or any(filters.values())),
         "clear_url": request.path,
         "newest_url": address(request, before=None) if wanted.before else None,
@@ -62,9 +69,12 @@ def plan_list(request: HttpRequest) -> HttpResponse:
 
 def wanted_plans(request: HttpRequest) -> PlanFilter:
     """What the URL asks for. Raises BadAddress."""
+    state = choice(request, "state", (*STATES, UNAPPROVED.name))
+    unapproved = state == UNAPPROVED.name
     return PlanFilter(
         q=text(request, "q"),
-        state=choice(request, "state", STATES),
+        state=PlanState.PLANNED.value if unapproved else state,
+        unapproved=unapproved,
         who=text(request, "who"),
         since=instant(request, "from"),
         until=instant(request, "to"),
@@ -82,12 +92,20 @@ def _before(request: HttpRequest) -> tuple[int, str] | None:
         raise BadAddress("before: no such page of the list; start again from the first.") from None
 
 
-def _line(plan: PlanRow) -> PlanLine:
+def _choices(second_person: bool) -> list[tuple[str, str]]:
+    states = (*STATES.values(), UNAPPROVED) if second_person else STATES.values()
+    return [("", "All"), *((state.name, state.label) for state in states)]
+
+
+def _line(plan: PlanRow, second_person: bool) -> PlanLine:
     here = group_url(plan.group_id)
+    state = STATES.get(plan.state) or State(plan.state, plan.state, "idle", "")
+    if second_person and plan.state == PlanState.PLANNED.value and plan.approved_at is None:
+        state = UNAPPROVED
     risks = int(plan.totals.get("removed") or 0) + int(plan.totals.get("outside") or 0)
     return PlanLine(
         plan,
-        STATES.get(plan.state) or State(plan.state, plan.state, "idle", ""),
+        state,
         _STRATEGIES.get(plan.strategy, plan.strategy),
         f"{here}/plans/{plan.id}",
         here,

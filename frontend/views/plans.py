@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 
 from frontend import commands as as_command
 from frontend import queries, zones
-from frontend.allowed import APPLY, HOLD, PLAN, Need, missing, require
+from frontend.allowed import APPLY, APPROVE, HOLD, PLAN, Need, missing, require
 from frontend.commands import Command, service_url
 from frontend.offsets.catching_up import Rate, catching_up
 from frontend.offsets.reset_form import chosen, invalid
@@ -31,6 +31,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import Reset
 from kcoord.rest.paging import Page
 from offsets.core.plan_types import Line, PlanHeader, PlanState
+from offsets.plans.approval import PlanApproval, is_maker
 from offsets.plans.service import PlanService
 from offsets.plans.visible import shown_parameters, with_seen_totals
 
@@ -51,7 +52,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A plan as its page shows it."""
+    """A plan as its page shows it. `awaited`: it cannot be applied before someone approves it."""
 
     plan: PlanHeader
     lines: Page[Line]
@@ -61,6 +62,7 @@ class Review:
     progress: Progress | None
     rate: Rate | None
     asked: Asked | None
+    awaited: bool
 
 
 @require_http_methods(["GET", "POST"])
@@ -80,7 +82,7 @@ def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> Http
         step = partial(_ACTS[act], request=request, group_id=group_id, plan_id=str(plan_id))
         carried, refusal = attempt(step)
         if carried is not None:
-            told = "The hold has ended: members can join." if act == "release" else _told(carried)
+            told = _TOLD[act] if act in _TOLD else _told(carried)
             return done(request, told, f"{group_url(group_id)}/plans/{carried.id}")
     cursor, only_risky = text(request, "after") or None, text(request, "only") == "risky"
     found, missed = attempt(lambda runtime: _review(runtime, viewer, group_id, plan_id, cursor, only_risky))
@@ -118,6 +120,8 @@ def _facts(request: HttpRequest, found: Review) -> dict[str, Any]:
         "group": group,
         "state": state(group.state) if group else None,
         "can_apply": plan.state is PlanState.PLANNED,
+        "awaited": found.awaited,
+        "own": is_maker(plan, viewer_of(request).principal),
         "can_undo": applied,
         "progress": now_at,
         "catching_up": None if plan.state is PlanState.UNDONE else catching_up(lag, found.rate),
@@ -129,13 +133,15 @@ def _facts(request: HttpRequest, found: Review) -> dict[str, Any]:
 
 
 def _allowed(viewer: Viewer, group_id: str) -> dict[str, Any]:
-    lacking = {"apply": APPLY, "plan": PLAN, "hold": HOLD}
+    lacking = {"approve": APPROVE, "apply": APPLY, "plan": PLAN, "hold": HOLD}
     return {"lacking": {name: missing(viewer, need, group_id) for name, need in lacking.items()}}
 
 
 def _commands(url: str, found: Review) -> list[Command]:
     plan, shown = found.plan, list[Command]()
     if plan.state is PlanState.PLANNED:
+        if found.awaited:
+            shown.append(as_command.approve(url, plan.group_id, plan.id))
         shown.append(as_command.apply(url, plan.group_id, plan.id))
         shown += _again_commands(url, found)
     if plan.state is PlanState.APPLIED:
@@ -167,6 +173,10 @@ async def _apply(runtime: Runtime, request: HttpRequest, group_id: str, plan_id:
     if found.totals["removed"] and request.POST.get("removals") != "on":
         raise invalid("Tick the box: the plan removes committed offsets.")
     return await plans.apply(group_id, plan_id, principal(request))
+
+
+async def _approve(runtime: Runtime, request: HttpRequest, group_id: str, plan_id: str) -> PlanHeader:
+    return await runtime.get(PlanApproval).approve(group_id, plan_id, principal(request))
 
 
 async def _undo(runtime: Runtime, request: HttpRequest, group_id: str, plan_id: str) -> PlanHeader:
@@ -202,6 +212,7 @@ async def _release(runtime: Runtime, request: HttpRequest, group_id: str, plan_i
 
 
 _ACTS: Mapping[str, Callable[..., Awaitable[PlanHeader]]] = {
+    "approve": _approve,
     "apply": _apply,
     "undo": _undo,
     "clamp": partial(_revise, clamp=True),
@@ -211,6 +222,7 @@ _ACTS: Mapping[str, Callable[..., Awaitable[PlanHeader]]] = {
 }
 """What the buttons of a plan's page do."""
 _TAKEN: Mapping[str, Need] = {
+    "approve": APPROVE,
     "apply": APPLY,
     "undo": APPLY,
     "clamp": PLAN,
@@ -238,6 +250,7 @@ async def _review(
         now=await queries.now(runtime.db),
         progress=now_at,
         rate=rate,
+        awaited=runtime.get(PlanApproval).awaited(found),
         asked=await _asked(runtime, viewer, found) if found.state is PlanState.PLANNED else None,
     )
 
@@ -267,6 +280,10 @@ def _parameters(plan: PlanHeader, viewer: Viewer) -> list[tuple[str, str]]:
     if isinstance(topics, list) and topics:
         told.append(("Topics", joined([str(topic) for topic in topics], 5)))
     return told
+
+
+_TOLD = {"release": "The hold has ended: members can join.", "approve": "Approved: the plan can be applied."}
+"""What is said after an act that leaves the plan's state as it is."""
 
 
 def _told(plan: PlanHeader) -> str:

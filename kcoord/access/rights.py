@@ -63,7 +63,10 @@ class Holder(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A caller: the holder of a valid token, or a person who has signed in (`token_id` is 0 then)."""
+    """A caller: the holder of a valid token, or a person who has signed in (`token_id` is 0 then).
+
+    `user_id`: the account of the person, or the one that owns the token; 0: the token has no owner.
+    """
 
     token_id: int
     name: str
@@ -75,6 +78,16 @@ class Principal:
     def said(self) -> str:
         """Who it is, for messages: `token 'ops'`, `user 'mara'`."""
         return f"{self.holder.value} {self.name!r}"
+
+    @property
+    def person(self) -> str:
+        """Who answers for what it does: an account, also for a token that the account owns, or a token without one."""
+        return f"user:{self.user_id}" if self.user_id else f"token:{self.token_id}"
+
+    @property
+    def is_local(self) -> bool:
+        """A command on the server, which has no token and may do everything."""
+        return self.holder is Holder.TOKEN and not self.token_id
 
     @property
     def full_name(self) -> str:
@@ -221,7 +234,7 @@ class Access:
         self._cache.pop(key, None)
         if row is None:
             raise self._refusal(key, "unknown token; create a token and send it", asked, remember=is_current)
-        token_id, name, remaining_ms, rules, unnoted = row
+        token_id, name, remaining_ms, rules, unnoted, owner_id = row
         believed = self._believed_seconds
         if remaining_ms is not None:
             if remaining_ms <= 0:
@@ -230,7 +243,8 @@ class Access:
             believed = min(believed, remaining_ms / 1000)
         if unnoted:
             self._note_use(token_id)
-        found = Principal(token_id, name, Rules(tuple(rule) for rule in rules)), asked + believed
+        allowed = Rules(tuple(rule) for rule in rules)
+        found = Principal(token_id, name, allowed, user_id=owner_id or 0), asked + believed
         if is_current:
             if len(self._cache) >= MAX_CACHED:
                 self._cache.pop(next(iter(self._cache)))

@@ -192,6 +192,10 @@ class Api:
         """Apply a plan."""
         self._post(f"{_plan_path(group_id, plan_id)}/apply", {}, answers.Plan)
 
+    def approve(self, group_id: str, plan_id: str) -> None:
+        """Approve a plan that someone else made."""
+        self._post(f"{_plan_path(group_id, plan_id)}/approve", {}, answers.Plan)
+
     def undo(self, group_id: str, plan_id: str) -> None:
         """Undo an applied plan."""
         self._post(f"{_plan_path(group_id, plan_id)}/undo", {}, answers.Plan)

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from kcoord.kgroups.options import STRATEGIES, TAKEN_BY, UNDO, WITHOUT_SCOPE, Action, destination
+from kcoord.kgroups.options import STRATEGIES, TAKEN_BY, WITH_A_PLAN, WITHOUT_SCOPE, Action, destination
 from kcoord.kgroups.scope import INT64_MAX, TopicScope, duration_of, instant_of, topics_of, whole_number
 from kcoord.resets.strategies import PARAMETER, Strategy
 
@@ -43,8 +43,9 @@ class View(str, Enum):
 class Reset:
     """How offsets are reset.
 
-    `strategy` is one of the HTTP API or `undo`; `parameters` are its fields in the API, apart from the content of
-    `file`. `plan`: the plan to undo. `execute` False: nothing is changed; `unasked`: because neither was requested.
+    `strategy` is one of the HTTP API or of `WITH_A_PLAN`; `parameters` are its fields in the API, apart from the
+    content of `file`. `plan`: the plan to approve, apply or undo. `execute` False: nothing is changed; `unasked`:
+    because neither was requested.
     """
 
     strategy: str
@@ -152,8 +153,9 @@ def _groups(options: _Options, action: Action) -> tuple[str, ...] | None:
     if action not in TAKEN_BY["group"]:
         return ()
     groups = options.texts("group")
-    if action is Action.DELETE_OFFSETS or options.has(UNDO):
-        what = action.value if action is Action.DELETE_OFFSETS else UNDO
+    on_plan = next((option for option in WITH_A_PLAN if options.has(option)), None)
+    if action is Action.DELETE_OFFSETS or on_plan:
+        what = on_plan or action.value
         if len(groups) != 1 or options.has("all-groups"):
             raise UsageError(f"Option --{what} takes exactly one group: --group GROUP")
     elif options.just_one(f"Option --{action.value}", "group", "all-groups") == "all-groups":
@@ -208,12 +210,12 @@ def _reset(options: _Options) -> Reset:
     strategy = options.just_one("Option --reset-offsets", *STRATEGIES)
     if options.has("dry-run") and options.has("execute"):
         raise UsageError("Option --reset-offsets takes only one of --dry-run and --execute")
-    parameters = {} if strategy == UNDO else _parameters(options, Strategy(strategy))
+    parameters = {} if strategy in WITH_A_PLAN else _parameters(options, Strategy(strategy))
     return Reset(
         strategy=strategy,
         parameters=parameters,
         file=options.text(Strategy.FROM_FILE.value),
-        plan=options.text(UNDO),
+        plan=options.text(strategy) if strategy in WITH_A_PLAN else None,
         execute=options.has("execute"),
         unasked=not options.has("execute") and not options.has("dry-run"),
         export=options.has("export"),

@@ -10,8 +10,9 @@ from enum import Enum
 
 from kcoord.resets.strategies import Strategy
 
-UNDO = "undo"
-"""In addition to the strategies: undoes an applied plan."""
+APPROVE, APPLY, UNDO = "approve", "apply", "undo"
+WITH_A_PLAN = (APPROVE, APPLY, UNDO)
+"""In addition to the strategies: what can be done with a plan that exists."""
 
 
 class Action(str, Enum):
@@ -40,11 +41,13 @@ STRATEGIES: dict[str, tuple[str | None, str]] = {
     Strategy.FROM_FILE.value: ("FILE", "the offsets of a CSV file written by --export"),
     Strategy.TO_COMMITTED_AT.value: ("DATETIME", "what the group itself had committed at this instant (not in Kafka)"),
     Strategy.COPY_FROM_GROUP.value: ("GROUP", "what another group has committed (not in Kafka)"),
+    APPROVE: ("PLAN", "those of a plan that someone else made, which may then be applied (not in Kafka)"),
+    APPLY: ("PLAN", "those of a plan that exists, for example since it was approved (not in Kafka)"),
     UNDO: ("PLAN", "what was committed before the plan with this id was applied (not in Kafka)"),
 }
 """Option -> name of its value, help. Exactly one is given with --reset-offsets."""
 
-WITHOUT_SCOPE = (Strategy.FROM_FILE.value, UNDO)
+WITHOUT_SCOPE = (Strategy.FROM_FILE.value, *WITH_A_PLAN)
 """These determine the partitions themselves."""
 
 TAKEN_BY: dict[str, tuple[Action, ...]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from kcoord.kgroups.answers import Plan
 from kcoord.kgroups.api import Api
 from kcoord.kgroups.arguments import Arguments, Reset
 from kcoord.kgroups.groups import DEAD, EMPTY, Group, find_group, wanted_groups
+from kcoord.kgroups.options import APPLY, APPROVE, UNDO
 from kcoord.kgroups.output import Output, reason
 from kcoord.kgroups.tables import Column, render
 from kcoord.protocol.errors import ProtocolError
@@ -27,7 +28,7 @@ _COLUMNS = [Column("GROUP", 30), Column("TOPIC", 30), Column("PARTITION", 10), C
 FROM_ELSEWHERE = (Strategy.COPY_FROM_GROUP, Strategy.TO_COMMITTED_AT)
 """With all topics these mean those of the other group, or of the journal, not those committed now."""
 
-APPLIED = "applied"
+PLANNED, APPLIED = "planned", "applied"
 
 Row = tuple[str, str, int, int | None]
 """Group, topic, partition, new offset; None: the committed offset is removed."""
@@ -35,6 +36,22 @@ Row = tuple[str, str, int, int | None]
 
 class Aborted(Exception):
     """Nothing was changed, and the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What is done with a plan that exists: the state that it needs, and the step, as a participle for messages."""
+
+    takes: str
+    past: str
+    step: Callable[[Api, str, str], None]
+
+
+_USES = {
+    APPROVE: _Use(PLANNED, "approved", Api.approve),
+    APPLY: _Use(PLANNED, "applied", Api.apply),
+    UNDO: _Use(APPLIED, "undone", Api.undo),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +69,8 @@ def reset_offsets(arguments: Arguments, api: Api, output: Output) -> None:
     if reset.unasked:
         output.notice("Warning: neither --dry-run nor --execute was given: this is a dry run, nothing is changed.")
     try:
-        rows = _undo(arguments, reset, api, output) if reset.plan is not None else _plan(arguments, reset, api, output)
+        planning = reset.plan is None
+        rows = _plan(arguments, reset, api, output) if planning else _use_plan(arguments, reset, api, output)
     except Aborted as problem:
         output.error(str(problem))
         return
@@ -104,10 +122,14 @@ def _carried_out(planned: Sequence[Planned], execute: bool, api: Api, output: Ou
             except ProtocolError as error:
                 output.error(f"Group '{one.group_id}' was not reset: {reason(error)}")
                 continue
-            undo = f"--reset-offsets --group {shlex.quote(one.group_id)} --undo {one.plan.id} --execute"
-            output.notice(f"{one.group_id}: plan {one.plan.id} was applied; undo it with: kgroups {undo}")
+            output.notice(_applied(one.group_id, one.plan.id))
         rows += [(one.group_id, line.topic, line.partition, line.new_offset) for line in one.plan.partitions]
     return rows
+
+
+def _applied(group_id: str, plan_id: str) -> str:
+    undo = f"--reset-offsets --group {shlex.quote(group_id)} --undo {plan_id} --execute"
+    return f"{group_id}: plan {plan_id} was applied; undo it with: kgroups {undo}"
 
 
 def _resettable(api: Api, group_id: str, output: Output) -> Group | None:
@@ -159,18 +181,23 @@ def _lines_of(file: OffsetFile, group_id: str) -> str:
     return "\n".join(csv_lines(rows, names_group=False))
 
 
-def _undo(arguments: Arguments, reset: Reset, api: Api, output: Output) -> list[Row]:
-    """What was committed before a plan was applied; restored with --execute."""
+def _use_plan(arguments: Arguments, reset: Reset, api: Api, output: Output) -> list[Row]:
+    """Approve, apply or undo a plan with --execute; the offsets that it sets, or restores."""
     assert arguments.groups is not None, "the arguments were checked"
     assert reset.plan is not None, "the arguments were checked"
-    (group_id,) = arguments.groups
+    (group_id,), use = arguments.groups, _USES[reset.strategy]
     try:
         plan = api.find_plan(group_id, reset.plan)
         if reset.execute:
-            api.undo(group_id, plan.id)
-            output.notice(f"{group_id}: plan {plan.id} was undone.")
-        elif plan.state != APPLIED:
-            raise Aborted(f"Plan {plan.id} cannot be undone: its state is {plan.state}.")
+            use.step(api, group_id, plan.id)
+            done = f"{group_id}: plan {plan.id} was {use.past}."
+            output.notice(_applied(group_id, plan.id) if reset.strategy == APPLY else done)
+        elif plan.state != use.takes:
+            raise Aborted(f"Plan {plan.id} cannot be {use.past}: its state is {plan.state}.")
     except ProtocolError as error:
-        raise Aborted(f"Plan {reset.plan!r} of group '{group_id}' cannot be undone: {reason(error)}") from None
-    return [(group_id, line.topic, line.partition, line.old_offset) for line in plan.partitions]
+        raise Aborted(f"Plan {reset.plan!r} of group '{group_id}' cannot be {use.past}: {reason(error)}") from None
+    undoing = reset.strategy == UNDO
+    return [
+        (group_id, line.topic, line.partition, line.old_offset if undoing else line.new_offset)
+        for line in plan.partitions
+    ]

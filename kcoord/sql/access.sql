@@ -9,7 +9,8 @@ select t.id,
               from kcoord_accessrule r
              where r.token_id = t.id),
            '[]'::json) as rules,
-       t.last_used_at is null or t.last_used_at < clock.now - %(noted_every_ms)s as unnoted
+       t.last_used_at is null or t.last_used_at < clock.now - %(noted_every_ms)s as unnoted,
+       t.owner_id
   from kcoord_apitoken t
   left join auth_user u on u.id = t.owner_id
  cross join (select coalesce(%(now)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint) as now) clock

@@ -23,7 +23,10 @@ class PlanState(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class PlanHeader:
-    """A plan without its lines. `id` is a UUID."""
+    """A plan without its lines. `id` is a UUID.
+
+    `maker`: who answers for it (`Principal.person`); "": it was made by a release that did not keep this.
+    """
 
     id: str
     group_id: str
@@ -34,6 +37,9 @@ class PlanHeader:
     reason: str
     created_at: Millis
     created_by: str
+    maker: str = ""
+    approved_at: Millis | None = None
+    approved_by: str | None = None
     applied_at: Millis | None = None
     applied_by: str | None = None
     undone_at: Millis | None = None

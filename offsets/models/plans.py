@@ -25,6 +25,15 @@ class OffsetPlan(ProtocolOwned):
     reason = models.TextField(blank=True, default="")
     created_at = MillisField()
     created_by = models.CharField(max_length=255)
+    maker = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Who answers for it: an account, or a token without owner.",
+    )
+    approved_at = MillisField(null=True)
+    approved_by = models.CharField(max_length=255, null=True)
     applied_at = MillisField(null=True)
     applied_by = models.CharField(max_length=255, null=True)
     undone_at = MillisField(null=True)

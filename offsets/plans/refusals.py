@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from kcoord.protocol.errors import Error, PartitionProblem, ProblemFields, ProtocolError
-from offsets.core.plan_types import PlanState, Problem
+from offsets.core.plan_types import PlanHeader, PlanState, Problem
 from offsets.core.types import TopicPartition
 
 MOST_NAMED = 10
@@ -57,6 +57,25 @@ def wrong_state(verb: str, state: PlanState) -> ProtocolError:
         PlanState.UNDONE: "it was undone; make a new plan",
     }
     return PlanRefused(409, f"the plan cannot be {verb}: {told[state]}", state=state.value)
+
+
+def waits_for_approval(plan: PlanHeader) -> ProtocolError:
+    """The refusal to apply a plan that nobody has approved, where plans take a second person."""
+    return PlanRefused(
+        409,
+        f"plan {plan.id} waits for approval (plans.second.person): anyone but {plan.created_by!r}, who made it, can "
+        "approve it who may apply it; apply it then",
+        state=plan.state.value,
+    )
+
+
+def own_plan(plan: PlanHeader) -> ProtocolError:
+    """The refusal of an approval by the maker of the plan, or through a token of the same account."""
+    return PlanRefused(
+        409,
+        f"{plan.created_by!r} made plan {plan.id}: someone else has to approve it who may apply it",
+        state=plan.state.value,
+    )
 
 
 def has_moved(state: PlanState, moved: Sequence[TopicPartition]) -> ProtocolError:

@@ -37,6 +37,7 @@ from offsets.core.plan_types import Change, Line, PlanHeader, PlanState
 from offsets.core.types import ChangeKind, Millis, Provenance
 from offsets.journal.events import offsets_event
 from offsets.plans.again import request_of
+from offsets.plans.approval import PlanApproval
 from offsets.plans.refusals import (
     MOST_LISTED,
     PlanRefused,
@@ -106,6 +107,7 @@ class PlanService:
         self._offsets = runtime.get(OffsetStore)
         self._store = runtime.get(PlanStore)
         self._sources = runtime.get(PlanSources)
+        self._approval = runtime.get(PlanApproval)
         self._retention_ms = runtime.config.int("offsets.journal.retention.days") * DAY_MS
 
     async def create(self, group_id: str, reset: Reset, principal: Principal, reason: str = "") -> PlanHeader:
@@ -173,7 +175,7 @@ class PlanService:
             made.lines,
             in_numbers,
             made.reason,
-            principal.name,
+            principal,
         )
         return await self._read(made.group_id, plan_id)
 
@@ -216,8 +218,9 @@ class PlanService:
 
         Creates a missing group, as the first commit of a simple consumer does, unless the plan sets nothing.
         Raises NON_EMPTY_GROUP; UNSTABLE_OFFSET_COMMIT while a transaction on one of the partitions is open;
-        INVALID_REQUEST with status 409 if the plan is already applied, or if a partition was committed or removed, or
-        its topic deleted, since the plan was made; GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED.
+        INVALID_REQUEST with status 409 if the plan is already applied or waits for approval, or if a partition was
+        committed or removed, or its topic deleted, since the plan was made; GROUP_AUTHORIZATION_FAILED,
+        TOPIC_AUTHORIZATION_FAILED.
         """
         return await self._carry_out(_APPLY, group_id, plan_id, principal)
 
@@ -247,6 +250,8 @@ class PlanService:
         check_readable(topics, principal, known=False)
         if found.state is not step.takes:
             raise wrong_state(step.verb, found.state)
+        if step is _APPLY:
+            self._approval.check(found, principal)
         change = await asyncio.to_thread(step.change, await self._store.lines(found.id))
         create = await self._creates_group(step, found, topics, change)
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from psycopg.types.json import Jsonb
 
 from groups.store.locked import LockedGroup
+from kcoord.access.rights import Principal
 from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
@@ -118,7 +119,7 @@ class PlanStore:
         lines: Sequence[Line],
         totals: Totals,
         reason: str,
-        principal: str,
+        principal: Principal,
     ) -> None:
         """Store a new plan with its lines, and record it in the audit."""
 
@@ -131,14 +132,15 @@ class PlanStore:
                 "totals": Jsonb(asdict(totals)),
                 "reason": reason,
                 "now": await self._db.now_ms(connection),
-                "principal": principal,
+                "principal": principal.name,
+                "maker": principal.person,
             }
             await connection.execute(Q.insert_plan.encode(), header)
             for some in chunks(lines):
                 await connection.execute(Q.insert_plan_lines.encode(), {"id": plan_id, **_columns(some)})
                 await asyncio.sleep(0)
             after = {"plan_id": plan_id, "strategy": strategy, "parameters": dict(parameters), **asdict(totals)}
-            act = Act("offsets.plan", "group", group_id, after=after, reason=reason, principal=principal)
+            act = Act("offsets.plan", "group", group_id, after=after, reason=reason, principal=principal.name)
             await record(self._db, connection, act)
 
         await self._db.transaction(work, long=True)
@@ -194,6 +196,12 @@ class PlanStore:
         """Lock a plan until the transaction ends; None: it no longer exists."""
         state = await self._db.value(locked.connection, Q.lock_plan, {"id": plan_id})
         return None if state is None else PlanState(state)
+
+    async def approve(self, connection: Connection, plan_id: str, principal: str, now: Millis) -> Millis | None:
+        """Note an approval in the caller's transaction; None: there is one already, or the plan was applied."""
+        parameters = {"id": plan_id, "principal": principal, "now": now}
+        at: Millis | None = await self._db.value(connection, Q.approve_plan, parameters)
+        return at
 
     async def moved(
         self, plan_id: str, state: PlanState, group: int | None, limit: int, connection: Connection | None = None

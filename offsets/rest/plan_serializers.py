@@ -195,6 +195,8 @@ class PlanSummary(serializers.Serializer[Any]):
     reason = serializers.CharField(allow_blank=True)
     created_at = Instant()
     created_by = serializers.CharField()
+    approved_at = Instant(allow_null=True, help_text="null: nobody approved it; `plans.second.person` requires it.")
+    approved_by = serializers.CharField(allow_null=True)
     applied_at = Instant(allow_null=True)
     applied_by = serializers.CharField(allow_null=True)
     undone_at = Instant(allow_null=True)

@@ -1,7 +1,7 @@
-"""Offset plans: create, review, apply, undo (http-api.md 4).
+"""Offset plans: create, review, approve, apply, undo (http-api.md 4).
 
 Reading plans requires `describe` on the group; lines on topics that the caller may not describe are left out. Creating,
-applying and undoing require `alter-offsets` on the group and `read` on every topic of the plan.
+approving, applying and undoing require `alter-offsets` on the group and `read` on every topic of the plan.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from kcoord.resets.strategies import Reset, Scope, Strategy
 from kcoord.rest.paging import DEFAULT_LIMIT, Page
 from kcoord.rest.schema import GROUP_ID, Name, describe
 from offsets.core.plan_types import Line, PlanHeader
+from offsets.plans.approval import PlanApproval
 from offsets.plans.service import PlanService
 from offsets.plans.visible import shown_parameters, with_seen_totals
 from offsets.rest import plan_serializers as s
@@ -39,7 +40,7 @@ _EXAMPLE = {
     "reason": "process the bad batch again",
 }
 
-Work = Callable[[PlanService], Awaitable[PlanHeader]]
+Work = Callable[[Runtime], Awaitable[PlanHeader]]
 
 
 class PlanBase(NamedGroupView):
@@ -52,10 +53,8 @@ class PlanBase(NamedGroupView):
         visible = self.visible(Resource.TOPIC)
 
         async def read(runtime: Runtime) -> tuple[PlanHeader, Page[Line]]:
-            plans = runtime.get(PlanService)
-            found = await work(plans)
-            (found,) = await with_seen_totals(runtime, [found], visible)
-            return found, await plans.lines(
+            (found,) = await with_seen_totals(runtime, [await work(runtime)], visible)
+            return found, await runtime.get(PlanService).lines(
                 found, cursor=cursor, limit=limit or DEFAULT_LIMIT, visible=visible, risky=risky
             )
 
@@ -101,7 +100,10 @@ class PlanOffsetsView(PlanBase):
         given = self.given(s.PlanRequest)
         reset = _reset(given, self.group_id)
         principal = self.principal
-        return self.answer(lambda plans: plans.create(self.group_id, reset, principal, given["reason"]), status=201)
+        return self.answer(
+            lambda runtime: runtime.get(PlanService).create(self.group_id, reset, principal, given["reason"]),
+            status=201,
+        )
 
 
 class PlansView(NamedGroupView):
@@ -152,7 +154,7 @@ class PlanDetailView(PlanBase):
         """One plan."""
         query = self.query(s.LinesQuery)
         return self.answer(
-            lambda plans: plans.get(self.group_id, plan_id),
+            lambda runtime: runtime.get(PlanService).get(self.group_id, plan_id),
             cursor=query.get("cursor"),
             limit=query["limit"],
             risky=query["risky"],
@@ -172,15 +174,38 @@ class ApplyPlanView(PlanBase):
         missing=_MISSING,
         description="Commits all new offsets of the plan or none. Refused while the group has members "
         "(NON_EMPTY_GROUP), while a transaction on one of its partitions is open (UNSTABLE_OFFSET_COMMIT), and with "
-        "INVALID_REQUEST and status 409 if the plan was already applied, or if since it was made an offset on one of "
-        "its partitions was committed or removed, or its topic deleted.",
+        "INVALID_REQUEST and status 409 if the plan waits for approval, was already applied, or if since it was made "
+        "an offset on one of its partitions was committed or removed, or its topic deleted.",
     )
     def post(self, request: Request, group_id: str, plan_id: str) -> Response:
         """Apply a plan."""
         self.query()
         self.check_no_body(request)
         principal = self.principal
-        return self.answer(lambda plans: plans.apply(self.group_id, plan_id, principal))
+        return self.answer(lambda runtime: runtime.get(PlanService).apply(self.group_id, plan_id, principal))
+
+
+class ApprovePlanView(PlanBase):
+    """`/v1/groups/{group_id}/offsets/plans/{plan_id}/approve`."""
+
+    @describe(
+        "approveOffsetPlan",
+        "Approve an offset plan that someone else made",
+        tag="offsets",
+        path=[GROUP_ID, PLAN_ID],
+        response=s.PlanView,
+        errors=(*NAMED, *_DENIED),
+        missing=_MISSING,
+        description="With `plans.second.person` a plan can be applied only after this. The first approval counts; "
+        "approving once more changes nothing. Refused with INVALID_REQUEST and status 409 if the caller, or another "
+        "token of the same account, made the plan, or if it was applied.",
+    )
+    def post(self, request: Request, group_id: str, plan_id: str) -> Response:
+        """Approve a plan."""
+        self.query()
+        self.check_no_body(request)
+        principal = self.principal
+        return self.answer(lambda runtime: runtime.get(PlanApproval).approve(self.group_id, plan_id, principal))
 
 
 class UndoPlanView(PlanBase):
@@ -203,7 +228,7 @@ class UndoPlanView(PlanBase):
         self.query()
         self.check_no_body(request)
         principal = self.principal
-        return self.answer(lambda plans: plans.undo(self.group_id, plan_id, principal))
+        return self.answer(lambda runtime: runtime.get(PlanService).undo(self.group_id, plan_id, principal))
 
 
 def _reset(given: Mapping[str, Any], group_id: str) -> Reset:

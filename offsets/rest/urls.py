@@ -20,6 +20,7 @@ urlpatterns = [
     path("groups/<anything:group_id>/offsets/plan", plan_views.PlanOffsetsView.as_view()),
     path("groups/<anything:group_id>/offsets/plans", plan_views.PlansView.as_view()),
     path("groups/<anything:group_id>/offsets/plans/<anything:plan_id>/apply", plan_views.ApplyPlanView.as_view()),
+    path("groups/<anything:group_id>/offsets/plans/<anything:plan_id>/approve", plan_views.ApprovePlanView.as_view()),
     path("groups/<anything:group_id>/offsets/plans/<anything:plan_id>/undo", plan_views.UndoPlanView.as_view()),
     path("groups/<anything:group_id>/offsets/plans/<anything:plan_id>", plan_views.PlanDetailView.as_view()),
     path("groups/<anything:group_id>/offsets", views.GroupOffsetsView.as_view()),

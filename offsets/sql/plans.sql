@@ -84,8 +84,10 @@ cross join lateral (
 where next.group_name = %(group_id)s and next.topic = n.topic and next.partition = n.partition
 
 -- name: insert_plan
-insert into offsets_offsetplan (id, group_name, strategy, parameters, totals, state, reason, created_at, created_by)
-values (%(id)s, %(group_id)s, %(strategy)s, %(parameters)s, %(totals)s, 'planned', %(reason)s, %(now)s, %(principal)s)
+insert into offsets_offsetplan (id, group_name, strategy, parameters, totals, state, reason, created_at, created_by,
+                                maker)
+values (%(id)s, %(group_id)s, %(strategy)s, %(parameters)s, %(totals)s, 'planned', %(reason)s, %(now)s, %(principal)s,
+        %(maker)s)
 
 -- name: insert_plan_lines
 insert into offsets_plannedoffset (plan_id, topic, partition, old_offset, old_leader_epoch, old_metadata,
@@ -100,7 +102,7 @@ from unnest(%(topic)s::text[], %(partition)s::int[], %(old_offset)s::bigint[], %
 -- fragment: plan
 -- A `offsets.core.plan_types.PlanHeader`.
 select p.id::text as id, p.group_name as group_id, p.strategy, p.parameters, p.totals, p.state, p.reason, p.created_at,
-       p.created_by, p.applied_at, p.applied_by, p.undone_at, p.undone_by
+       p.created_by, p.maker, p.approved_at, p.approved_by, p.applied_at, p.applied_by, p.undone_at, p.undone_by
 from offsets_offsetplan p
 
 -- name: read_plan
@@ -162,6 +164,13 @@ select id from groups_group where group_id = %(group_id)s
 -- name: lock_plan
 -- Taken while the group's lock is held, never the other way round.
 select state from offsets_offsetplan where id = %(id)s for update
+
+-- name: approve_plan
+-- The first approval counts; a row comes back only for it.
+update offsets_offsetplan
+set approved_at = %(now)s, approved_by = %(principal)s
+where id = %(id)s and state = 'planned' and approved_at is null
+returning approved_at
 
 -- name: moved_since_planned
 -- One key lookup per line: see `plan_named`. The group is locked meanwhile.

@@ -184,7 +184,7 @@ def test_all_days_of_a_report(person: Client, seed: Seed) -> None:
 def test_all_nodes_partitions_and_hand_overs(person: Client, seed: Seed) -> None:
     four_nodes(seed)
     for number in range(120):
-        node(seed, f"old-{number}", ended_ms_ago=100_000_000 + number, reason="stopped")
+        node(seed, f"old-{number}", ended_ms_ago=100_000_000 + 1_000 * number, reason="stopped")
     found = table(person, "/nodes.csv")
     assert len(found) == 127
     assert {row["node"] for row in found if row["live"] == "True"} == {f"node-{number}" for number in range(4)}

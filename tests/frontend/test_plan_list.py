@@ -92,7 +92,7 @@ def test_a_page_is_read_from_the_index_beside_a_hundred_thousand_plans(postgres:
             [START_MS],
         )
         connection.execute(b"vacuum analyze offsets_offsetplan")
-        nothing = {"since": 0, "state": None, "q": None, "who": None, "limit": PAGE_SIZE + 1}
+        nothing = {"since": 0, "state": None, "unapproved": False, "q": None, "who": None, "limit": PAGE_SIZE + 1}
         for before in ((INT64_MAX, LAST_ID), (START_MS - 70_000, LAST_ID)):
             parameters = {**nothing, "before_at": before[0], "before_id": before[1]}
             plan = executed_plan(

@@ -75,6 +75,7 @@ OPERATORS_DO = {
     "POST /v1/groups/{group_id}/hold", "DELETE /v1/groups/{group_id}/hold",
     "POST /v1/groups/{group_id}/members/{member_id}/kick", "POST /v1/groups/{group_id}/offsets/plan",
     "POST /v1/groups/{group_id}/offsets/plans/{plan_id}/apply",
+    "POST /v1/groups/{group_id}/offsets/plans/{plan_id}/approve",
     "POST /v1/groups/{group_id}/offsets/plans/{plan_id}/undo",
     "POST /v1/groups/{group_id}/offsets/delete", "POST /v1/groups/{group_id}/pins", "GET /v1/topics/{name}",
     "POST /v1/assignments/simulate",

@@ -93,6 +93,13 @@ async def planned(world: World) -> dict[str, str]:
     return {"plan_id": made["id"]}
 
 
+async def planned_by_another(world: World) -> dict[str, str]:
+    path = await planned(world)
+    async with world.runtime.db.connection() as connection:
+        await connection.execute("update offsets_offsetplan set maker = 'user:1'")
+    return path
+
+
 async def applied(world: World) -> dict[str, str]:
     path = await planned(world)
     await world.post(f"/v1/groups/g/offsets/plans/{path['plan_id']}/apply")
@@ -135,6 +142,7 @@ STORIES = {
     "updateGroupConfig": Story(None, G, {"consumer.session.timeout.ms": 50_000}),
     "kickMember": Story(stable, {**G, "member_id": "m"}, {"reason": "it hangs"}, has="before"),
     "planOffsets": Story(committed, G, PLAN, has="after"),
+    "approveOffsetPlan": Story(planned_by_another, G),
     "applyOffsetPlan": Story(planned, G),
     "undoOffsetPlan": Story(applied, G),
     "deleteOffsets": Story(committed, G, {"topics": [{"name": "orders", "partitions": [0]}]}),

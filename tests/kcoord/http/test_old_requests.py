@@ -56,12 +56,13 @@ def of_members(leader: dict[str, Any], follower: dict[str, Any]) -> dict[str, Re
     }
 
 
-def of_offsets(new: str, applied: str) -> dict[str, Request]:
-    """Writes of offsets, with a plan to apply and one to undo."""
+def of_offsets(others: str, new: str, applied: str) -> dict[str, Request]:
+    """Writes of offsets, with plans to approve, to apply and to undo."""
     return {
         "commitOffsets": ("post", f"{E}/offsets/commit", OFFSETS),
         "deleteOffsets": ("post", f"{E}/offsets/delete", {"topics": [{"name": "orders", "partitions": [1]}]}),
         "planOffsets": ("post", f"{E}/offsets/plan", SHIFT),
+        "approveOffsetPlan": ("post", f"{E}/offsets/plans/{others}/approve", None),
         "applyOffsetPlan": ("post", f"{E}/offsets/plans/{new}/apply", None),
         "undoOffsetPlan": ("post", f"{E}/offsets/plans/{applied}/undo", None),
         "txnCommitOffsets": ("post", f"{E}/offsets/txn-commit", {"transactional_id": "new", **STRANGER, **OFFSETS}),
@@ -103,7 +104,9 @@ async def ask(api: httpx.AsyncClient, method: str, path: str, body: Any = None) 
 
 
 @pytest.fixture
-async def requests(api: httpx.AsyncClient, topics: TopicService, members: Members) -> dict[str, Request]:
+async def requests(
+    api: httpx.AsyncClient, topics: TopicService, members: Members, runtime: Runtime
+) -> dict[str, Request]:
     """A valid request of every write, which would change something."""
     for name in ("orders", "bills"):
         await topics.create(name, 2)
@@ -119,9 +122,12 @@ async def requests(api: httpx.AsyncClient, topics: TopicService, members: Member
     await ask(api, "post", "/v1/groups/x/offsets/txn-commit", {"transactional_id": "t", **PRODUCER, **OFFSETS})
     applied = (await ask(api, "post", f"{E}/offsets/plan", SHIFT))["id"]
     await ask(api, "post", f"{E}/offsets/plans/{applied}/apply")
+    others = (await ask(api, "post", f"{E}/offsets/plan", SHIFT))["id"]
+    async with runtime.db.connection() as connection:
+        await connection.execute("update offsets_offsetplan set maker = 'user:1' where state = 'planned'")
     new = (await ask(api, "post", f"{E}/offsets/plan", SHIFT))["id"]
     token = await ask(api, "post", "/v1/tokens", {"name": "old", "rules": RULES})
-    return of_members(leader, follower) | of_offsets(new, applied) | of_the_rest(token["id"])
+    return of_members(leader, follower) | of_offsets(others, new, applied) | of_the_rest(token["id"])
 
 
 def contents(database: str) -> dict[str, str]:

@@ -96,10 +96,34 @@ async def test_execute_commits_and_tells_how_to_take_it_back(kgroups: Kgroups, g
 
 
 @pytest.mark.parametrize("plan", ["nonsense", "0b0ce5a3-0000-4000-8000-000000000000", "a/b", ".."])
-async def test_undo_of_a_plan_that_the_group_has_not(kgroups: Kgroups, g: None, plan: str) -> None:
-    run = await kgroups(*RESET, "--undo", plan, "--execute")
+@pytest.mark.parametrize(("step", "past"), [("approve", "approved"), ("apply", "applied"), ("undo", "undone")])
+async def test_a_plan_that_the_group_has_not(kgroups: Kgroups, g: None, plan: str, step: str, past: str) -> None:
+    run = await kgroups(*RESET, f"--{step}", plan, "--execute")
     assert run.status == 1
-    assert run.out.startswith(f"\nError: Plan {plan!r} of group 'g' cannot be undone: ")
+    assert run.out.startswith(f"\nError: Plan {plan!r} of group 'g' cannot be {past}: ")
+
+
+async def test_a_plan_of_someone_else_is_approved_and_applied(
+    kgroups: Kgroups, g: None, api: httpx.AsyncClient
+) -> None:
+    made = await api.post("/v1/groups/g/offsets/plan", json={"strategy": "to-latest"})
+    plan = made.json()["id"]
+    shown = await kgroups(*RESET, "--approve", plan)
+    assert new_offsets(shown) == {"0": "100", "1": "50"}
+    approved = await kgroups(*RESET, "--approve", plan, "--execute")
+    assert (new_offsets(approved), approved.err) == ({"0": "100", "1": "50"}, f"\ng: plan {plan} was approved.\n")
+    found = (await api.get(f"/v1/groups/g/offsets/plans/{plan}")).json()
+    assert (found["state"], found["approved_by"][:6]) == ("planned", "local:")
+    assert await offsets_of(api) == {0: 40, 1: 20}
+
+    applied = await kgroups(*RESET, "--apply", plan, "--execute")
+    assert new_offsets(applied) == {"0": "100", "1": "50"}
+    told = APPLIED.fullmatch(applied.err)
+    assert told is not None, applied.err
+    assert told[2] == plan
+    assert await offsets_of(api) == {0: 100, 1: 50}
+    again = await kgroups(*RESET, "--apply", plan, "--dry-run")
+    assert (again.status, "its state is applied" in again.out) == (1, True)
 
 
 @pytest.mark.parametrize(

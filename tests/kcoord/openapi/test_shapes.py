@@ -82,6 +82,7 @@ POST /v1/groups/{group_id}/offsets/delete deleteOffsets
 POST /v1/groups/{group_id}/offsets/fetch fetchOffsets
 POST /v1/groups/{group_id}/offsets/plan planOffsets
 POST /v1/groups/{group_id}/offsets/plans/{plan_id}/apply applyOffsetPlan
+POST /v1/groups/{group_id}/offsets/plans/{plan_id}/approve approveOffsetPlan
 POST /v1/groups/{group_id}/offsets/plans/{plan_id}/undo undoOffsetPlan
 POST /v1/groups/{group_id}/offsets/txn-commit txnCommitOffsets
 POST /v1/groups/{group_id}/pins createPin

@@ -66,6 +66,8 @@ async def test_a_plan_shows_what_it_would_do_and_does_nothing(plans: Plans, toke
         "state": "planned",
         "reason": "skip the bad batch",
         "created_at": rfc3339(START_MS),
+        "approved_at": None,
+        "approved_by": None,
         "applied_at": None,
         "applied_by": None,
         "undone_at": None,
