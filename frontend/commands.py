@@ -187,6 +187,22 @@ def config(url: str, group_id: str, changes: Mapping[str, object]) -> list[Comma
     ]
 
 
+def labels(url: str, group_id: str, changes: Mapping[str, str | None]) -> list[Command]:
+    """Read and change the labels of a group; None removes one."""
+    address = f"{group_address(url, group_id)}/labels"
+    options = [
+        f"--remove-label={name}" if value is None else f"--label={name}={value}" for name, value in changes.items()
+    ]
+    return [
+        Command("Read the labels", curl("GET", address), kgroups(url, "describe", group_id, "--labels")),
+        Command(
+            "Change labels",
+            curl("PATCH", address, {"labels": dict(changes)}),
+            kgroups(url, "set-labels", group_id, *options),
+        ),
+    ]
+
+
 def create_token(url: str, name: str, rules: Sequence[Mapping[str, str]], expires_at: int | None) -> Command:
     """Create a token."""
     body = {"name": name, "rules": list(rules), "expires_at": None if expires_at is None else iso(expires_at)}

@@ -24,6 +24,7 @@ def snapshot(
     verdicts: Sequence[VerdictLine],
     rebalances: Sequence[Episode],
     url: str,
+    labels: Mapping[str, str],
 ) -> Snapshot:
     """Everything as JSON can say it; instants are RFC 3339, in UTC. `url`: the page of the group."""
     header, totals = page.header, page.totals
@@ -31,6 +32,7 @@ def snapshot(
         "group_id": header.group_id,
         "url": url,
         "taken_at": iso(page.now),
+        "labels": dict(labels),
         "type": header.type,
         "state": header.state,
         "state_label": state.label,
@@ -116,6 +118,7 @@ def markdown(taken: Snapshot) -> str:
         f"# Consumer group {_code(taken['group_id'])}",
         f"Taken at {taken['taken_at']} from <{taken['url']}>.",
         f"**{state}** since {since}, generation {taken['generation_id']}. {_text(taken['explanation'])}",
+        *([_labels(taken["labels"])] if taken["labels"] else ()),
         *(_attention(taken["verdicts"]) if taken["verdicts"] else ()),
         f"Lag: {_lag(taken['lag'])}.",
         *_table("Members", MEMBERS, (_member_cells(member) for member in taken["members"]), taken["more_members"]),
@@ -126,6 +129,10 @@ def markdown(taken: Snapshot) -> str:
         *_table("Events", ("At", "What"), ((event["at"], _text(_told(event))) for event in taken["events"])),
     ]
     return "\n\n".join(blocks) + "\n"
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return "\n".join(f"- {_text(name)}: {_text(value)}" for name, value in labels.items())
 
 
 MEMBERS = ("Member", "Client", "Last heartbeat", "Session ends", "Owns")

@@ -177,6 +177,14 @@ def _configured(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     return f"Settings changed{': ' if changes else ''}{changes}{_by(detail)}"
 
 
+def _labelled(event: Event, member: str, detail: Mapping[str, Any]) -> str:
+    changes = ", ".join(
+        f"{name} removed" if new is None else f"{name}={new}"
+        for name, (_, new) in dict(detail.get("labels", {})).items()
+    )
+    return f"Labels changed{': ' if changes else ''}{changes}{_by(detail)}"
+
+
 def _aborted(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     name = f" {detail['transactional_id']}" if detail.get("transactional_id") else ""
     why = "another producer took over" if detail.get("cause") == "fenced" else "it was open for too long"
@@ -228,6 +236,7 @@ SENTENCES: Mapping[str, tuple[str, Sentence]] = {
     EventKind.GROUP_HELD.value: ("warn", _held),
     EventKind.HOLD_RELEASED.value: ("good", _released),
     EventKind.CONFIG_CHANGED.value: ("busy", _configured),
+    EventKind.LABELS_CHANGED.value: ("idle", _labelled),
     EventKind.TRANSACTION_ABORTED.value: ("bad", _aborted),
     EventKind.DEADLINES_REARMED.value: ("busy", _rearmed),
 }

@@ -25,6 +25,7 @@ from frontend.views.compare import compare
 from frontend.views.events import group_events
 from frontend.views.group_actions import group_actions
 from frontend.views.group_config import group_config
+from frontend.views.group_labels import group_labels
 from frontend.views.group_list import group_list
 from frontend.views.group_offsets import create_group, delete_offsets
 from frontend.views.group_states import group_states
@@ -94,6 +95,7 @@ urlpatterns = [
     path("create-group", create_group, name="create-group"),
     path("groups/<str:group_id>/hold", hold_group, name="hold-group"),
     path("groups/<str:group_id>/kick", kick_member, name="kick-member"),
+    path("groups/<str:group_id>/labels", group_labels, name="labels"),
     path("groups/<str:group_id>/members/<path:member_id>", member, name="member"),
     path("groups/<str:group_id>/pins", group_pins, name="pins"),
     path("groups/<str:group_id>/rebalances", group_rebalances, name="rebalances"),

@@ -25,6 +25,7 @@ from groups.models import (
     CoordinatorPartition,
     Event,
     Group,
+    GroupLabels,
     Member,
     PartitionChange,
     PendingMember,
@@ -281,6 +282,18 @@ class TopicAdmin(ReadOnlyAdmin):
             for mark in known.values_list(*columns, named=True)[:MOST_ROWS]
         ]
         return table(("partition", "log start", "log end", "sampled"), rows, known.count())
+
+
+@admin.register(GroupLabels)
+class GroupLabelsAdmin(ReadOnlyAdmin):
+    """Labels of groups; they are changed with `/v1/groups/{group_id}/labels`."""
+
+    list_display = ("group_name", "labels", "changed", "updated_by")
+    search_fields = ("group_name",)
+    fields = ("group_name", "labels", "changed", "updated_by")
+    readonly_fields = ("changed",)
+    ordering = ("group_name",)
+    changed = instant("updated_at", "changed")
 
 
 @admin.register(Watermark)

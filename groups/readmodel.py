@@ -69,9 +69,9 @@ class GroupFilter:
 
     `states` ignore case and surrounding blanks, `types` ignore case, as in ListGroups; an unknown name matches nothing.
     `q` is a part of the group id, ignoring case, `member` a part of a member id, group instance id or client id.
-    `topic`: one that members own partitions of, or on which offsets are committed. `labels` are those of topics, name
-    and value, None for any value: some such topic has the label, or one that members of a consumer group subscribe to
-    by name (the subscriptions of members of a classic group are only in their bytes). `min_lag`: groups that were at
+    `topic`: one that members own partitions of, or on which offsets are committed. `labels` are names and values, None
+    for any value: the group has the label, or some such topic has it, or one that members of a consumer group subscribe
+    to by name (the subscriptions of members of a classic group are only in their bytes). `min_lag`: groups that were at
     least this many records behind when lag was last sampled; groups with unknown lag do not match. `verdicts`: groups
     that had one of these, about a visible topic or none, when they were last judged.
 
@@ -126,7 +126,8 @@ class GroupSummary:
 
     `lag` in records, `time_lag_ms`, and the number of `partitions` that it owns or committed an offset on, as of
     `lag_sampled_at`, when lag was last sampled; None if they are unknown.
-    `verdicts`: kinds and since when, the worst first, as of `judged_at`; None: groups were never judged.
+    `verdicts`: kinds and since when, the worst first, as of `judged_at`; None: groups were never judged. `labels`: of
+    the group, not those of its topics.
     """
 
     pk: int
@@ -146,6 +147,7 @@ class GroupSummary:
     lag_sampled_at: Millis | None
     verdicts: Sequence[tuple[str, Millis]] = ()
     judged_at: Millis | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

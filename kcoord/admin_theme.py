@@ -94,6 +94,7 @@ UNFOLD: dict[str, Any] = {
                     _entry("Topics of generations", "subject", "groups", "generationtopics"),
                     _entry("Events", "history", "groups", "event"),
                     _entry("Group settings", "tune", "groups", "groupconfigoverride"),
+                    _entry("Group labels", "label", "groups", "grouplabels"),
                 ],
             },
             {

@@ -197,19 +197,31 @@ class GroupFinder:
             found.append({pk for (pk,) in rows})
         parameters: dict[str, Any] = {
             "topic": wanted.topic,
-            "labelled": await self._labelled(wanted.labels),
+            "labelled": None,
+            "label_pairs": None,
+            "label_names": None,
             "assigned": await self._assigned(wanted.assignor),
         }
-        for name in ("topic", "labelled"):
-            if parameters[name] is None:
-                continue
-            topics = [wanted.topic] if name == "topic" else parameters[name]
-            limits = {"names": topics, "subscribed": name == "labelled", "limit": FEW_ROWS}
-            rows = await off_loop.fetch(self._connection, Q.groups_of_topics, limits)
-            if len(rows) < FEW_ROWS:
-                found.append({pk for (pk,) in rows})
-                parameters[name] = None
+        if wanted.topic is not None:
+            of_topic = await self._few(Q.groups_of_topics, {"names": [wanted.topic], "subscribed": False})
+            if of_topic is not None:
+                found.append(of_topic)
+                parameters["topic"] = None
+        if wanted.labels is not None:
+            asked = _asked(wanted.labels)
+            topics = await self._labelled_topics(asked)
+            of_topics = await self._few(Q.groups_of_topics, {"names": topics, "subscribed": True})
+            with_label = None if of_topics is None else await self._few(Q.labelled_groups, asked)
+            if of_topics is None or with_label is None:
+                parameters |= {"labelled": topics, "label_pairs": asked["pairs"], "label_names": asked["names"]}
+            else:
+                found.append(of_topics | with_label)
         return parameters, found
+
+    async def _few(self, statement: str, parameters: Mapping[str, Any]) -> set[int] | None:
+        """The groups that a statement finds; None: too many rows."""
+        rows = await off_loop.fetch(self._connection, statement, {**parameters, "limit": FEW_ROWS})
+        return {pk for (pk,) in rows} if len(rows) < FEW_ROWS else None
 
     async def _assigned(self, assignor: str | None) -> list[int] | None:
         """The consumer groups whose assignor has this in its name; None: no such condition."""
@@ -218,15 +230,9 @@ class GroupFinder:
         asked = {"assignor": assignor, **self._assigning}
         return [pk for (pk,) in await off_loop.fetch(self._connection, Q.consumer_groups_assigned_by, asked)]
 
-    async def _labelled(self, labels: Sequence[tuple[str, str | None]] | None) -> list[str] | None:
-        """Names of the topics that have any of the labels; None: no such condition."""
-        if labels is None:
-            return None
-        parameters = {
-            "pairs": [Jsonb({name: value}) for name, value in labels if value is not None],
-            "names": [name for name, value in labels if value is None],
-            **self._visible_topics.parameters(),
-        }
+    async def _labelled_topics(self, asked: Mapping[str, Any]) -> list[str]:
+        """Names of the topics that have any of the labels."""
+        parameters = {**asked, **self._visible_topics.parameters()}
         return await self._db.column(self._connection, Q.labelled_topics, parameters)
 
     async def _lags(self, ids: Sequence[int] | None, min_lag: int | None) -> list[tuple[int, int]]:
@@ -237,6 +243,14 @@ class GroupFinder:
             **self._visible_topics.parameters(),
         }
         return [(pk, lag) for pk, lag in await self._db.rows(self._connection, Q.visible_lags, found)]
+
+
+def _asked(labels: Sequence[tuple[str, str | None]]) -> dict[str, Any]:
+    """Labels with a value, and names of labels with any value, in the form that the statements take."""
+    return {
+        "pairs": [Jsonb({name: value}) for name, value in labels if value is not None],
+        "names": [name for name, value in labels if value is None],
+    }
 
 
 class GroupListReads:

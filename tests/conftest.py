@@ -37,6 +37,7 @@ declare
     listed constant regclass[] := array[
         'groups_group', 'groups_member', 'groups_consumermember', 'groups_pendingmember', 'groups_assignment',
         'groups_event', 'groups_topic', 'groups_watermark', 'groups_groupconfigoverride', 'groups_coordinatornode',
+        'groups_grouplabels',
         'groups_coordinatorpartition', 'groups_clientsoftware', 'groups_partitionchange', 'groups_generationtopics',
         'offsets_committedoffset', 'offsets_reconcilefinding', 'kcoord_apitoken',
         'offset_commit_log', 'offsets_producer', 'offsets_pendingoffset', 'offsets_retentionpin', 'offsets_offsetplan',

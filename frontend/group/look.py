@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import psycopg
@@ -17,6 +17,7 @@ from frontend.verdicts.queries import judged
 from frontend.viewer import Viewer
 from groups.core.coordinator import partition_of
 from groups.engine.decision_context import DecisionContexts
+from groups.labels import GroupLabels, Labelled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from offsets.core.retention import RetentionRule
@@ -46,6 +47,7 @@ class Look:
     coordinator: Coordinator | None
     verdicts: Sequence[Verdict]
     failed: Sequence[str] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 class _Parts:
@@ -88,7 +90,8 @@ async def look(runtime: Runtime, viewer: Viewer, group_id: str, limits: Limits) 
     owner = await parts.read("the coordinator", lambda: queries.coordinator(runtime.db, partition), None)
     unjudged: tuple[GroupPage, Sequence[Verdict]] = (found, ())
     page, verdicts = await parts.read("verdicts", lambda: judged(runtime, viewer, found), unjudged)
-    return Look(page, assignors, rule, findings, owner, verdicts, tuple(parts.failed))
+    labelled = await parts.read("labels", lambda: runtime.get(GroupLabels).describe(group_id), Labelled())
+    return Look(page, assignors, rule, findings, owner, verdicts, tuple(parts.failed), labelled.labels)
 
 
 async def _assignors(runtime: Runtime, group_id: str) -> Sequence[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from frontend.allowed import DELETE_GROUP, HOLD, missing
+from frontend.allowed import CHANGE_LABELS, DELETE_GROUP, HOLD, missing
 from frontend.queries import GroupBrief
 from frontend.states import State, state
 from frontend.viewer import Viewer
@@ -22,11 +22,12 @@ class Act(StrEnum):
 
     HOLD = "hold"
     RELEASE = "release"
+    LABELS = "labels"
     DELETE = "delete"
 
 
-LABELS = {Act.HOLD: "Hold", Act.RELEASE: "End hold", Act.DELETE: "Delete"}
-NEEDS = {Act.HOLD: HOLD, Act.RELEASE: HOLD, Act.DELETE: DELETE_GROUP}
+LABELS = {Act.HOLD: "Hold", Act.RELEASE: "End hold", Act.LABELS: "Label", Act.DELETE: "Delete"}
+NEEDS = {Act.HOLD: HOLD, Act.RELEASE: HOLD, Act.LABELS: CHANGE_LABELS, Act.DELETE: DELETE_GROUP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,10 @@ def _release(brief: GroupBrief) -> tuple[str, str]:
     return ("Members can join again.", "") if brief.held else ("", "It is not held.")
 
 
+def _labels(brief: GroupBrief) -> tuple[str, str]:
+    return "Gets the labels that are written below; its other labels stay.", ""
+
+
 def _delete(brief: GroupBrief) -> tuple[str, str]:
     if brief.members:
         return "", f"It has {plural(brief.members, 'member')}: stop them, or hold the group first."
@@ -90,4 +95,4 @@ def _delete(brief: GroupBrief) -> tuple[str, str]:
     return f"Deleted with {offsets} on {plural(brief.topics, 'topic')}.", ""
 
 
-_OUTLOOKS = {Act.HOLD: _hold, Act.RELEASE: _release, Act.DELETE: _delete}
+_OUTLOOKS = {Act.HOLD: _hold, Act.RELEASE: _release, Act.LABELS: _labels, Act.DELETE: _delete}

@@ -50,6 +50,8 @@ COLUMNS = (
         title="The next record to read was written so long before the last sample",
     ),
     Column("topics", "Topics"),
+    Column("owner", "Owner", title="The label owner of the group, else its team", usual=False),
+    Column("labels", "Labels", title="Of the group, not of its topics", usual=False),
     Column(
         "coordinator", "Coordinator", S.COORDINATOR, S.COORDINATOR_DESCENDING,
         title="The node that runs the group's timers", usual=False,

@@ -101,10 +101,14 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Needy:
-    """What needs attention. `names`: of the members that its verdicts name, by group."""
+    """What needs attention. `names`: of the members that its verdicts name; `labels`: of groups that have any.
+
+    Both by group.
+    """
 
     found: Attention
     names: Mapping[str, Names]
+    labels: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(slots=True)
@@ -193,7 +197,11 @@ class OverviewParts:
             for group in found.groups
         }
         async with self._db.connection() as connection:
-            return Needy(found, await names_in_groups(self._db, connection, viewer, named, gone=False))
+            names = await names_in_groups(self._db, connection, viewer, named, gone=False)
+            labels: dict[str, Mapping[str, str]] = dict(
+                await self._db.rows(connection, Q.labels_of_groups, {"group_ids": list(named)})
+            )
+            return Needy(found, names, labels)
 
     async def _counts(self, viewer: Viewer) -> Sequence[tuple[str, str, int]]:
         async with self._db.connection() as connection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from frontend.labels import Label, whom_to_call
 from frontend.overview.parts import ACTIVITY_MS, Needy
 from frontend.rows import Millis
 from frontend.states import STATES, State, state
@@ -22,7 +23,7 @@ TYPES = ("classic", "consumer")
 class Need:
     """A group that needs attention: its worst verdict, where to look, and what else is wrong with it.
 
-    `repeats`: the group before it has the same kind of verdict, so what to do has just been said.
+    `repeats`: the group before it has the same kind of verdict, so what to do has just been said. `call`: whom to call.
     """
 
     group_id: str
@@ -30,6 +31,7 @@ class Need:
     worst: VerdictLine
     others: Sequence[VerdictLine]
     repeats: bool
+    call: Sequence[Label] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ def attended(needy: Needy, group_url: Callable[[str], str], list_url: Callable[[
     for group in found.groups:
         worst, *others = lines(group.verdicts, group.state, names=needy.names.get(group.group_id, {}))
         repeats = bool(needs) and needs[-1].worst.state is worst.state
-        needs.append(Need(group.group_id, group_url(group.group_id), worst, others, repeats))
+        call = whom_to_call(needy.labels.get(group.group_id, {}))
+        needs.append(Need(group.group_id, group_url(group.group_id), worst, others, repeats, call))
     tallies = [
         Tally(shown, found.counts[kind], list_url("verdict", kind.value))
         for kind, shown in KINDS.items()

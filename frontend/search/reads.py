@@ -39,6 +39,16 @@ class GroupHit:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelHit:
+    """A label of groups. `groups`: how many have it; `group_id`: one of them."""
+
+    name: str
+    value: str
+    groups: int
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class TopicHit:
     """A topic of the catalogue."""
 
@@ -75,6 +85,7 @@ class Hits:
     """Results of each kind. `unfinished`: the kinds whose search took too long."""
 
     groups: Sequence[GroupHit] = ()
+    labels: Sequence[LabelHit] = ()
     topics: Sequence[TopicHit] = ()
     members: Sequence[MemberHit] = ()
     plans: Sequence[PlanHit] = ()
@@ -93,6 +104,9 @@ async def find(db: Database, viewer: Viewer, q: str) -> Hits:
     parts: dict[str, Callable[[Connection], Awaitable[Sequence[Any]]]] = {
         "groups": lambda connection: _names(
             db, connection, GroupHit, Q.groups_beginning, Q.groups_containing, seen, lambda hit: hit.group_id
+        ),
+        "labels": lambda connection: db.records(
+            connection, LabelHit, Q.labels_containing, {**seen, "most": MOST_ROWS, "limit": SHOWN}
         ),
         "topics": lambda connection: _names(
             db, connection, TopicHit, Q.topics_beginning, Q.topics_containing, seen, lambda hit: hit.name

@@ -21,7 +21,13 @@ from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 
 VERBS_SHOWN, GROUPS_OF_VERB = 5, 3
-NAMES = {"groups": "groups", "topics": "topics", "members": "members, client ids and hosts", "plans": "plans"}
+NAMES = {
+    "groups": "groups",
+    "labels": "labels of groups",
+    "topics": "topics",
+    "members": "members, client ids and hosts",
+    "plans": "plans",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,7 @@ def search(viewer: Viewer, q: str) -> Results:
     sections = [
         Section("verbs", "Actions and pages", [result for one in verbs for result in _verb(one, viewer, about)]),
         Section("groups", "Groups", [_group(hit) for hit in hits.groups], _list_of(q, hits.groups)),
+        Section("labels", "Labels of groups", [_label(hit) for hit in hits.labels]),
         *_member_sections(q, hits.members),
         Section("topics", "Topics", [_topic(hit) for hit in hits.topics], _topics_of(q, hits.topics)),
         Section("plans", "Offset plans", [_plan(hit) for hit in hits.plans]),
@@ -120,6 +127,15 @@ def _group(hit: reads.GroupHit) -> Result:
 
 def _list_of(q: str, shown: Sequence[object]) -> str:
     return f"{reverse('frontend:groups')}?{urlencode({'q': q})}" if len(shown) >= reads.SHOWN else ""
+
+
+def _label(hit: reads.LabelHit) -> Result:
+    """Leads to the groups that have it, or to the only one."""
+    text = f"{hit.name}={hit.value}"
+    if hit.groups == 1:
+        return Result(text, group_url(hit.group_id), f"label of {elided(hit.group_id)}")
+    where = f"{reverse('frontend:groups')}?{urlencode({'label': text})}"
+    return Result(text, where, f"label of {plural(hit.groups, 'group')}")
 
 
 def _topic(hit: reads.TopicHit) -> Result:

@@ -5,6 +5,11 @@ where kcoord_sees(group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)
 group by type, state
 order by type, state
 
+-- name: labels_of_groups
+select group_name, labels
+from groups_grouplabels
+where group_name = any(%(group_ids)s::text[])
+
 -- name: timers_ran_at
 select ticked_at from kcoord_timerheartbeat where id = 1
 

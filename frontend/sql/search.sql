@@ -21,6 +21,19 @@ where strpos(lower(group_id), lower(%(q)s)) > 0
   and kcoord_sees(group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
 limit %(limit)s
 
+-- name: labels_containing
+-- Labels that have the words in their value, or in `name=value`, with how many of the visible groups that exist have them.
+select t.name, t.value, count(*) as groups, min(l.group_name) as group_id
+from (select group_name, labels from groups_grouplabels limit %(most)s) l
+cross join lateral jsonb_each_text(l.labels) t (name, value)
+where strpos(lower(t.name || '=' || t.value), lower(%(q)s)) > 0
+  and (strpos(lower(t.value), lower(%(q)s)) > 0 or strpos(%(q)s, '=') > 0)
+  and exists (select from groups_group g where g.group_id = l.group_name)
+  and kcoord_sees(l.group_name, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
+group by t.name, t.value
+order by t.name, t.value
+limit %(limit)s
+
 -- name: topics_beginning
 select name, partitions
 from groups_topic

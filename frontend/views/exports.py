@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponseBase
@@ -15,6 +16,7 @@ from frontend.allowed import require_tokens
 from frontend.audit.reads import audit
 from frontend.group.rows import NO_LOAD, Load
 from frontend.history.reads import Wanted, history
+from frontend.labels import owner_of
 from frontend.listing.queries import Also, group_rows
 from frontend.plans.reads import PlanRow, all_plans
 from frontend.queries import Limits
@@ -55,18 +57,25 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
 
     head = (
         "group_id", "type", "assignor", "state", "state_since", "generation", "members", "partitions", "lag",
-        "time_lag_ms", "lag_sampled_at", "verdicts", "topics", "coordinator", "updated_at",
+        "time_lag_ms", "lag_sampled_at", "verdicts", "topics", "coordinator", "updated_at", "owner",
+        "labels",
     )  # fmt: skip
     rows = (
         (
             group.group_id, group.type, also.assignors.get(group.pk), group.state, iso(group.state_since),
             group.generation_id, group.members, group.partitions, group.lag, group.time_lag_ms,
             iso_if_known(group.lag_sampled_at), " ".join(kind for kind, _ in group.verdicts), " ".join(group.topics),
-            coordinator_of(group.group_id, also), iso(group.updated_at),
+            coordinator_of(group.group_id, also), iso(group.updated_at), *_labels(group.labels),
         )
         for group, also in all_rows(read)
     )  # fmt: skip
     return csv_file("groups", head, rows)
+
+
+def _labels(labels: Mapping[str, str]) -> tuple[str, str]:
+    """The owner, and all labels as JSON."""
+    owner = owner_of(labels)
+    return owner.value if owner else "", json.dumps(dict(sorted(labels.items())), ensure_ascii=False) if labels else ""
 
 
 @require_safe

@@ -6,7 +6,7 @@ Each group is acted on by the code of its own page, so it is refused and recorde
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -30,12 +30,15 @@ from frontend.views.actions import (
     hold_now,
     release_now,
 )
+from frontend.views.group_labels import EXAMPLE, new_labels, written_lines
 from frontend.views.page import LONGEST_TEXT, BadAddress, message, page, show
-from frontend.wording import plural
+from frontend.wording import joined, plural
+from groups.labels import GroupLabels
 from kcoord.audit.recording import Act as Record
 from kcoord.audit.requests import note_items
 from kcoord.process import bridge
 from kcoord.protocol.errors import ProtocolError
+from kcoord.rest.labels import merged
 
 MOST_SECONDS = 20.0
 """After this time no further group is begun: during an outage each would wait for its own time limit."""
@@ -105,6 +108,13 @@ def _unconfirmed(request: HttpRequest, act: Act) -> Refusal:
             hold_duration(request)
         except ProtocolError as error:
             return Refusal(error.detail, 400)
+    if act is Act.LABELS:
+        try:
+            changes = new_labels(request.POST, removing=True)
+            merged({}, changes)
+        except ProtocolError as error:
+            return Refusal(error.detail, 400)
+        return Refusal() if changes else Refusal("Write the name of a label: nothing was changed.", 400)
     return Refusal()
 
 
@@ -139,6 +149,12 @@ def _release(request: HttpRequest, line: Review) -> tuple[str, Refusal]:
     return ("Its hold has ended: members can join again." if released else ""), refusal
 
 
+def _labels(request: HttpRequest, line: Review) -> tuple[str, Refusal]:
+    changes, name = new_labels(request.POST, removing=True), actor(request)
+    changed, refusal = attempt(lambda runtime: runtime.get(GroupLabels).alter(line.group_id, changes, name))
+    return (f"Changed {joined(list(changes), len(changes))}." if changed else ""), refusal
+
+
 def _delete(request: HttpRequest, line: Review) -> tuple[str, Refusal]:
     deleted, refusal = attempt(lambda runtime: delete_now(runtime, line.group_id, actor(request)))
     return (line.effect if deleted else ""), refusal
@@ -147,6 +163,7 @@ def _delete(request: HttpRequest, line: Review) -> tuple[str, Refusal]:
 _ACTS: dict[Act, Callable[[HttpRequest, Review], tuple[str, Refusal]]] = {
     Act.HOLD: _hold,
     Act.RELEASE: _release,
+    Act.LABELS: _labels,
     Act.DELETE: _delete,
 }
 
@@ -160,6 +177,7 @@ def _review_page(request: HttpRequest, asked: Asked, lines: Sequence[Review], re
         "refusal": refusal,
         "given": request.POST,
         "choices": hold_choices(),
+        "added": written_lines(request.POST),
         "commands": [_command(request, asked.act, line.group_id) for line in possible],
         "title": f"{LABELS[asked.act]}: {plural(len(possible), 'group')}",
         "left_out": len(lines) - len(possible),
@@ -200,11 +218,20 @@ def _page(
     return show(request, "group_actions", {**shared, **context, "lines": lines}, section="groups", status=status)
 
 
+def _labels_of(request: HttpRequest) -> Mapping[str, str | None]:
+    """The labels of the form; an example if none are written, or not properly."""
+    try:
+        return new_labels(request.POST, removing=True) or EXAMPLE
+    except ProtocolError:
+        return EXAMPLE
+
+
 def _command(request: HttpRequest, act: Act, group_id: str) -> Command:
     url = service_url(request)
     made = {
         Act.HOLD: lambda: as_command.hold(url, group_id, hold_choices()[0][0]),
         Act.RELEASE: lambda: as_command.end_hold(url, group_id),
+        Act.LABELS: lambda: as_command.labels(url, group_id, _labels_of(request))[-1],
         Act.DELETE: lambda: as_command.delete_group(url, group_id),
     }[act]()
     return replace(made, label=group_id)

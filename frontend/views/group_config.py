@@ -12,6 +12,7 @@ from frontend import commands as as_command
 from frontend import queries
 from frontend.allowed import CHANGE_CONFIG, missing, require
 from frontend.commands import service_url
+from frontend.labels import shown as shown_labels
 from frontend.states import state
 from frontend.viewer import viewer_of
 from frontend.views import groups
@@ -20,6 +21,7 @@ from frontend.views.page import missing as no_group
 from frontend.views.page import page, show
 from frontend.wording import duration, joined, number
 from groups.configs import SETTINGS, Entry, GroupConfigs, Source
+from groups.labels import GroupLabels
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -81,6 +83,7 @@ def group_config(request: HttpRequest, group_id: str) -> HttpResponse:
             problems = outcome.problems
             refusal = Refusal("Nothing was changed:", 400, list(problems.values()))
     entries = bridge.call(lambda runtime: runtime.get(GroupConfigs).describe(group_id))
+    labelled = bridge.call(lambda runtime: runtime.get(GroupLabels).describe(group_id))
     brief = header(request, group_id)
     context = {
         "group_id": group_id,
@@ -89,6 +92,8 @@ def group_config(request: HttpRequest, group_id: str) -> HttpResponse:
         "state": state(brief.state) if brief else None,
         "lines": [_line(entry, request.POST, problems) for entry in entries],
         "lacking": missing(viewer_of(request), CHANGE_CONFIG, group_id),
+        "labels": shown_labels(labelled.labels),
+        "labels_url": f"{groups.group_url(group_id)}/labels",
         "refusal": refusal,
         "commands": _commands(request, group_id, entries, changes),
         "now": brief.now if brief else bridge.call(lambda runtime: queries.now(runtime.db)),

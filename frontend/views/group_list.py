@@ -13,6 +13,8 @@ from django.views.decorators.http import require_safe
 
 from frontend.allowed import CREATE_GROUP, action
 from frontend.heads import Head, direction
+from frontend.labels import Label, owner_of
+from frontend.labels import shown as shown_labels
 from frontend.listing import queries
 from frontend.listing.bulk import offered
 from frontend.listing.columns import (
@@ -79,6 +81,8 @@ class ListLine:
     change: LagChange | None
     assignor: str | None
     coordinator: str | None
+    labels: Sequence[Label]
+    owner: Label | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +269,8 @@ def _line(group: GroupSummary, found: GroupList) -> ListLine:
         found.changes.get(group.pk),
         found.also.assignors.get(group.pk),
         coordinator_of(group.group_id, found.also),
+        shown_labels(group.labels),
+        owner_of(group.labels),
     )
 
 
@@ -296,7 +302,7 @@ def filter_words(wanted: GroupFilter) -> str:
     if wanted.min_time_lag_ms is not None:
         words.append(f"a time lag of {wanted.min_time_lag_ms // 1_000:,} s or more")
     for label in wanted.labels or ():
-        words.append(f"the label {'='.join(part for part in label if part is not None)} on a topic")
+        words.append(f"the label {'='.join(part for part in label if part is not None)}")
     return ", and ".join(words) or "a place on this page of the list"
 
 

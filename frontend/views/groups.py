@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -16,6 +17,8 @@ from frontend.allowed import DELETE_GROUP, DELETE_OFFSETS, HOLD, KICK, PLAN, Act
 from frontend.group import focus
 from frontend.group.look import look
 from frontend.group.tabs import context_of, limits_of, tab_of
+from frontend.labels import MOST_SHOWN
+from frontend.labels import shown as shown_labels
 from frontend.offsets.presenters import choices, lag
 from frontend.offsets.queries import BY_NAME as BY_RANGE
 from frontend.offsets.queries import DEFAULT_RANGE, RANGES
@@ -65,6 +68,7 @@ def _actions(request: HttpRequest, group_id: str) -> list[Action]:
 
     return [
         one("Configuration…", "config"),
+        one("Labels…", "labels"),
         one("Simulate…", "simulate"),
         one("Snapshot for a ticket (Markdown)", "snapshot.md"),
         one("Snapshot (JSON)", "snapshot.json"),
@@ -124,6 +128,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         ),
         "failed_parts": joined(looked.failed, len(looked.failed)) if looked.failed else "",
         "findings": looked.findings,
+        **_labels(looked.labels, group_id),
         "findings_url": f"{reverse('frontend:findings')}?{urlencode({'group': group_id})}",
         "history_url": f"{group_url(group_id)}/events",
         "rebalances_url": f"{group_url(group_id)}/rebalances",
@@ -137,6 +142,16 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         request, wanted, context["strips"], context["owners"], found.owners, many_owners=context["many_owners"]
     )
     return show(request, "group", context, section="groups")
+
+
+def _labels(labels: Mapping[str, str], group_id: str) -> dict[str, Any]:
+    """The labels in the head: the conventional ones and the first of the others."""
+    found = shown_labels(labels)
+    return {
+        "labels": found[:MOST_SHOWN],
+        "labels_more": max(len(found) - MOST_SHOWN, 0),
+        "labels_url": f"{group_url(group_id)}/labels",
+    }
 
 
 def _limits(shown: tuple[str, ...]) -> Limits:

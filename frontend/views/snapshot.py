@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 from frontend import presenters
 from frontend.group.look import Look, look
 from frontend.history.reads import History, Wanted, history
+from frontend.labels import shown as shown_labels
 from frontend.queries import Limits
 from frontend.snapshot import markdown, snapshot
 from frontend.states import state
@@ -49,6 +50,7 @@ def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpRespon
         verdict_lines(summaries(looked.verdicts), looked.page.header.state, explained=True),
         past.shown[:REBALANCES],
         request.build_absolute_uri(group_url(group_id)),
+        {label.name: label.value for label in shown_labels(looked.labels)},
     )
     content = json.dumps(taken, indent=1, ensure_ascii=False) if kind == "json" else markdown(taken)
     response = HttpResponse(content, content_type=TYPES[kind])

@@ -5,7 +5,7 @@ models refuse to be saved or deleted (`ProtocolOwned`). Children of a group go w
 (`on delete cascade`, see migration `0002_cascades`): Django's own cascade would never see the store's deletes.
 """
 
-from groups.models.catalogue import GroupConfigOverride, Revision, Topic, Watermark
+from groups.models.catalogue import GroupConfigOverride, GroupLabels, Revision, Topic, Watermark
 from groups.models.clients import ClientSoftware
 from groups.models.membership import (
     Assignment,
@@ -30,6 +30,7 @@ __all__ = [
     "GenerationTopics",
     "Group",
     "GroupConfigOverride",
+    "GroupLabels",
     "Member",
     "PartitionChange",
     "PendingMember",

@@ -1,7 +1,8 @@
-"""Topics with their watermarks, settings of groups, and the versions of what processes keep in memory."""
+"""Topics with their watermarks, settings and labels of groups, and the versions of what processes keep in memory."""
 
 from __future__ import annotations
 
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
 from groups.models.owned import ProtocolOwned
@@ -65,6 +66,25 @@ class GroupConfigOverride(ProtocolOwned):
 
     def __str__(self) -> str:
         return f"{self.group_name}: {self.name}={self.value}"
+
+
+class GroupLabels(ProtocolOwned):
+    """The labels of a group. They exist whether or not the group does; a group without labels has no row.
+
+    Written only by `groups.labels`.
+    """
+
+    group_name = models.CharField(max_length=255, unique=True)
+    labels = models.JSONField()
+    updated_at = MillisField()
+    updated_by = models.CharField(max_length=255)
+
+    class Meta:
+        verbose_name_plural = "group labels"
+        indexes = [GinIndex(fields=["labels"], name="groups_grouplabels_labels")]
+
+    def __str__(self) -> str:
+        return f"{self.group_name}: {', '.join(f'{name}={value}' for name, value in self.labels.items())}"
 
 
 class Revision(ProtocolOwned):

@@ -8,7 +8,7 @@ group is not stable.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from groups.core.assignors import Assignor
 from groups.core.consumer.target import preferred_assignor
@@ -72,6 +72,7 @@ class ConsumerGroupDescription:
     members: list[ConsumerMemberDescription]
     hold: Hold | None
     wake_at: Millis | None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def describe_consumer_group(

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from groups.core.model.consumer_state import ConsumerGroupState, MemberState
 from groups.models import Group
 from groups.rest.consumer_description import TopicPartitionsDescription
-from groups.rest.group_serializers import GroupCoordinator, GroupView
+from groups.rest.group_serializers import GroupCoordinator, GroupView, LabelsOfGroup
 from groups.rest.operator_serializers import HoldView
 from kcoord.rest.fields import Instant, Int32
 
@@ -75,6 +75,7 @@ class ConsumerGroupView(serializers.Serializer[Any]):
     coordinator = GroupCoordinator()
     members = ConsumerMemberView(many=True)
     hold = HoldView(allow_null=True, help_text="No member can join until it ends; null: the group is not held.")
+    labels = LabelsOfGroup()
     wake_at = Instant(allow_null=True, help_text="When the next timer of the group is due.")
 
 

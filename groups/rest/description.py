@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Hold, Millis
@@ -70,6 +70,7 @@ class GroupDescription:
     sync_deadline: Millis | None
     hold: Hold | None
     wake_at: Millis | None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def describe_group(

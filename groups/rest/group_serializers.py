@@ -16,8 +16,6 @@ from groups.rest.description import MemberState
 from groups.rest.operator_serializers import HoldView
 from kcoord.protocol.errors import Error
 from kcoord.rest.fields import (
-    MAX_LABEL_NAME,
-    MAX_LABEL_VALUE,
     Choice,
     Instant,
     Int32,
@@ -26,6 +24,7 @@ from kcoord.rest.fields import (
     StrictSerializer,
     Text,
 )
+from kcoord.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE
 from kcoord.rest.paging import INT64_MAX
 
 MOST_FILTERS = 20
@@ -38,8 +37,8 @@ STATES = ", ".join(STATES_OF_EITHER)
 VERDICTS = [kind.value for kind in VerdictKind]
 
 
-class TopicLabel(Text):
-    """A label of a topic, `name=value` or `name` alone: name and value, None for any."""
+class WantedLabel(Text):
+    """A label to filter by, `name=value` or `name` alone: name and value, None for any."""
 
     default_error_messages = {"no_name": "write a label as name=value, or as name for any value"}
 
@@ -52,6 +51,13 @@ class TopicLabel(Text):
         if not name:
             self.fail("no_name")
         return name, value if equals else None
+
+
+class LabelsOfGroup(serializers.DictField):
+    """The labels of a group in a response."""
+
+    def __init__(self) -> None:
+        super().__init__(child=serializers.CharField(allow_blank=True), help_text="Labels of the group, by name.")
 
 
 class GroupQuery(PageQuery):
@@ -98,11 +104,11 @@ class GroupQuery(PageQuery):
         "classes such as `\\pL`. INVALID_REGULAR_EXPRESSION if it is not valid or takes longer than 2 s.",
     )
     label = serializers.ListField(  # type: ignore[assignment]  # the metaclass removes it from the class
-        child=TopicLabel(),
+        child=WantedLabel(),
         required=False,
         max_length=MOST_FILTERS,
-        help_text="Groups with a topic that has this label: `name=value`, or `name` for any value. A topic counts if "
-        "members own partitions of it, consumer group members subscribe to it by name, or offsets are "
+        help_text="Groups that have this label, or a topic with it: `name=value`, or `name` for any value. A topic "
+        "counts if members own partitions of it, consumer group members subscribe to it by name, or offsets are "
         "committed on it. Repeatable.",
     )
     min_lag = serializers.IntegerField(
@@ -146,6 +152,7 @@ class GroupLine(serializers.Serializer[Any]):
     topics = serializers.ListField(
         child=serializers.CharField(), help_text=f"Topics of which members own partitions, at most {MAX_TOPICS}."
     )
+    labels = LabelsOfGroup()
     coordinator_partition = Int32(min_value=0)
     lag = serializers.IntegerField(
         min_value=0,
@@ -286,6 +293,7 @@ class GroupView(serializers.Serializer[Any]):
     join_deadline = Instant(allow_null=True, help_text="When the join in progress completes at the latest.")
     sync_deadline = Instant(allow_null=True, help_text="When members that have not synced are removed.")
     hold = HoldView(allow_null=True, help_text="No member can join until it ends; null: the group is not held.")
+    labels = LabelsOfGroup()
     wake_at = Instant(allow_null=True, help_text="When the next timer of the group is due.")
 
 

@@ -6,6 +6,7 @@ A group that the caller may not describe appears not to exist.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from rest_framework.request import Request
@@ -18,6 +19,7 @@ from groups.core.model.types import ClassicGroup, GroupState, Hold
 from groups.engine.decision_context import DecisionContexts
 from groups.engine.deletion import DeletedGroup, GroupDeletion
 from groups.engine.service import GroupService
+from groups.labels import GroupLabels
 from groups.nodes.directory import NodeDirectory
 from groups.readmodel import GroupFilter, GroupList, GroupReads, GroupSort, GroupSummary, unknown_group
 from groups.rest import group_serializers as s
@@ -182,15 +184,15 @@ class GroupDetailView(NamedGroupView):
         hold = await _hold_in_force(runtime, group)
         clients = [Client(member.client_id, member.client_host) for member in group.members.values()]
         known = await runtime.get(ClientSoftware).find(clients)
+        labels = (await runtime.get(GroupLabels).describe(self.group_id)).labels
         if isinstance(group, ClassicGroup):
-            return lambda: classic_with_software(
-                seen_classic_group(describe_group(group, due, coordinator, hold), visible), known
-            )
+            classic = replace(describe_group(group, due, coordinator, hold), labels=labels)
+            return lambda: classic_with_software(seen_classic_group(classic, visible), known)
         world = await runtime.get(DecisionContexts).context_of(self.group_id)
 
         def described() -> ConsumerGroupDescription:
             whole = describe_consumer_group(group, due, coordinator, world.topics, world.assignors, hold)
-            return consumer_with_software(seen_consumer_group(whole, visible), known)
+            return consumer_with_software(seen_consumer_group(replace(whole, labels=labels), visible), known)
 
         return described
 
@@ -275,6 +277,7 @@ def _line(group: GroupSummary, partitions: int) -> dict[str, Any]:
         "protocol_type": group.protocol_type or "",
         "protocol_name": (group.protocol_name or "") if group.state == GroupState.STABLE.value else "",
         "topics": group.topics,
+        "labels": group.labels,
         "coordinator_partition": partition_of(group.group_id, partitions),
         "lag": group.lag,
         "lag_sampled_at": group.lag_sampled_at,

@@ -5,7 +5,15 @@
 
 from django.urls import path
 
-from groups.rest import config_views, group_views, node_views, operator_views, simulation_views, topic_views
+from groups.rest import (
+    config_views,
+    group_views,
+    label_views,
+    node_views,
+    operator_views,
+    simulation_views,
+    topic_views,
+)
 from kcoord.rest import converters  # noqa: F401 - registers `anything`
 
 urlpatterns = [
@@ -17,6 +25,7 @@ urlpatterns = [
     path("topics/<anything:name>", topic_views.TopicDetailView.as_view()),
     path("groups/<anything:group_id>/events", group_views.GroupEventsView.as_view()),
     path("groups/<anything:group_id>/config", config_views.GroupConfigEndpoint.as_view()),
+    path("groups/<anything:group_id>/labels", label_views.GroupLabelsEndpoint.as_view()),
     path("groups/<anything:group_id>/hold", operator_views.HoldView.as_view()),
     path("groups/<anything:group_id>/members/<anything:member_id>/kick", operator_views.KickView.as_view()),
     path("groups/<anything:group_id>", group_views.GroupDetailView.as_view()),

@@ -101,6 +101,10 @@ class Http:
         """POST `body` as JSON; decodes the answer as `kind`. Raises ProtocolError; Disconnected."""
         return self.run(self._http.post(url, body, kind))
 
+    def patch(self, url: str, body: Mapping[str, Any], kind: type[T]) -> T:
+        """PATCH with `body` as JSON; decodes the answer as `kind`. Raises ProtocolError; Disconnected."""
+        return self.run(self._http.patch(url, body, kind))
+
     def delete(self, url: str, kind: type[T]) -> T:
         """DELETE; decodes the answer as `kind`. Raises ProtocolError; Disconnected if no answer arrived."""
         return self.run(self._http.delete(url, kind))

@@ -87,6 +87,12 @@ class Group(Struct, frozen=True):
     assignment_epoch: int | None = None
 
 
+class GroupLabels(Struct, frozen=True):
+    """The labels of a group."""
+
+    labels: dict[str, str]
+
+
 class CommittedPartition(Struct, frozen=True):
     """A committed offset; `log_end_offset` None: not reported."""
 

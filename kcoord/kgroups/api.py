@@ -53,10 +53,14 @@ class Api:
         self.notices: list[str] = []
 
     def groups(
-        self, states: Sequence[str] = (), types: Sequence[str] = (), verdicts: Sequence[str] = ()
+        self,
+        states: Sequence[str] = (),
+        types: Sequence[str] = (),
+        verdicts: Sequence[str] = (),
+        labels: Sequence[str] = (),
     ) -> list[answers.GroupLine]:
-        """The groups with these states, types and verdicts, by id; no state (type, verdict) given: all."""
-        filters = {"state": states, "type": types, "verdict": verdicts}
+        """The groups with these states, types, verdicts and labels, by id; no state (type, ...) given: all."""
+        filters = {"state": states, "type": types, "verdict": verdicts, "label": labels}
         wanted = [("limit", str(PAGE)), *((name, value) for name, values in filters.items() for value in values)]
         nodes = self._nodes()
         if len(nodes) < 2:
@@ -105,6 +109,16 @@ class Api:
     def group(self, group_id: str) -> answers.Group:
         """One group."""
         return self._get(f"groups/{segment(group_id)}", answers.Group)
+
+    def labels(self, group_id: str) -> dict[str, str]:
+        """The labels of a group, which need not exist."""
+        return self._get(_labels_path(group_id), answers.GroupLabels).labels
+
+    def set_labels(self, group_id: str, changes: Mapping[str, str | None]) -> dict[str, str]:
+        """Set labels of a group, and remove those given as None; returns all labels."""
+        body = {"labels": dict(changes)}
+        send = self._http.patch
+        return self._routed(self._url, _labels_path(group_id), lambda url: send(url, body, answers.GroupLabels)).labels
 
     def committed(self, group_id: str) -> list[answers.CommittedPartition]:
         """What a group committed, by topic and partition."""
@@ -246,6 +260,10 @@ class Api:
                 ):
                     raise
                 time.sleep(pause_s)
+
+
+def _labels_path(group_id: str) -> str:
+    return f"groups/{segment(group_id)}/labels"
 
 
 def _plan_path(group_id: str, plan_id: str) -> str:

@@ -37,6 +37,7 @@ class View(str, Enum):
     OFFSETS = "offsets"
     MEMBERS = "members"
     STATE = "state"
+    LABELS = "labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ class Arguments:
     """The requested action.
 
     `groups` and `topics` None: all of them. `states`, `types` and `verdicts` None: the column is not shown; empty: no
-    filter. `url` None: this installation.
+    filter. `label`: those that listed groups have, as written. `labels`: those to set, and with None to remove.
+    `url` None: this installation.
     """
 
     action: Action
@@ -74,6 +76,8 @@ class Arguments:
     states: tuple[str, ...] | None
     types: tuple[str, ...] | None
     verdicts: tuple[str, ...] | None
+    label: tuple[str, ...]
+    labels: Mapping[str, str | None]
     reset: Reset | None
     regex: str
     url: str | None
@@ -99,6 +103,8 @@ def check(given: argparse.Namespace) -> Arguments:
         states=_names(options, "state", STATES) if listing else None,
         types=_names(options, "type", TYPES) if listing else None,
         verdicts=_names(options, "verdict", VERDICTS) if listing else None,
+        label=tuple(options.texts("label")) if listing else (),
+        labels=_labels(options) if action is Action.SET_LABELS else {},
         reset=_reset(options) if action is Action.RESET_OFFSETS else None,
         regex=options.text(Action.VALIDATE_REGEX.value) or "",
         url=_url(options),
@@ -204,6 +210,26 @@ def _names(options: _Options, option: str, valid: tuple[str, ...]) -> tuple[str,
     if unknown:
         raise UsageError(f"Option --{option}: {unknown[0]!r} is not one of {', '.join(valid)}")
     return tuple(dict.fromkeys(proper[name] for name in names))
+
+
+def _labels(options: _Options) -> dict[str, str | None]:
+    changes: dict[str, str | None] = {}
+    for text in options.texts("label"):
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise UsageError(f"Option --label: {text!r} is not NAME=VALUE; --remove-label NAME removes a label")
+        if name in changes:
+            raise UsageError(f"Option --label: {name!r} is given twice")
+        changes[name] = value
+    for name in options.texts("remove-label"):
+        if not name or name in changes:
+            raise UsageError(
+                f"Option --remove-label: {name!r} is set as well" if name else "Option --remove-label: no name"
+            )
+        changes[name] = None
+    if not changes:
+        raise UsageError("Option --set-labels takes at least one of --label NAME=VALUE and --remove-label NAME")
+    return changes
 
 
 def _reset(options: _Options) -> Reset:

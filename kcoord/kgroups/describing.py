@@ -8,6 +8,7 @@ from kcoord.kgroups.answers import CommittedPartition
 from kcoord.kgroups.api import Api
 from kcoord.kgroups.arguments import Arguments, View
 from kcoord.kgroups.groups import DEAD, EMPTY, STABLE, Group, Member, TopicPartition, find_group, wanted_groups
+from kcoord.kgroups.labelling import describe_labels
 from kcoord.kgroups.output import Output, reason
 from kcoord.kgroups.tables import MISSING, Column, render
 from kcoord.protocol.errors import Error, ProtocolError
@@ -18,6 +19,9 @@ Row = Sequence[object]
 def describe(arguments: Arguments, api: Api, output: Output) -> None:
     """Print what was requested for each group, in the order of their ids."""
     for group_id in wanted_groups(api, arguments.groups):
+        if arguments.view is View.LABELS:
+            describe_labels(group_id, api, output)
+            continue
         group = find_group(api, group_id, output)
         if group is None:
             continue

@@ -17,15 +17,21 @@ BESIDE_LONGEST = 10
 
 
 def consumer_groups(
-    api: Api, states: Sequence[str] = (), types: Sequence[str] = (), verdicts: Sequence[str] = ()
+    api: Api,
+    states: Sequence[str] = (),
+    types: Sequence[str] = (),
+    verdicts: Sequence[str] = (),
+    labels: Sequence[str] = (),
 ) -> list[GroupLine]:
     """The selected groups, by id."""
-    return [group for group in api.groups(states, types, verdicts) if group.protocol_type in SHOWN_PROTOCOL_TYPES]
+    found = api.groups(states, types, verdicts, labels)
+    return [group for group in found if group.protocol_type in SHOWN_PROTOCOL_TYPES]
 
 
 def list_groups(arguments: Arguments, api: Api, output: Output) -> None:
     """Print the groups; as a table if states, types or verdicts were requested."""
-    found = consumer_groups(api, arguments.states or (), arguments.types or (), arguments.verdicts or ())
+    filters = arguments.states or (), arguments.types or (), arguments.verdicts or ()
+    found = consumer_groups(api, *filters, arguments.label)
     if arguments.states is None and arguments.types is None and arguments.verdicts is None:
         for group in found:
             output.line(cell(group.group_id))

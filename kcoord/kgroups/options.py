@@ -23,10 +23,11 @@ class Action(str, Enum):
     DELETE = "delete"
     RESET_OFFSETS = "reset-offsets"
     DELETE_OFFSETS = "delete-offsets"
+    SET_LABELS = "set-labels"
     VALIDATE_REGEX = "validate-regex"
 
 
-_ON_GROUPS = (Action.DESCRIBE, Action.DELETE, Action.RESET_OFFSETS)
+_ON_GROUPS = (Action.DESCRIBE, Action.DELETE, Action.RESET_OFFSETS, Action.SET_LABELS)
 _ON_TOPICS = (Action.RESET_OFFSETS, Action.DELETE_OFFSETS)
 _RESET = (Action.RESET_OFFSETS,)
 
@@ -58,6 +59,9 @@ TAKEN_BY: dict[str, tuple[Action, ...]] = {
     "members": (Action.DESCRIBE,),
     "offsets": (Action.DESCRIBE,),
     "state": (Action.DESCRIBE, Action.LIST),
+    "labels": (Action.DESCRIBE,),
+    "label": (Action.LIST, Action.SET_LABELS),
+    "remove-label": (Action.SET_LABELS,),
     "verbose": (Action.DESCRIBE,),
     "type": (Action.LIST,),
     "verdict": (Action.LIST,),
@@ -88,6 +92,7 @@ def declare(
     for option, text in {
         "offsets": "offsets and lag; the default of --describe",
         "members": "the members",
+        "labels": "the labels (not in Kafka)",
         "verbose": "more columns",
     }.items():
         _flag(views, option, text)
@@ -97,16 +102,22 @@ def declare(
     views.add_argument("--type", nargs="?", const="", metavar="TYPES", help=text)
     text = "--list: the verdicts too, or only groups with VERDICTS: what needs attention (not in Kafka)"
     views.add_argument("--verdict", nargs="?", const="", metavar="VERDICTS", help=text)
+    labels = parser.add_argument_group("labels")
+    text = "--set-labels: set this label. --list: only groups that have it, or NAME with any value; repeatable"
+    labels.add_argument("--label", action="append", metavar="NAME=VALUE", help=text)
+    text = "--set-labels: remove this label; repeatable"
+    labels.add_argument("--remove-label", action="append", metavar="NAME", help=text)
     _declare_reset(parser.add_argument_group("with --reset-offsets"))
     _declare_service(parser.add_argument_group(service))
 
 
 def _declare_actions(actions: argparse._ArgumentGroup) -> None:
     _flag(actions, Action.LIST.value, "list the groups")
-    _flag(actions, Action.DESCRIBE.value, "describe groups: offsets, members or state")
+    _flag(actions, Action.DESCRIBE.value, "describe groups: offsets, members, state or labels")
     _flag(actions, Action.DELETE.value, "delete groups that have no members, with all their offsets")
     _flag(actions, Action.RESET_OFFSETS.value, "set the offsets of groups that have no members")
     _flag(actions, Action.DELETE_OFFSETS.value, "delete offsets of a group")
+    _flag(actions, Action.SET_LABELS.value, "set and remove labels of groups (not in Kafka)")
     text = "check a regular expression against the syntax of the service (RE2)"
     actions.add_argument(f"--{Action.VALIDATE_REGEX.value}", metavar="REGEX", help=text)
 

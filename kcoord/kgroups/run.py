@@ -8,6 +8,7 @@ from kcoord.kgroups.api import Api
 from kcoord.kgroups.arguments import Arguments
 from kcoord.kgroups.deleting import delete_groups, delete_offsets
 from kcoord.kgroups.describing import describe
+from kcoord.kgroups.labelling import set_labels
 from kcoord.kgroups.listing import list_groups
 from kcoord.kgroups.options import Action
 from kcoord.kgroups.output import Output, reason
@@ -22,6 +23,7 @@ _VERBS: Mapping[Action, Callable[[Arguments, Api, Output], None]] = {
     Action.DELETE: delete_groups,
     Action.RESET_OFFSETS: reset_offsets,
     Action.DELETE_OFFSETS: delete_offsets,
+    Action.SET_LABELS: set_labels,
 }
 
 

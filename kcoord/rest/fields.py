@@ -15,6 +15,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from kcoord.http.types import INT32_MAX, rfc3339
+from kcoord.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE, MAX_LABELS, name_fault, number_fault
 from kcoord.rest.paging import DEFAULT_LIMIT, INT64_MAX, MAX_LIMIT
 
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE)
@@ -159,11 +160,6 @@ class Instant(serializers.Field):  # type: ignore[type-arg]
         return rfc3339(max(0, min(value, LATEST_MS)))
 
 
-MAX_LABELS = 64
-MAX_LABEL_NAME = 63
-MAX_LABEL_VALUE = 255
-
-
 @extend_schema_field(
     {
         "type": "object",
@@ -181,12 +177,25 @@ class Labels(serializers.DictField):
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         """The labels. Raises ValidationError naming the label at fault."""
         if isinstance(data, Mapping):
-            if len(data) > MAX_LABELS:
-                raise serializers.ValidationError(f"there are {len(data)} labels; at most {MAX_LABELS}")
-            for name in data:
-                if not 1 <= len(name) <= MAX_LABEL_NAME:
-                    raise serializers.ValidationError(f"a label name has 1 to {MAX_LABEL_NAME} characters")
+            faults = [number_fault(len(data)), *map(name_fault, data)]
+            if fault := next(filter(None, faults), ""):
+                raise serializers.ValidationError(fault)
         return super().to_internal_value(data)
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "propertyNames": {"minLength": 1, "maxLength": MAX_LABEL_NAME},
+        "additionalProperties": {"type": ["string", "null"], "maxLength": MAX_LABEL_VALUE},
+    }
+)
+class LabelChanges(serializers.DictField):
+    """Labels to set, and with null to remove; `kcoord.rest.labels.merged` checks what results."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        child = Text(max_length=MAX_LABEL_VALUE, allow_blank=True, allow_null=True)
+        super().__init__(child=child, **kwargs)
 
 
 class Limit(serializers.IntegerField):

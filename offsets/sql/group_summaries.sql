@@ -74,9 +74,11 @@ select g.id as pk, g.group_id, g.type, g.state, g.state_since, g.generation_id, 
                                                 %(visible_denied)s, %(visible_denied_prefixes)s))
              group by v.kind
              order by array_position(%(worst_first)s::text[], v.kind::text)) as verdicts,
-       (select min(at) from offsets_verdictrun) as judged_at
+       (select min(at) from offsets_verdictrun) as judged_at,
+       coalesce(t.labels, '{}') as labels
 from groups_group g
 left join offsets_grouplag l on l.group_id = g.id
+left join groups_grouplabels t on t.group_name = g.group_id
 where g.id = any(%(ids)s)
 
 -- name: visible_lags

@@ -12,6 +12,9 @@ and (%(topic)s::text is null
      or (select true from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s limit 1)
      or (select true from offsets_committedoffset o where o.group_id = g.id and o.topic = %(topic)s limit 1))
 and (%(labelled)s::text[] is null
+     or exists (select from groups_grouplabels l
+                where l.group_name = g.group_id
+                  and (l.labels @> any(%(label_pairs)s::jsonb[]) or l.labels ?| %(label_names)s::text[]))
      or (select true from groups_assignment a where a.group_id = g.id and a.topic = any(%(labelled)s) limit 1)
      or (select true from offsets_committedoffset o
          where o.group_id = g.id and o.topic = any(%(labelled)s) limit 1)
@@ -406,6 +409,14 @@ join groups_group g on g.id = w.group_id
 where true
   -- include: matching
 group by w.kind
+
+-- name: labelled_groups
+-- The first groups that have one of these labels.
+select g.id
+from groups_grouplabels l
+join groups_group g on g.group_id = l.group_name
+where l.labels @> any(%(pairs)s::jsonb[]) or l.labels ?| %(names)s::text[]
+limit %(limit)s
 
 -- name: labelled_topics
 -- Topics that have one of these labels. There are thousands of them at most, so all are looked at.

@@ -28,7 +28,8 @@ ARGUMENTS = [
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 EMPTIED = (
-    "truncate groups_group, groups_topic, groups_event, groups_groupconfigoverride, kcoord_apitoken,"
+    "truncate groups_group, groups_topic, groups_event, groups_groupconfigoverride, groups_grouplabels,"
+    " kcoord_apitoken,"
     " frontend_signinattempt, offsets_lagsample,"
     " offset_commit_log, offsets_offsetplan, offsets_grouplag, offsets_topiclag, offsets_topictotal,"
     " offsets_retentionpin,"

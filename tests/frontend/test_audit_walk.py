@@ -113,6 +113,7 @@ STORIES = {
     "hold-group": Story(stable, {"duration_ms": "60000", "reason": "bug 17"}),
     "kick-member": Story(stable, {"reason": "it hangs"}, "?member=m"),
     "config": Story(lambda: {"group_id": "g"}, {"consumer.session.timeout.ms": "50000"}),
+    "labels": Story(lambda: {"group_id": "g"}, {"label:owner": "ann", "shown:owner": ""}),
     "pins": Story(lambda: {"group_id": "g"}, {"topic": "orders"}),
     "reset-offsets": Story(committed, {"strategy": "to-earliest", "scope": "all"}),
     "offset-plan": Story(planned, {"act": "apply", "removals": "on"}),

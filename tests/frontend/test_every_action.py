@@ -81,6 +81,7 @@ ACTIONS = [
     Shown("delete-group", lambda seed: _idle(seed, "/groups/idle/delete"), {"": "Delete the group"}),
     Shown("delete-offsets", lambda seed: _idle(seed, "/groups/idle/delete-offsets"), {"": "Delete the offsets"}),
     Shown("config", lambda seed: _idle(seed, "/groups/idle/config"), {"": "Change settings"}),
+    Shown("labels", lambda seed: _idle(seed, "/groups/idle/labels"), {"": "Change labels"}),
     Shown("hold-group", lambda seed: _idle(seed, "/groups/idle/hold"), {"": "Hold the group"}),
     Shown(
         "hold-group",
@@ -90,6 +91,7 @@ ACTIONS = [
     Shown("kick-member", _member, {"": "Remove the member"}),
     Shown("pins", lambda seed: _idle(seed, "/groups/idle/pins"), {"pin": "Pin", "remove": "Remove the pin"}),
     Shown("group-actions", lambda seed: _idle(seed, "/group-actions?act=hold&group=idle"), {"": "idle"}),
+    Shown("group-actions", lambda seed: _idle(seed, "/group-actions?act=labels&group=idle"), {"": "idle"}),
     Shown("group-actions", lambda seed: _idle(seed, "/group-actions?act=delete&group=idle"), {"": "idle"}),
     Shown("group-actions", lambda seed: _idle(seed, "/group-actions?act=release&group=idle", held=True), {"": "idle"}),
     Shown(

@@ -354,7 +354,8 @@ def test_a_page_of_an_indexed_order_reads_a_page(
     assert row is not None
     parameters = {
         **GroupFilter().parameters(), **EVERYTHING.parameters(), **order.extra, **EVERYTHING.parameters("topic"),
-        "labelled": None, "among": None, "assigned": None, "lagging": None, "after": row[0],
+        "labelled": None, "label_pairs": None, "label_names": None, "among": None, "assigned": None, "lagging": None,
+        "after": row[0],
         "after_key": row[1] if order.kind is str else row[2], "limit": PAGE_SIZE + 1,
     }  # fmt: skip
     done = executed_plan(crowded, order.before if before else order.after, parameters, generic=False)
@@ -401,7 +402,8 @@ def test_a_page_of_a_few_prefixes_among_many_groups_reads_those(
     within = ranges(visible)
     parameters = {
         **GroupFilter().parameters(), **visible.parameters(), **EVERYTHING.parameters("topic"),
-        "labelled": None, "among": None, "assigned": None, "lagging": None, "after": after, "limit": PAGE_SIZE + 1,
+        "labelled": None, "label_pairs": None, "label_names": None, "among": None, "assigned": None, "lagging": None,
+        "after": after, "limit": PAGE_SIZE + 1,
         "low": [low for low, _ in within], "high": [high for _, high in within],
     }  # fmt: skip
     done = executed_plan(crowded, statement, parameters, generic=generic)

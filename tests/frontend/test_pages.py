@@ -270,7 +270,7 @@ def test_pages_say_so_when_the_database_is_away(person: Client, monkeypatch: pyt
         ("min_lag=2000", [], "a lag of 2,000 or more"),
         ("label=team%3Dmoney", ["billing", "nightly"], ""),
         ("label=team", ["billing", "nightly"], ""),
-        ("label=team%3Dother&q=bil", [], "“bil” in its id, and the label team=other on a topic"),
+        ("label=team%3Dother&q=bil", [], "“bil” in its id, and the label team=other"),
     ],
 )
 def test_the_list_is_narrowed_by_more_than_the_name(

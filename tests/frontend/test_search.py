@@ -166,7 +166,7 @@ async def test_a_part_that_takes_too_long_is_named_and_the_others_are_shown(
     assert hits.unfinished == ("members",)
     assert [hit.group_id for hit in hits.groups] == ["billing"]
     monkeypatch.setattr(reads, "ALL_SECONDS", 0.0)
-    assert (await reads.find(db, ALL, "billing")).unfinished == ("groups", "topics", "members", "plans")
+    assert (await reads.find(db, ALL, "billing")).unfinished == ("groups", "labels", "topics", "members", "plans")
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ PARENTS_FIRST = (
     "groups_revision",
     "groups_topic",
     "groups_groupconfigoverride",
+    "groups_grouplabels",
     "groups_group",
     "groups_member",
     "groups_pendingmember",

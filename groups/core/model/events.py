@@ -82,6 +82,7 @@ class EventKind(str, Enum):
     GROUP_HELD = "group_held"
     HOLD_RELEASED = "hold_released"
     CONFIG_CHANGED = "config_changed"
+    LABELS_CHANGED = "labels_changed"
     TRANSACTION_ABORTED = "transaction_aborted"
     DEADLINES_REARMED = "deadlines_rearmed"
 
@@ -110,6 +111,7 @@ class GroupEvent:
     only), principal, reason.
     GROUP_HELD: principal, until (ms), members (how many were removed), reason. HOLD_RELEASED: principal; without one
     the hold expired. CONFIG_CHANGED: settings (name -> [what was in force, what is]), principal.
+    LABELS_CHANGED: labels (name -> [what it was, what it is], None for none), principal.
     TRANSACTION_ABORTED, for a transaction that its producer did not end: transactional_id, cause ("fenced" by another
     producer or "abandoned"), partitions (how many had an offset pending), topics (their names, ten at most).
     DEADLINES_REARMED: members (how many got a full session, because sessions could not be counted for a while).

@@ -74,6 +74,10 @@ class Http:
         """
         return await self._send("POST", url, kind, msgspec.json.encode(body), held_ms, timeout_ms)
 
+    async def patch(self, url: str, body: Mapping[str, Any], kind: type[T]) -> T:
+        """PATCH with `body` as JSON; decodes the answer as `kind`. Raises ProtocolError; Disconnected."""
+        return await self._send("PATCH", url, kind, msgspec.json.encode(body))
+
     async def delete(self, url: str, kind: type[T]) -> T:
         """DELETE; decodes the answer as `kind`. Raises ProtocolError; Disconnected if no answer arrived."""
         return await self._send("DELETE", url, kind)

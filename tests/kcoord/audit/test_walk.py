@@ -140,6 +140,7 @@ STORIES = {
     "holdGroup": Story(stable, G, {"duration_ms": 60_000, "reason": "bug 17"}),
     "releaseHold": Story(held, G),
     "updateGroupConfig": Story(None, G, {"consumer.session.timeout.ms": 50_000}),
+    "updateGroupLabels": Story(None, G, {"labels": {"owner": "billing"}}),
     "kickMember": Story(stable, {**G, "member_id": "m"}, {"reason": "it hangs"}, has="before"),
     "planOffsets": Story(committed, G, PLAN, has="after"),
     "approveOffsetPlan": Story(planned_by_another, G),

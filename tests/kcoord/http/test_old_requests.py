@@ -80,6 +80,7 @@ def of_the_rest(token_id: int) -> dict[str, Request]:
         "deleteGroup": ("delete", E, None),
         "deleteGroups": ("delete", "/v1/groups?group_id=e", None),
         "updateGroupConfig": ("patch", f"{E}/config", {"consumer.session.timeout.ms": 50_000}),
+        "updateGroupLabels": ("patch", f"{E}/labels", {"labels": {"owner": "billing"}}),
         "createTopic": ("post", "/v1/topics", {"name": "new", "partitions": 1}),
         "updateTopic": ("patch", "/v1/topics/orders", {"partitions": 9}),
         "deleteTopic": ("delete", "/v1/topics/orders", None),

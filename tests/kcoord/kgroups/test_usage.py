@@ -67,6 +67,15 @@ USAGE_ERRORS: list[tuple[tuple[str, ...], str]] = [
     ((*RESET, "--to-datetime", "2026-02-30T12:00:00.000"), "Option --to-datetime: '2026-02-30T12:00:00.000' is not"),
     ((*RESET, "--to-committed-at", "yesterday"), "Option --to-committed-at: 'yesterday' is not"),
     ((*RESET, "--by-duration", "1 day"), "Option --by-duration: '1 day' is not an ISO 8601 duration"),
+    # Labels
+    (("--set-labels", "--label", "a=b"), f"Option --set-labels {EXACTLY}: --group, --all-groups"),
+    (("--set-labels", *G), "Option --set-labels takes at least one of --label NAME=VALUE and --remove-label NAME"),
+    (("--set-labels", *G, "--label", "owner"), "Option --label: 'owner' is not NAME=VALUE; --remove-label NAME"),
+    (("--set-labels", *G, "--label", "=x"), "Option --label: '=x' is not NAME=VALUE"),
+    (("--set-labels", *G, "--label", "a=b", "--label", "a=c"), "Option --label: 'a' is given twice"),
+    (("--set-labels", *G, "--label", "a=b", "--remove-label", "a"), "Option --remove-label: 'a' is set as well"),
+    (("--set-labels", *G, "--remove-label", ""), "Option --remove-label: no name"),
+    (("--describe", *G, "--labels", "--members"), "Option --describe takes at most one of these options"),
     # The service
     (("--list", "--timeout", "0"), "Option --timeout: '0' is not a whole number from 1"),
     (("--list", "--url", "kcoord:8000"), "Option --url: expected an address such as"),
@@ -99,8 +108,13 @@ def test_options_do_not_go_with_other_actions(option: str) -> None:
         Action.RESET_OFFSETS: RESET,
         Action.DELETE_OFFSETS: ("--delete-offsets", *G, "--topic", "t"),
         Action.VALIDATE_REGEX: ("--validate-regex", "a"),
+        Action.SET_LABELS: ("--set-labels", *G, "--label", "a=b"),
     }
-    value = ("1",) if option in ("group", "topic", "reason") or STRATEGIES.get(option, (None, ""))[0] else ()
+    value = (
+        ("1",)
+        if option in ("group", "topic", "reason", "label", "remove-label") or STRATEGIES.get(option, (None, ""))[0]
+        else ()
+    )
     for action, given in actions.items():
         if action not in TAKEN_BY[option]:
             with pytest.raises(UsageError, match=f"Option --{option} cannot be used with --{action.value}; it is for"):

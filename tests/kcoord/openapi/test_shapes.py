@@ -49,6 +49,7 @@ GET /v1/groups/{group_id} describeGroup
 GET /v1/groups/{group_id}/commits listGroupCommits
 GET /v1/groups/{group_id}/config getGroupConfig
 GET /v1/groups/{group_id}/events listGroupEvents
+GET /v1/groups/{group_id}/labels getGroupLabels
 GET /v1/groups/{group_id}/lag describeGroupLag
 GET /v1/groups/{group_id}/lag/history listGroupLag
 GET /v1/groups/{group_id}/offsets listGroupOffsets
@@ -64,6 +65,7 @@ GET /v1/topics listTopics
 GET /v1/topics/{name} getTopic
 GET /v1/topics/{name}/watermarks listWatermarks
 PATCH /v1/groups/{group_id}/config updateGroupConfig
+PATCH /v1/groups/{group_id}/labels updateGroupLabels
 PATCH /v1/topics/{name} updateTopic
 POST /v1/acls createAcls
 POST /v1/archive/runs startRun

@@ -110,7 +110,7 @@ def test_whether_a_group_is_known_is_one_look_for_each_day(journal: psycopg.Conn
     assert "Seq Scan on groups_group" not in found, found
 
 
-@pytest.mark.parametrize("condition", [{"topic": "t"}, {"labelled": ["t", "u"]}])
+@pytest.mark.parametrize("condition", [{"topic": "t"}, {"labelled": ["t", "u"], "label_names": ["owner"]}])
 @pytest.mark.parametrize(
     "name",
     ["by_id", "by_id_before", "by_change", "by_change_before", "by_state", "by_members", "by_lag", "by_lag_before"],
@@ -123,6 +123,8 @@ def test_groups_are_found_by_topic_through_indexes(database: str, name: str, con
         "after_key": {"by_state": "", "by_change_before": 0}.get(name),
         "sign": 1,
         "labelled": None,
+        "label_pairs": [],
+        "label_names": [],
         "among": None,
         "assigned": None,
         "lagging": None,
@@ -137,5 +139,5 @@ def test_groups_are_found_by_topic_through_indexes(database: str, name: str, con
         connection.execute("set enable_seqscan = off")  # tables that are empty here would be read whole
         found = plan(connection, getattr(Q, f"list_groups_{name}"), parameters)
     assert "offsets_committedoffset" in found, found
-    for table in ("offsets_committedoffset", "groups_assignment", "groups_consumermember"):
+    for table in ("offsets_committedoffset", "groups_assignment", "groups_consumermember", "groups_grouplabels"):
         assert f"Seq Scan on {table}" not in found, found

@@ -1,0 +1,118 @@
+"""The labels of a group: all of them, and the form that changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.views.decorators.http import require_http_methods
+
+from frontend import commands as as_command
+from frontend import labels as shown_labels
+from frontend import queries
+from frontend.allowed import CHANGE_LABELS, missing, require
+from frontend.commands import service_url
+from frontend.viewer import viewer_of
+from frontend.views.actions import Refusal, actor, attempt, done, header
+from frontend.views.groups import group_url
+from frontend.views.page import LONGEST_TEXT, page, show
+from frontend.views.page import missing as no_group
+from frontend.wording import joined
+from groups.labels import CONVENTIONAL, OWNER, GroupLabels
+from kcoord.process import bridge
+from kcoord.protocol.errors import Error, ProtocolError
+
+LABEL, SHOWN = "label:", "shown:"
+"""Fields of the form, and what it showed: only differences are applied, so that two people do not undo each other."""
+BLANK_LINES = 2
+"""For labels of other names."""
+EXAMPLE = {OWNER: "payments"}
+"""For commands, before anything is written."""
+MANY = 10
+
+
+@dataclass(frozen=True, slots=True)
+class LabelLine:
+    """A label in the form. `given`: the text of its field; `shown`: what it was."""
+
+    name: str
+    given: str
+    shown: str
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def group_labels(request: HttpRequest, group_id: str) -> HttpResponse:
+    """All labels, and the form. The group need not exist."""
+    if "\0" in group_id or len(group_id) > LONGEST_TEXT:
+        return no_group(request, group_id)
+    refusal = Refusal()
+    changes: dict[str, str | None] = {}
+    if request.method == "POST":
+        require(request, CHANGE_LABELS, group_id)
+        try:
+            changes = changes_of(request.POST)
+        except ProtocolError as error:
+            refusal = Refusal(error.detail, 400)
+        else:
+            name = actor(request)
+            changed, refusal = attempt(lambda runtime: runtime.get(GroupLabels).alter(group_id, changes, name))
+            if changed is not None:
+                text = f"Changed {joined(list(changes), MANY)}." if changes else "No label was changed."
+                return done(request, text, f"{group_url(group_id)}/labels")
+    found = bridge.call(lambda runtime: runtime.get(GroupLabels).describe(group_id))
+    brief = header(request, group_id)
+    names = [*(label.name for label in shown_labels.shown({**dict.fromkeys(CONVENTIONAL, ""), **found.labels}))]
+    body = changes or found.labels or EXAMPLE
+    context = {
+        "group_id": group_id,
+        "group_url": group_url(group_id),
+        "lines": [_line(name, found.labels, request.POST) for name in names],
+        "added": written_lines(request.POST),
+        "updated_at": found.updated_at,
+        "updated_by": found.updated_by,
+        "lacking": missing(viewer_of(request), CHANGE_LABELS, group_id),
+        "refusal": refusal,
+        "commands": as_command.labels(service_url(request), group_id, body),
+        "now": brief.now if brief else bridge.call(lambda runtime: queries.now(runtime.db)),
+    }
+    return show(request, "group_labels", context, section="groups", status=refusal.status)
+
+
+def _line(name: str, labels: Mapping[str, str], posted: QueryDict) -> LabelLine:
+    stored = labels.get(name, "")
+    return LabelLine(name, posted.get(LABEL + name, stored), posted.get(SHOWN + name, stored))
+
+
+def changes_of(posted: QueryDict) -> dict[str, str | None]:
+    """What a form changes; None removes. Raises ProtocolError INVALID_REQUEST for a value without a name."""
+    changes: dict[str, str | None] = {}
+    for field in posted:
+        if field.startswith(LABEL):
+            name, text = field.removeprefix(LABEL), posted.get(field, "").strip()
+            if text != posted.get(SHOWN + name, ""):
+                changes[name] = text or None
+    return changes | new_labels(posted)
+
+
+def written_lines(posted: QueryDict) -> list[tuple[str, str]]:
+    """The lines where a name can be written, as they were written; some that are blank if nothing was."""
+    written = list(zip(posted.getlist("name"), posted.getlist("value"), strict=False))
+    return written or [("", "")] * BLANK_LINES
+
+
+def new_labels(posted: QueryDict, *, removing: bool = False) -> dict[str, str | None]:
+    """The labels of the lines where a name can be written. `removing`: a name without a value removes its label.
+
+    Raises ProtocolError INVALID_REQUEST for a line of which half is missing.
+    """
+    changes: dict[str, str | None] = {}
+    for name, value in zip(posted.getlist("name"), posted.getlist("value"), strict=False):
+        if value.strip() and not name.strip():
+            raise ProtocolError(Error.INVALID_REQUEST, f"Write the name of the label with the value {value[:40]!r}.")
+        if name.strip() and not value.strip() and not removing:
+            raise ProtocolError(Error.INVALID_REQUEST, f"Write the value of the label {name[:40]!r}.")
+        if name.strip():
+            changes[name.strip()] = value.strip() or None
+    return changes
