@@ -8,8 +8,10 @@ from urllib.parse import urlencode, urlsplit
 
 from django.urls import reverse
 
+from frontend.wording import elided
 from groups.labels import CONTACT, CONVENTIONAL, OWNER, RUNBOOK, TEAM
 
+LONGEST_VALUE = 60
 MOST_SHOWN = 8
 """In the head of a group; its page of labels has all."""
 
@@ -27,6 +29,11 @@ class Label:
     def text(self) -> str:
         """`name=value`."""
         return f"{self.name}={self.value}"
+
+    @property
+    def short(self) -> str:
+        """The value, by its beginning and its end if it is long."""
+        return elided(self.value, LONGEST_VALUE)
 
 
 def link_of(value: str) -> str:

@@ -179,7 +179,7 @@ def test_the_overview_says_whom_to_call(person: Client, seed: Seed) -> None:
     label(seed, group_id, team="money", runbook=RUNBOOK, zone="b")
     page = person.get("/").content.decode()
     need = page.partition(f'href="/groups/{group_id}')[2].partition("</li></ul>")[0]
-    assert '<span class="label-value">money</span>' in need
+    assert '<span class="label-value" title="money">money</span>' in need
     assert f'href="{html.escape(RUNBOOK)}"' in need
     assert page.count('class="labels"') == 1
     assert ">zone<" not in page
