@@ -81,7 +81,7 @@ class GroupFilter:
 
     `assignor`: a part of the name of what assigns the group's partitions, ignoring case: the protocol that a classic
     group has chosen, the assignor of the next target of a consumer group. `coordinator`: the name of the node that owns
-    the group's coordinator partition.
+    the group's coordinator partition; a node that has ended, or whose lease has, owns none.
     """
 
     q: str = ""
@@ -116,7 +116,6 @@ class GroupFilter:
             "min_lag": self.min_lag,
             "verdicts": None if self.verdicts is None else list(self.verdicts),
             "assignor": self.assignor,
-            "coordinator": self.coordinator,
         }
 
 

@@ -29,7 +29,17 @@ from kcoord.rest.ranges import BEYOND, ranges
 from kcoord.sql import queries
 from offsets import group_patterns
 from offsets.core.types import Millis
-from offsets.group_orders import BY_ID, BY_LAG, ORDERS, Found, Position, cursor_at, position
+from offsets.group_orders import (
+    BY_COORDINATOR,
+    BY_ID,
+    BY_LAG,
+    ORDERS,
+    Found,
+    Position,
+    cursor_at,
+    places,
+    position,
+)
 
 Q = queries("offsets")
 
@@ -72,6 +82,8 @@ class GroupFinder:
             "after": "" if start is None else start.group_id,
             "limit": limit,
         }
+        if order.after in BY_COORDINATOR:
+            parameters |= places(await self._live())
         if sort in BY_ID and await self._can_seek():
             descending = (sort is GroupSort.GROUP_ID_DESCENDING) != backwards
             statement = Q.list_groups_by_id_within_descending if descending else Q.list_groups_by_id_within
@@ -124,8 +136,11 @@ class GroupFinder:
         return dict(await self._db.rows(self._connection, Q.assignors_of, asked))
 
     async def coordinators(self, now: Millis) -> Mapping[int, str]:
-        """The names of the nodes that own coordinator partitions at `now` (ms), by partition."""
+        """The names of the nodes that own coordinator partitions at `now` (ms), by partition, in the order of names."""
         return dict(await self._db.rows(self._connection, Q.coordinator_names, {"now": now}))
+
+    async def _live(self) -> Mapping[int, str]:
+        return await self.coordinators(await self._db.now_ms(self._connection))
 
     async def counts(self, wanted: GroupFilter) -> dict[str, int]:
         """How many groups of each state match, whatever states are wanted."""
@@ -201,6 +216,7 @@ class GroupFinder:
             "label_pairs": None,
             "label_names": None,
             "assigned": await self._assigned(wanted.assignor),
+            "coordinated": await self._coordinated(wanted.coordinator),
         }
         if wanted.topic is not None:
             of_topic = await self._few(Q.groups_of_topics, {"names": [wanted.topic], "subscribed": False})
@@ -229,6 +245,10 @@ class GroupFinder:
             return None
         asked = {"assignor": assignor, **self._assigning}
         return [pk for (pk,) in await off_loop.fetch(self._connection, Q.consumer_groups_assigned_by, asked)]
+
+    async def _coordinated(self, node_id: str | None) -> list[int] | None:
+        """The partitions that a node coordinates now; None: no such condition."""
+        return None if node_id is None else [part for part, name in (await self._live()).items() if name == node_id]
 
     async def _labelled_topics(self, asked: Mapping[str, Any]) -> list[str]:
         """Names of the topics that have any of the labels."""

@@ -58,7 +58,7 @@ _BY_GENERATION = Q.list_groups_by_generation, Q.list_groups_by_generation_before
 _BY_STATE_SINCE = Q.list_groups_by_time_in_state, Q.list_groups_by_time_in_state_before
 
 _BY_PARTITIONS = Q.list_groups_by_partitions, Q.list_groups_by_partitions_before
-_BY_COORDINATOR = Q.list_groups_by_coordinator, Q.list_groups_by_coordinator_before
+BY_COORDINATOR = Q.list_groups_by_coordinator, Q.list_groups_by_coordinator_before
 
 BY_ID = GroupSort.GROUP_ID, GroupSort.GROUP_ID_DESCENDING
 ORDERS: Mapping[GroupSort, Order] = {
@@ -87,8 +87,8 @@ ORDERS: Mapping[GroupSort, Order] = {
     GroupSort.TIME_LAG_DESCENDING: Order(*_BY_TIME_LAG, extra=DOWN),
     GroupSort.PARTITIONS: Order(*_BY_PARTITIONS, extra=UP),
     GroupSort.PARTITIONS_DESCENDING: Order(*_BY_PARTITIONS, extra=DOWN),
-    GroupSort.COORDINATOR: Order(*_BY_COORDINATOR, extra=UP),
-    GroupSort.COORDINATOR_DESCENDING: Order(*_BY_COORDINATOR, extra=DOWN),
+    GroupSort.COORDINATOR: Order(*BY_COORDINATOR, extra=UP),
+    GroupSort.COORDINATOR_DESCENDING: Order(*BY_COORDINATOR, extra=DOWN),
 }
 
 
@@ -108,6 +108,15 @@ def position(sort: GroupSort, cursor: str | None, *, before: bool = False) -> Po
             fields={"field": "cursor"},
         )
     return Position(str(group_id), key[0] if key else None, before)
+
+
+def places(coordinators: Mapping[int, str]) -> dict[str, list[int]]:
+    """Parameters of the order by coordinator, for the nodes by partition in the order of their names."""
+    numbers = {name: place for place, name in enumerate(dict.fromkeys(coordinators.values()), 1)}
+    return {
+        "coordinated_partitions": list(coordinators),
+        "places": [numbers[name] for name in coordinators.values()],
+    }
 
 
 def cursor_at(sort: GroupSort, edge: Found) -> str:

@@ -31,13 +31,6 @@ from groups_group g
 -- include: assigned
 where g.id = any(%(ids)s)
 
--- name: coordinator_names
--- The live owners of coordinator partitions.
-select p.partition, n.node_id
-from groups_coordinatorpartition p
-join groups_coordinatornode n on n.id = p.owner_id
-where n.ended_at is null and n.expires_at > %(now)s
-
 -- name: group_summaries
 -- Topics by a loose index scan: one look per topic, however many partitions a group has. `committed`: with topics that are
 -- committed alone; a group without members still has those.

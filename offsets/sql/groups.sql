@@ -1,5 +1,6 @@
 -- What the lists of groups of the API and of the dashboard find, and in which order. A page is two statements: one finds
--- which groups and in what order, `group_summaries` reads what is shown of them.
+-- which groups and in what order, `group_summaries` reads what is shown of them. `group_conditions.sql` has what is looked up
+-- for the conditions before.
 
 -- fragment: matching
 -- Every condition of a list. The empty text is part of every id, the empty prefix of every name. Topics are looked up for
@@ -28,11 +29,7 @@ and (%(min_time_lag_ms)s::bigint is null
 and (%(assignor)s::text is null
      or g.type = 'classic' and strpos(lower(g.protocol_name), lower(%(assignor)s)) > 0
      or g.id in (select unnest(%(assigned)s::bigint[])))
-and (%(coordinator)s::text is null
-     or g.partition in (select p.partition
-                        from groups_coordinatornode n
-                        join groups_coordinatorpartition p on p.owner_id = n.id
-                        where n.node_id = %(coordinator)s))
+and (%(coordinated)s::int[] is null or g.partition = any(%(coordinated)s))
 and (%(lagging)s::bigint[] is null or g.id = any(%(lagging)s))
 and (%(verdicts)s::text[] is null
      or exists (select from offsets_groupverdict v
@@ -40,12 +37,6 @@ and (%(verdicts)s::text[] is null
                   and (v.topic = '' or kcoord_sees(v.topic, %(topic_names)s, %(topic_prefixes)s,
                                                    %(topic_denied)s, %(topic_denied_prefixes)s))))
 and kcoord_sees(g.group_id, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
-
--- fragment: of_member
-and (%(member)s::text is null
-     or strpos(concat_ws(chr(10), m.member_id, m.instance_id, m.client_id), %(member)s) > 0)
-and (%(client_id)s::text is null or strpos(m.client_id, %(client_id)s) > 0)
-and (%(host)s::text is null or strpos(m.client_host, %(host)s) > 0)
 
 -- fragment: with_lag
 -- Groups with the lag that they are sorted by: a group whose lag is not known is behind by less than any other. The sign
@@ -79,13 +70,10 @@ left join offsets_grouplag l on l.group_id = g.id
 where true
 
 -- fragment: with_coordinator
--- By the names of nodes; groups without a node come before all others.
-select g.id, g.group_id, %(sign)s * coalesce(n.place, 0) as key
+-- By the places of the nodes that coordinate partitions; groups without a node come before all others.
+select g.id, g.group_id, %(sign)s * coalesce(n.place, 0)::bigint as key
 from groups_group g
-left join groups_coordinatorpartition p on p.partition = g.partition
-left join (select id, dense_rank() over (order by node_id) as place
-           from groups_coordinatornode
-           where ended_at is null) n on n.id = p.owner_id
+left join unnest(%(coordinated_partitions)s::int[], %(places)s::int[]) n (partition, place) on n.partition = g.partition
 where true
 
 -- fragment: with_state_since
@@ -139,12 +127,6 @@ where g.group_id > %(after)s
   -- include: matching
 order by g.group_id
 limit %(limit)s
-
--- name: compares_code_points
--- Whether names are sorted by their code points: the built-in collations, and those of the C library that are called so.
-select d.datlocprovider::text = 'b' or d.datlocprovider::text = 'c' and d.datcollate in ('C', 'POSIX', 'C.UTF-8', 'C.utf8')
-from pg_database d
-where d.datname = current_database()
 
 -- name: list_groups_by_id_within
 -- Groups whose ids are in one of several ranges: a look into the index for each, however many other groups there are.
@@ -369,29 +351,6 @@ from (
 ) s
 -- include: last_keys
 
--- name: groups_with_members
--- Groups that have a member which meets all conditions.
-select m.group_id
-from groups_member m
-where true
-  -- include: of_member
-union
-select m.group_id
-from groups_consumermember m
-where true
-  -- include: of_member
-
--- name: groups_of_topics
--- The groups in the first rows that name one of these topics; there may be millions of them.
-(select group_id from groups_assignment where topic = any(%(names)s) limit %(limit)s)
-union all
-(select group_id from offsets_committedoffset where topic = any(%(names)s) limit %(limit)s)
-union all
-(select group_id from groups_consumermember
- where %(subscribed)s and subscribed_topic_names && %(names)s::text[]
- limit %(limit)s)
-limit %(limit)s
-
 -- name: count_groups_by_state
 select g.state, count(*)
 from groups_group g
@@ -409,26 +368,3 @@ join groups_group g on g.id = w.group_id
 where true
   -- include: matching
 group by w.kind
-
--- name: labelled_groups
--- The first groups that have one of these labels.
-select g.id
-from groups_grouplabels l
-join groups_group g on g.group_id = l.group_name
-where l.labels @> any(%(pairs)s::jsonb[]) or l.labels ?| %(names)s::text[]
-limit %(limit)s
-
--- name: labelled_topics
--- Topics that have one of these labels. There are thousands of them at most, so all are looked at.
-select name
-from groups_topic
-where (labels @> any(%(pairs)s::jsonb[]) or labels ?| %(names)s::text[])
-  and kcoord_sees(name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
-order by name
-
--- name: statement_limit
-select current_setting('statement_timeout')
-
--- name: limit_statements
--- Until the end of the transaction.
-select set_config('statement_timeout', %(limit)s, true)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import unescape
-from typing import Any
 
-import psycopg
 import pytest
 from django.test import Client
 
@@ -20,16 +18,13 @@ from groups.core.coordinator import partition_of
 from groups.core.model.types import GroupState
 from groups.readmodel import GroupFilter, GroupSort
 from kcoord.database.pool import Database
-from kcoord.rest.paging import EVERYTHING, Visible
-from kcoord.rest.ranges import BEYOND, ranges
+from kcoord.rest.paging import Visible
 from kcoord.sql import queries
 from offsets.group_list import GroupFinder
 from offsets.group_orders import ORDERS, Position
 from tests.frontend.node_seed import node, own
 from tests.frontend.seed import Seed, member_id, working_group
 from tests.frontend.viewers import ALL, allow
-from tests.support.database import cloned_database
-from tests.support.plans import executed_plan
 
 Q = queries("offsets")
 
@@ -192,6 +187,31 @@ def test_filters_by_what_assigns_and_by_the_coordinator(person: Client, seed: Se
     assert '<span class="faint">cooperative-sticky</span>' in page
 
 
+def test_a_node_that_has_ended_or_expired_coordinates_nothing(person: Client, seed: Seed) -> None:
+    """By one rule for the filter, the order and the column."""
+    nodes = [
+        node(seed, "node-c"),
+        node(seed, "node-a", ended_ms_ago=1_000, reason="stopped"),
+        node(seed, "node-b", lease_ms=0),
+        node(seed, "node-a2"),
+    ]
+    own(seed, dict(enumerate(nodes)))
+    placed = {}
+    for number in range(20):
+        name = f"g-{number:02d}"
+        seed.group(name)
+        partition = partition_of(name, 50) % 4
+        placed[name] = partition
+        seed.connection.execute("update groups_group set partition = %s where group_id = %s", [partition, name])
+    assert set(placed.values()) == {0, 1, 2, 3}
+    for node_id, partitions in (("node-c", {0}), ("node-a", set()), ("node-b", set()), ("node-a2", {3})):
+        expected = [name for name in placed if placed[name] in partitions]
+        assert names(person, f"coordinator={node_id}") == expected, node_id
+    rank = {0: 2, 1: 0, 2: 0, 3: 1}
+    assert names(person, "sort=coordinator") == sorted(placed, key=lambda name: (rank[placed[name]], name))
+    assert names(person, "sort=-coordinator") == sorted(placed, key=lambda name: (-rank[placed[name]], name))
+
+
 EACH = ("asks", "classic", "configured", "default", "ties", "undecided", "unknown")
 
 
@@ -329,41 +349,6 @@ def test_a_change_of_lag_on_a_hidden_topic_is_not_told(seed: Seed, client: Clien
     assert "time_lag_ms" not in page
 
 
-@pytest.fixture(scope="module")
-def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
-    """A hundred thousand groups."""
-    with cloned_database(postgres) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
-        Seed(connection).many_groups(100_000)
-        connection.execute("vacuum analyze groups_group")
-        yield connection
-
-
-@pytest.mark.parametrize(
-    "sort",
-    [
-        GroupSort.GROUP_ID, GroupSort.GROUP_ID_DESCENDING, GroupSort.STATE, GroupSort.STATE_DESCENDING,
-        GroupSort.UPDATED, GroupSort.UPDATED_ASCENDING,
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("before", [False, True], ids=["forwards", "backwards"])
-def test_a_page_of_an_indexed_order_reads_a_page(
-    crowded: psycopg.Connection[Any], sort: GroupSort, before: bool
-) -> None:
-    order = ORDERS[sort]
-    row = crowded.execute("select group_id, state, updated_at from groups_group where id = 50000").fetchone()
-    assert row is not None
-    parameters = {
-        **GroupFilter().parameters(), **EVERYTHING.parameters(), **order.extra, **EVERYTHING.parameters("topic"),
-        "labelled": None, "label_pairs": None, "label_names": None, "among": None, "assigned": None, "lagging": None,
-        "after": row[0],
-        "after_key": row[1] if order.kind is str else row[2], "limit": PAGE_SIZE + 1,
-    }  # fmt: skip
-    done = executed_plan(crowded, order.before if before else order.after, parameters, generic=False)
-    scans = re.findall(r"on groups_group g?.*\(actual rows=([\d.]+) loops=(\d+)\)", done)
-    assert scans, done
-    assert sum(float(rows) * int(loops) for rows, loops in scans) <= 8 * (PAGE_SIZE + 1), done
-
-
 FEW = Visible(
     ("missing", "team-15.service-00500"),
     ("team-07.service-00", "team-42.service-09", "x"),
@@ -388,30 +373,6 @@ async def test_pages_of_a_few_prefixes_go_on_and_back_like_others(seed: Seed, db
         before = await finder.find(GroupFilter(), sort, Position(expected[12], None, before=True), 7)
         assert [one.group_id for one in before] == expected[11:4:-1]
         assert await GroupFinder(db, connection, Visible()).find(GroupFilter(), sort, None, 7) == []
-
-
-@pytest.mark.parametrize("generic", [False, True], ids=["planned for these", "planned for any"])
-@pytest.mark.parametrize(
-    ("statement", "after"), [(Q.list_groups_by_id_within, ""), (Q.list_groups_by_id_within_descending, BEYOND)]
-)
-def test_a_page_of_a_few_prefixes_among_many_groups_reads_those(
-    crowded: psycopg.Connection[Any], statement: str, after: str, generic: bool
-) -> None:
-    """Without the ranges, the index is read from one end until a page is full."""
-    visible = Visible(("team-15.service-00500",), ("team-07.service-00", "team-96.service-9999"))
-    within = ranges(visible)
-    parameters = {
-        **GroupFilter().parameters(), **visible.parameters(), **EVERYTHING.parameters("topic"),
-        "labelled": None, "label_pairs": None, "label_names": None, "among": None, "assigned": None, "lagging": None,
-        "after": after, "limit": PAGE_SIZE + 1,
-        "low": [low for low, _ in within], "high": [high for _, high in within],
-    }  # fmt: skip
-    done = executed_plan(crowded, statement, parameters, generic=generic)
-    scans = re.findall(r"on groups_group g?.*\(actual rows=([\d.]+) loops=(\d+)\)", done)
-    removed = [int(rows) for rows in re.findall(r"Rows Removed by Filter: (\d+)", done)]
-    assert scans, done
-    assert 3 <= sum(float(rows) * int(loops) for rows, loops in scans) <= 3 * (PAGE_SIZE + 1), done
-    assert sum(removed) == 0, done
 
 
 def test_long_names_are_shown_with_both_ends(person: Client, seed: Seed) -> None:

@@ -127,6 +127,7 @@ def test_groups_are_found_by_topic_through_indexes(database: str, name: str, con
         "label_names": [],
         "among": None,
         "assigned": None,
+        "coordinated": None,
         "lagging": None,
         "lag_of": None,
         "lags": None,

@@ -1,0 +1,124 @@
+"""How pages of the list of groups are read, beside a hundred thousand groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from frontend.queries import PAGE_SIZE
+from groups.readmodel import GroupFilter, GroupSort
+from kcoord.rest.paging import EVERYTHING, Visible
+from kcoord.rest.ranges import BEYOND, ranges
+from kcoord.sql import queries
+from offsets.group_orders import ORDERS, places
+from tests.frontend.node_seed import node, own
+from tests.frontend.seed import Seed
+from tests.support.database import cloned_database
+from tests.support.plans import executed_plan
+
+Q = queries("offsets")
+
+GROUPS, PARTITIONS = 100_000, 50
+UNASKED = dict.fromkeys(("labelled", "label_pairs", "label_names", "among", "assigned", "coordinated", "lagging"))
+"""Conditions that are looked up before, of a list without any."""
+
+
+@pytest.fixture(scope="module")
+def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
+    """A hundred thousand groups, samples of the lag of most, and nodes that coordinate all but a few."""
+    with cloned_database(postgres) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
+        seed = Seed(connection)
+        seed.many_groups(GROUPS)
+        connection.execute(f"update groups_group set partition = id % {PARTITIONS}".encode())
+        connection.execute(
+            "insert into offsets_grouplag (group_id, at, lag, time_lag_ms, partitions)"
+            " select id, 0, id % 7000, nullif(id % 5, 0), nullif(id % 600, 0) from groups_group where id % 3 > 0"
+        )
+        nodes = [node(seed, f"node-{number}") for number in range(4)]
+        own(seed, {partition: nodes[partition % 4] for partition in range(PARTITIONS - 2)})
+        connection.execute("vacuum analyze groups_group, offsets_grouplag")
+        yield connection
+
+
+@pytest.mark.parametrize(
+    "sort",
+    [
+        GroupSort.GROUP_ID, GroupSort.GROUP_ID_DESCENDING, GroupSort.STATE, GroupSort.STATE_DESCENDING,
+        GroupSort.UPDATED, GroupSort.UPDATED_ASCENDING,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("before", [False, True], ids=["forwards", "backwards"])
+def test_a_page_of_an_indexed_order_reads_a_page(
+    crowded: psycopg.Connection[Any], sort: GroupSort, before: bool
+) -> None:
+    order = ORDERS[sort]
+    row = crowded.execute("select group_id, state, updated_at from groups_group where id = 50000").fetchone()
+    assert row is not None
+    parameters = {
+        **GroupFilter().parameters(), **EVERYTHING.parameters(), **order.extra, **EVERYTHING.parameters("topic"),
+        **UNASKED, "after": row[0],
+        "after_key": row[1] if order.kind is str else row[2], "limit": PAGE_SIZE + 1,
+    }  # fmt: skip
+    done = executed_plan(crowded, order.before if before else order.after, parameters, generic=False)
+    scans = re.findall(r"on groups_group g?.*\(actual rows=([\d.]+) loops=(\d+)\)", done)
+    assert scans, done
+    assert sum(float(rows) * int(loops) for rows, loops in scans) <= 8 * (PAGE_SIZE + 1), done
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["forwards", "backwards"])
+@pytest.mark.parametrize(
+    "sort",
+    [
+        GroupSort.PARTITIONS, GroupSort.PARTITIONS_DESCENDING, GroupSort.COORDINATOR, GroupSort.COORDINATOR_DESCENDING,
+    ],
+)  # fmt: skip
+def test_a_page_of_a_computed_order_reads_every_group_once_and_keeps_a_page(
+    crowded: psycopg.Connection[Any], sort: GroupSort, before: bool
+) -> None:
+    """No group is looked up by itself, and no more than a page is sorted.
+
+    Plans are those for the values: one for any values costs hundreds of times as much, so Postgres never takes it.
+    """
+    order = ORDERS[sort]
+    parameters = {
+        **GroupFilter().parameters(), **EVERYTHING.parameters(), **order.extra, **EVERYTHING.parameters("topic"),
+        **UNASKED, **places({partition: f"node-{partition % 4}" for partition in range(PARTITIONS - 2)}),
+        "after": "team-15.service-00500", "after_key": 2 * int(str(order.extra["sign"])), "limit": PAGE_SIZE + 1,
+    }  # fmt: skip
+    done = executed_plan(crowded, order.before if before else order.after, parameters, generic=False)
+    tables = ("groups_group", "offsets_grouplag") if "partitions" in sort.value else ("groups_group",)
+    for table in tables:
+        scans = re.findall(rf"on {table}\b.*\(actual rows=([\d.]+) loops=(\d+)\)", done)
+        workers = re.findall(r"Workers Launched: (\d+)", done)
+        assert scans, done
+        assert all(int(loops) <= 1 + sum(map(int, workers)) for _, loops in scans), done
+    assert "top-N heapsort" in done, done
+    kept = re.findall(r"Limit \(actual rows=([\d.]+)", done)
+    assert float(kept[0]) == PAGE_SIZE + 1, done
+
+
+@pytest.mark.parametrize("generic", [False, True], ids=["planned for these", "planned for any"])
+@pytest.mark.parametrize(
+    ("statement", "after"), [(Q.list_groups_by_id_within, ""), (Q.list_groups_by_id_within_descending, BEYOND)]
+)
+def test_a_page_of_a_few_prefixes_among_many_groups_reads_those(
+    crowded: psycopg.Connection[Any], statement: str, after: str, generic: bool
+) -> None:
+    """Without the ranges, the index is read from one end until a page is full."""
+    visible = Visible(("team-15.service-00500",), ("team-07.service-00", "team-96.service-9999"))
+    within = ranges(visible)
+    parameters = {
+        **GroupFilter().parameters(), **visible.parameters(), **EVERYTHING.parameters("topic"),
+        **UNASKED, "after": after, "limit": PAGE_SIZE + 1,
+        "low": [low for low, _ in within], "high": [high for _, high in within],
+    }  # fmt: skip
+    done = executed_plan(crowded, statement, parameters, generic=generic)
+    scans = re.findall(r"on groups_group g?.*\(actual rows=([\d.]+) loops=(\d+)\)", done)
+    removed = [int(rows) for rows in re.findall(r"Rows Removed by Filter: (\d+)", done)]
+    assert scans, done
+    assert 3 <= sum(float(rows) * int(loops) for rows, loops in scans) <= 3 * (PAGE_SIZE + 1), done
+    assert sum(removed) == 0, done
