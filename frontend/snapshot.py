@@ -41,7 +41,7 @@ def snapshot(
         "protocol_name": header.protocol_name,
         "leader_id": header.leader_id,
         "explanation": explanation,
-        "next_timer": None if timer is None else {"at": iso(timer.at), "what": timer.what, "overdue": timer.late},
+        "next_timer": None if timer is None else _timer(timer, page.now),
         "verdicts": [_verdict(verdict) for verdict in verdicts],
         "lag": {"records": totals.lag, "partitions": totals.partitions, "measured": totals.measured},
         "members": [_member(page, member) for member in page.members],
@@ -54,6 +54,10 @@ def snapshot(
             for line in lines(page.events)
         ],
     }
+
+
+def _timer(timer: NextTimer, now: Millis) -> Snapshot:
+    return {"at": iso(timer.at), "what": timer.what.seen(timer.at, now), "overdue": timer.late}
 
 
 def _verdict(verdict: VerdictLine) -> Snapshot:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from frontend.partitions import names
 from frontend.queries import GroupPage
 from frontend.rows import GroupHeader, Member, Millis
-from frontend.wording import member_name, plural
+from frontend.wording import Due, member_name, plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,38 +119,49 @@ class NextTimer:
     """The next event that happens automatically; `late` when it should have happened long ago."""
 
     at: Millis
-    what: str
+    what: Due
     late: bool
 
 
 MEMBER_TIMERS = {
-    "session": "session of {member} ends",
-    "rebalance": "{member} is removed if it has not given up its partitions",
-    "join": "{member} is removed if it has not joined again",
-    "sync": "{member} is removed if it has not synced",
+    "session": ("session of {member} ends", "session of {member} should have ended"),
+    "rebalance": (
+        "{member} is removed if it has not given up its partitions",
+        "{member} should have been removed: it has not given up its partitions",
+    ),
+    "join": (
+        "{member} is removed if it has not joined again",
+        "{member} should have been removed: it has not joined again",
+    ),
+    "sync": ("{member} is removed if it has not synced", "{member} should have been removed: it has not synced"),
 }
 
 
 def next_timer(page: GroupPage) -> NextTimer | None:
     """The earliest deadline of the group, as text; None if it has none. The deadlines are those of the core."""
     header = page.header
-    timers: list[tuple[Millis, str]] = []
-    if header.join_deadline is not None:
-        starting = header.join_delay_ms is not None
-        what = "the first rebalance begins" if starting else "members that have not joined are removed"
-        timers.append((header.join_deadline, what))
+    timers: list[tuple[Millis, str, str]] = []
+    if header.join_deadline is not None and header.join_delay_ms is not None:
+        timers.append((header.join_deadline, "the first rebalance begins", "the first rebalance should have begun"))
+    elif header.join_deadline is not None:
+        timers.append((header.join_deadline, *_removal("members that have not joined")))
     if header.sync_deadline is not None:
-        timers.append((header.sync_deadline, "members that have not synced are removed"))
+        timers.append((header.sync_deadline, *_removal("members that have not synced")))
     if page.earliest_timer is not None:
-        words = MEMBER_TIMERS[page.earliest_timer.kind]
         member = member_name(page.earliest_timer.member_id, names(page))
-        timers.append((page.earliest_timer.deadline, words.format(member=member)))
+        coming, overdue = (words.format(member=member) for words in MEMBER_TIMERS[page.earliest_timer.kind])
+        timers.append((page.earliest_timer.deadline, coming, overdue))
     if page.counts.pending_deadline is not None:
-        timers.append((page.counts.pending_deadline, "an unused member id is forgotten"))
+        unused = "an unused member id is forgotten", "an unused member id should have been forgotten"
+        timers.append((page.counts.pending_deadline, *unused))
     if not timers:
         return None
-    at, what = min(timers)
-    return NextTimer(at, what, late=at < page.now - LATE_MS)
+    at, coming, overdue = min(timers)
+    return NextTimer(at, Due(coming, overdue), late=at < page.now - LATE_MS)
+
+
+def _removal(who: str) -> tuple[str, str]:
+    return f"{who} are removed", f"{who} should have been removed"
 
 
 ACTIVE = State("active", "Active", "good", "It sends heartbeats in time.")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from frontend.rows import Millis, Names
@@ -24,6 +25,8 @@ _WITH_UUID = re.compile(r"^(?P<name>.*?)-?(?P<head>[0-9a-f]{8})-[0-9a-f]{4}-[0-9
 _LONGEST_ID = 28
 LONGEST_NAME = 80
 """Characters of a name in a list; Kafka's may have 249, those of groups more."""
+LONGEST_CLIENT = 60
+"""Characters of a client and its host in a sentence or in a line of a table; the page of the member has them all."""
 
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 
@@ -85,6 +88,23 @@ def ago(at: Millis, now: Millis) -> str:
     if abs(distance) < _SECOND:
         return "now"
     return f"{span(distance)} ago" if distance > 0 else f"in {span(distance)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What happens at an instant, to be followed by `ago`. `overdue`: the same once that is past and it is not done."""
+
+    coming: str
+    overdue: str
+
+    def seen(self, at: Millis, now: Millis) -> str:
+        """As seen from `now`; overdue as soon as `ago` says how long."""
+        return self.overdue if is_overdue(at, now) else self.coming
+
+
+def is_overdue(at: Millis, now: Millis) -> bool:
+    """Whether `ago` writes the instant as past."""
+    return now - at >= _SECOND
 
 
 def duration(milliseconds: Millis) -> str:
@@ -193,7 +213,7 @@ def client_at(client_id: str, client_host: str) -> str:
 
 def member_name(member_id: str, names: Names) -> str:
     """A member for people: `billing@10.0.0.7 (billing-3f2a81c0…)`; its id alone if nothing else is known of it."""
-    name, short = names.get(member_id, ""), short_id(member_id)
+    name, short = elided(names.get(member_id, ""), LONGEST_CLIENT), short_id(member_id)
     return f"{name} ({short})" if name else short
 
 

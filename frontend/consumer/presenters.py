@@ -15,6 +15,7 @@ from frontend.states import State
 from frontend.wording import plural, ranges
 
 RANGES_SHOWN = 8
+REMOVED = "or is removed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,10 @@ class MemberLine:
 
 @dataclass(frozen=True, slots=True)
 class HandoverLine:
-    """Partitions being handed over: where they are, in the `tone` of states, and what is awaited until when."""
+    """Partitions being handed over: where they are, in the `tone` of states, and what is awaited until when.
+
+    `overdue`: what is said instead of `wait` once `at` is past; "": that instant is no deadline.
+    """
 
     move: Handover
     share: Share
@@ -65,6 +69,7 @@ class HandoverLine:
     stand: str
     wait: str
     at: Millis | None
+    overdue: str = ""
 
 
 def consumer(
@@ -162,6 +167,7 @@ def _handover(move: Handover, chosen: Mapping[str, int]) -> HandoverLine:
         stand=stand,
         wait=wait,
         at=at,
+        overdue="should have been removed" if wait == REMOVED else "",
     )
 
 
@@ -177,4 +183,4 @@ def _wait(move: Handover) -> tuple[str, str, str, Millis | None]:
         return "busy", "Not told yet", "learns of it with its next heartbeat; last heartbeat", move.holder_heartbeat_at
     if move.deadline is None:
         return "warn", "Must give up", "when it joins again", None
-    return "warn", "Must give up", "or is removed", move.deadline
+    return "warn", "Must give up", REMOVED, move.deadline

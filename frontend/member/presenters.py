@@ -9,13 +9,13 @@ from typing import Any
 from frontend.consumer.rows import AWAY_EPOCH
 from frontend.member.concerns import Concerns
 from frontend.member.reads import SUMMED, MemberPage, MemberPartition, Present
-from frontend.rows import Event, GroupHeader, Millis
+from frontend.rows import Event, GroupHeader, Millis, Names
 from frontend.states import generation_word
 from frontend.timeline import lines
 from frontend.verdicts.presenters import KINDS, VerdictLine
 from frontend.verdicts.presenters import lines as verdict_lines
 from frontend.viewer import Viewer
-from frontend.wording import client_at, number, plural
+from frontend.wording import Due, client_at, number, plural
 from groups.core.model.events import EventKind
 from groups.core.model.verdicts import VerdictKind
 from kcoord.protocol.consumer_protocol import decode_subscription
@@ -24,6 +24,8 @@ from offsets.core.samples import Sample
 from offsets.lag.samples import in_order
 from offsets.verdicts.reads import summaries
 
+LOST = Due("It loses its partitions", "It should have lost its partitions")
+SESSION_ENDS = Due("Session ends", "Session ended")
 NAMES_SHOWN = 48
 """Subscribed topic names that are shown; the others are counted."""
 
@@ -44,7 +46,7 @@ class Deadline:
     """An instant (ms) at which something happens to the member unless it acts."""
 
     at: Millis
-    what: str
+    what: Due
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +77,14 @@ def present(page: MemberPage, viewer: Viewer, concerns: Concerns, stale_ms: Mill
         "detail": found.detail,
         "protocol": _protocol(found, header),
         "state": concerns.state,
-        "verdicts": _verdicts(concerns, header, page.now),
+        "verdicts": _verdicts(concerns, header, {member.member_id: who} if who else {}),
         "leads": not consumer and member.member_id == header.leader_id,
         "away": member.member_epoch == AWAY_EPOCH,
         "consumer": consumer,
         "epoch_word": generation_word(header),
         "behind": consumer and member.member_epoch not in (header.assignment_epoch, AWAY_EPOCH),
         "previous_epoch": described.previous_epoch,
+        "session_ends": SESSION_ENDS,
         "deadlines": _deadlines(found, header),
         "rebalance_timeout_ms": described.rebalance_timeout_ms,
         "subscribed": _subscribed(found, viewer),
@@ -93,13 +96,11 @@ def present(page: MemberPage, viewer: Viewer, concerns: Concerns, stale_ms: Mill
     }
 
 
-def _verdicts(concerns: Concerns, header: GroupHeader, now: Millis) -> list[VerdictLine]:
-    """Of a late member says what happens to it, not to the first of several."""
-    found = verdict_lines(summaries(concerns.verdicts), header.state, explained=True)
+def _verdicts(concerns: Concerns, header: GroupHeader, names: Names) -> list[VerdictLine]:
+    """Of a late member says what happens to it, not to the first of several. `names`: that of the member."""
+    found = verdict_lines(summaries(concerns.verdicts), header.state, explained=True, names=names)
     return [
-        replace(line, next="It loses its partitions" if line.due_at and line.due_at > now else "")
-        if line.state is KINDS[VerdictKind.LATE]
-        else line
+        replace(line, next=LOST if line.due_at else None) if line.state is KINDS[VerdictKind.LATE] else line
         for line in found
     ]
 
@@ -114,17 +115,20 @@ def _protocol(found: Present, header: GroupHeader) -> str:
 def _deadlines(found: Present, header: GroupHeader) -> list[Deadline]:
     """Besides the end of its session, the earliest first."""
     detail, member = found.detail, found.described.member
-    named = []
+    named: list[tuple[Millis, str]] = []
     if detail is not None and detail.rebalance_deadline is not None:
-        named.append(Deadline(detail.rebalance_deadline, "removed if it has not given up its partitions"))
+        named.append((detail.rebalance_deadline, "has not given up its partitions"))
     if detail is not None and detail.rejoin_deadline is not None:
-        named.append(Deadline(detail.rejoin_deadline, "removed if its client has not joined again"))
+        named.append((detail.rejoin_deadline, "has not joined again"))
     waits = header.state == "PreparingRebalance" and not member.awaiting_join and header.type != "consumer"
     if waits and header.join_deadline is not None:
-        named.append(Deadline(header.join_deadline, "removed if it has not joined again"))
+        named.append((header.join_deadline, "has not joined again"))
     if header.state == "CompletingRebalance" and member.pending_sync and header.sync_deadline is not None:
-        named.append(Deadline(header.sync_deadline, "removed if it has not synced"))
-    return sorted(named, key=lambda deadline: deadline.at)
+        named.append((header.sync_deadline, "has not synced"))
+    return [
+        Deadline(at, Due(f"removed if it {what}", f"should have been removed: it {what}"))
+        for at, what in sorted(named, key=lambda one: one[0])
+    ]
 
 
 def _subscribed(found: Present, viewer: Viewer) -> Subscribed:

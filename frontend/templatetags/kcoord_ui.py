@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from django import template
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from frontend import wording, zones
@@ -28,6 +28,12 @@ register.filter("elided", wording.elided)
 register.filter("instant", zones.instant)
 register.filter("minute", zones.minute)
 register.filter("wall", zones.wall)
+
+
+@register.filter
+def figure(value: int) -> SafeString:
+    """A large integer that breaks between its groups of digits, and not within one."""
+    return format_html_join(SafeString(",<wbr>"), "{}", ((digits,) for digits in wording.number(value).split(",")))
 
 
 @register.filter
@@ -63,6 +69,26 @@ def when(at: int | None, now: int) -> SafeString:
 
 
 @register.simple_tag
+def due(what: wording.Due, at: int, now: int) -> SafeString:
+    """What happens at an instant, and the instant as `when` writes it; the browser turns the words when it is past."""
+    return format_html("{} {}", due_words(what, at, now), when(at, now))
+
+
+@register.simple_tag
+def due_words(what: wording.Due, at: int | None, now: int) -> SafeString:
+    """The words of `due` alone, where the instant stands elsewhere; nothing is due at None."""
+    if at is None:
+        return format_html("{}", what.coming)
+    return format_html('<span data-due="{}" data-overdue="{}">{}</span>', at, what.overdue, what.seen(at, now))
+
+
+@register.simple_tag
+def due_by(coming: str, overdue: str, at: int, now: int) -> SafeString:
+    """As `due`, in the words of a template."""
+    return due(wording.Due(coming, overdue), at, now)
+
+
+@register.simple_tag
 def state_badge(state: State) -> SafeString:
     """A state with its colour, shape and name; the title explains it."""
     return format_html(
@@ -85,16 +111,17 @@ def time_lag(lag: TimeLag) -> SafeString:
 
 @register.simple_tag
 def client_at(client_id: str, client_host: str) -> SafeString:
-    """A member's client and host, which may break before the host."""
+    """A member's client and host, which may break before the host; a long name of the client in full in the title."""
+    client = name(client_id, wording.LONGEST_CLIENT)
     if client_id and client_host:
-        return format_html("{}<wbr>@{}", client_id, client_host)
-    return format_html("{}", client_id or client_host)
+        return format_html("{}<wbr>@{}", client, client_host)
+    return client if client_id else format_html("{}", client_host)
 
 
 @register.simple_tag
-def name(value: str) -> SafeString:
-    """A name of a group or topic in a list: if it is long, its beginning and end, in full in the title."""
-    shown = wording.elided(value)
+def name(value: str, most: int = wording.LONGEST_NAME) -> SafeString:
+    """A name in a list: if it is longer than `most`, its beginning and end, in full in the title."""
+    shown = wording.elided(value, most)
     return format_html("{}", value) if shown == value else format_html('<span title="{}">{}</span>', value, shown)
 
 
@@ -122,7 +149,8 @@ def member(member_id: str, names: Names) -> SafeString:
     ids = format_html('<span class="id" title="{}">{}</span>', member_id, wording.short_id(member_id))
     if member_id not in names:
         return ids
-    return format_html('<span class="named">{} <span class="sub">{}</span></span>', names[member_id], ids)
+    known = name(names[member_id], wording.LONGEST_CLIENT)
+    return format_html('<span class="named">{} <span class="sub">{}</span></span>', known, ids)
 
 
 @register.simple_tag

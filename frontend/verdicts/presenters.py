@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from frontend.rows import Millis, Names
 from frontend.states import State, state
-from frontend.wording import elided, joined, member_name, plural
+from frontend.wording import Due, elided, joined, member_name, plural
 from groups.core.model.verdicts import VerdictKind
 from offsets.verdicts.reads import Summary
 
@@ -53,7 +53,7 @@ class VerdictLine:
     text: str
     advice: str
     where: str
-    next: str = ""
+    next: Due | None = None
     due_at: Millis | None = None
     lasts: bool = True
 
@@ -79,16 +79,19 @@ def _line(verdict: Summary, group_state: State, names: Names, *, explained: bool
         text,
         advice,
         PLACES[verdict.kind],
-        NEXT.get(verdict.kind, "") if verdict.due_at is not None else "",
+        NEXT.get(verdict.kind) if verdict.due_at is not None else None,
         verdict.due_at,
         verdict.kind is not VerdictKind.EXPIRING,
     )
 
 
-NEXT: Mapping[VerdictKind, str] = {
-    VerdictKind.STUCK: "Members that have not joined or synced are removed",
-    VerdictKind.LATE: "The first loses its partitions",
-    VerdictKind.EXPIRING: "The first expires",
+NEXT: Mapping[VerdictKind, Due] = {
+    VerdictKind.STUCK: Due(
+        "Members that have not joined or synced are removed",
+        "Members that have not joined or synced should have been removed",
+    ),
+    VerdictKind.LATE: Due("The first loses its partitions", "The first should have lost its partitions"),
+    VerdictKind.EXPIRING: Due("The first expires", "The first should have expired"),
 }
 """What happens by itself when a verdict is due; the instant follows."""
 

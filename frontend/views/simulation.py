@@ -19,6 +19,7 @@ from groups.simulation.service import MOST_ADDED, MOST_PARTITIONS, Simulations
 from kcoord.process.runtime import Runtime
 
 MOST_MEMBERS, MOST_MOVES = 200, 200
+OTHER_FORMAT = "Its format is not that of Kafka's consumers."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
         "given": {name: request.GET.get(name, "") for name in ("add", "remove", "topics")},
         "refusal": refusal,
         "found": found,
+        "unknown": found is not None and _is_unknown(found),
         "query": request.GET.urlencode(),
         "summary": _summary(found) if found else "",
         "members": members,
@@ -104,6 +106,9 @@ def _topics(request: HttpRequest) -> dict[str, int]:
 
 def _summary(found: Simulation) -> str:
     """The outcome in a sentence or two."""
+    if _is_unknown(found):
+        whom = "the member subscribes" if found.unreadable == 1 else f"the {found.unreadable:,} members subscribe"
+        return f"Nothing can be simulated: what {whom} to cannot be read. {OTHER_FORMAT}"
     if not found.total:
         return "The members subscribe to no topic that exists."
     least, most = found.spread
@@ -114,7 +119,15 @@ def _summary(found: Simulation) -> str:
     given = len(found.moves) - found.moved
     if given:
         told += f"; {plural(given, 'partition')} without an owner would get one"
-    return f"{told}. Each member would have {each}."
+    if not found.unreadable:
+        return f"{told}. Each member would have {each}."
+    whom = "1 member subscribes" if found.unreadable == 1 else f"{found.unreadable:,} members subscribe"
+    return f"{told}. Each of the others would have {each}: what {whom} to cannot be read. {OTHER_FORMAT}"
+
+
+def _is_unknown(found: Simulation) -> bool:
+    """Nothing is known of any member that the group has."""
+    return bool(found.unreadable) and all(member.is_new or not member.is_readable for member in found.members)
 
 
 def move_lines(moves: tuple[Move, ...]) -> list[MoveLine]:

@@ -11,6 +11,7 @@ from frontend import presenters
 from frontend.group.look import Look, look
 from frontend.history.reads import History, Wanted, history
 from frontend.labels import shown as shown_labels
+from frontend.partitions import names
 from frontend.queries import Limits
 from frontend.snapshot import markdown, snapshot
 from frontend.states import state
@@ -47,7 +48,7 @@ def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpRespon
         state(looked.page.header.state),
         context["explanation"],
         context["next_timer"],
-        verdict_lines(summaries(looked.verdicts), looked.page.header.state, explained=True),
+        verdict_lines(summaries(looked.verdicts), looked.page.header.state, explained=True, names=names(looked.page)),
         past.shown[:REBALANCES],
         request.build_absolute_uri(group_url(group_id)),
         {label.name: label.value for label in shown_labels(looked.labels)},

@@ -22,13 +22,17 @@ MOST_ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A member as it is: the topics that it subscribes to, and what it owns."""
+    """A member as it is: the topics that it subscribes to, and what it owns.
+
+    `is_readable`: that is known; clients may describe themselves in a format of their own.
+    """
 
     member_id: str
     topics: Set[str]
     owned: Partitions = field(default_factory=dict)
     instance_id: str | None = None
     rack_id: str | None = None
+    is_readable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,10 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class MemberChange:
-    """A member with numbers of partitions. `is_new`, `is_removed`: it exists only after, or only before."""
+    """A member with numbers of partitions. `is_new`, `is_removed`: it exists only after, or only before.
+
+    `is_readable`: False if the numbers are not known, and 0.
+    """
 
     member_id: str
     before: int
@@ -51,6 +58,7 @@ class MemberChange:
     lost: int
     is_new: bool = False
     is_removed: bool = False
+    is_readable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +86,14 @@ class Simulation:
         return sum(move.owner is not None for move in self.moves)
 
     @property
+    def unreadable(self) -> int:
+        """Members of which it is not known what they subscribe to or own."""
+        return sum(not member.is_readable for member in self.members)
+
+    @property
     def spread(self) -> tuple[int, int]:
-        """The fewest and the most partitions of a member."""
-        counts = [member.after for member in self.members if not member.is_removed] or [0]
+        """The fewest and the most partitions of a member, as far as they are known."""
+        counts = [member.after for member in self.members if not member.is_removed and member.is_readable] or [0]
         return min(counts), max(counts)
 
 
@@ -161,6 +174,7 @@ def _changes_of(
     """Every member of before and after, the new ones last."""
     before, after = Counter(owners.values()), Counter(new_owners.values())
     kept = Counter(owner for key, owner in owners.items() if new_owners.get(key) == owner)
+    unreadable = {member.member_id for member in members if not member.is_readable}
     known, left = {member.member_id for member in members}, {member.member_id for member in changed}
     return tuple(
         MemberChange(
@@ -171,6 +185,7 @@ def _changes_of(
             lost=before[name] - kept[name],
             is_new=name not in known,
             is_removed=name not in left,
+            is_readable=name not in unreadable,
         )
         for name in dict.fromkeys(member.member_id for member in (*members, *changed))
     )

@@ -130,6 +130,7 @@ def _of_classic(group: ClassicGroup) -> list[Standing]:
                 assignment.partitions if assignment else {},
                 member.instance_id,
                 subscription.rack_id if subscription else None,
+                subscription is not None and (assignment is not None or not member.assignment),
             )
         )
     return found

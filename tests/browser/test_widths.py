@@ -97,6 +97,19 @@ async def walk(browser: Browser, site: Running, site_database: str, seed: Seed, 
     await context.close()
 
 
+async def test_all_tabs_of_a_group_are_in_a_narrow_window(walk: Walk) -> None:
+    """Whatever their counts are; none has to be scrolled to."""
+    await walk.page.set_viewport_size({"width": 390, "height": 844})
+    for address in ("/groups/billing", "/groups/billing?tab=offsets"):
+        await walk.page.goto(address)
+        tabs = walk.page.get_by_role("navigation", name="Parts of the group").get_by_role("link")
+        for counted in await tabs.locator(".count").all():
+            await counted.evaluate("element => { element.textContent = '100,000'; }")
+        boxes = [await tab.bounding_box() for tab in await tabs.all()]
+        assert len(boxes) >= 5
+        assert all(box and box["x"] >= 0 and box["x"] + box["width"] <= 390 and box["height"] >= 24 for box in boxes)
+
+
 @pytest.mark.parametrize("batch", range(BATCHES))
 async def test_pages_fit_every_width_and_are_accessible(walk: Walk, batch: int) -> None:
     complaints: dict[str, list[str]] = {}

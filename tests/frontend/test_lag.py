@@ -43,7 +43,10 @@ def test_watermarks_that_are_too_old_are_told(person: Client, seed: Seed) -> Non
 
 
 def test_without_samples_the_page_says_why(person: Client, seed: Seed) -> None:
-    seed.group("idle", "Empty")
+    pk = seed.group("idle", "Empty")
+    page = person.get("/groups/idle").content.decode()
+    assert "Nothing has been committed, so there is no lag to show." in page
+    seed.commit(pk, {("orders", 0): 1})
     page = person.get("/groups/idle").content.decode()
     assert "No samples of this time yet" in page
     assert "sampled every 1 min" in page

@@ -13,6 +13,7 @@ from django.test import Client
 
 from frontend.member.reads import EVENTS, EVENTS_SEARCHED, PARTITIONS, START, member_page
 from frontend.views.member import member_url
+from frontend.wording import short_id
 from kcoord.database.pool import Database
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 from kcoord.sql import queries
@@ -27,7 +28,7 @@ def plain(client: Client, address: str, status: int = 200) -> str:
     """The text of the page below its head."""
     answer = client.get(address)
     assert answer.status_code == status
-    page = answer.content.decode()
+    page = answer.content.decode().replace("<wbr>", "")
     return " ".join(re.sub(r"<[^>]+>", " ", page[page.index("<main") :]).split())
 
 
@@ -94,9 +95,32 @@ def test_a_late_member_and_one_beside_it(person: Client, seed: Seed) -> None:
     pk = seed.group("search", leader=other)
     seed.members(pk, [late], client_id="w", heartbeat_ms_ago=40_000)
     seed.members(pk, [other], client_id="w")
-    assert "sends no heartbeats. It loses its partitions in " in plain(person, member_url("search", late))
+    said = plain(person, member_url("search", late))
+    assert f"w@10.0.0.1 ({short_id(late)}) sends no heartbeats. It loses its partitions in " in said
     assert "w@10.0.0.1 Late" in plain(person, member_url("search", late))
     assert "no heartbeats" not in plain(person, member_url("search", other))
+
+
+def test_what_should_have_happened_is_not_announced(person: Client, seed: Seed) -> None:
+    """Where timers do not run, deadlines pass: on the page of a member, of its group, and in the snapshot."""
+    lost = member_id("w", 0)
+    pk = seed.group("search", "CompletingRebalance", leader=lost)
+    seed.members(pk, [lost], client_id="w", heartbeat_ms_ago=60_000)
+    overdue = "update groups_member set session_deadline = %(at)s, pending_sync = true"
+    seed.connection.execute(overdue, {"at": now_ms() - 15_000})
+    seed.connection.execute("update groups_group set sync_deadline = %s", [now_ms() - 15_100])
+    said = plain(person, member_url("search", lost))
+    assert re.search(r"It should have lost its partitions 1[5-9] s ago", said), said
+    assert re.search(r"1[5-9] s ago should have been removed: it has not synced", said), said
+    said = plain(person, "/groups/search")
+    assert re.search(r"The first should have lost its partitions 1[5-9] s ago", said), said
+    assert "members that have not synced should have been removed" in said
+    assert "is removed" not in said
+    taken = person.get("/groups/search/snapshot.json").json()
+    assert taken["next_timer"]["what"] == "members that have not synced should have been removed"
+    (late,) = [verdict["text"] for verdict in taken["verdicts"] if verdict["kind"] == "late"]
+    assert late == f"w@10.0.0.1 ({short_id(lost)}) sends no heartbeats."
+    assert late in said
 
 
 @pytest.mark.parametrize(("names", "number", "concerned"), [(["0"], 1, True), (["9"], 1, False), (["9"], 7, True)])

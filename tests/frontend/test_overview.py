@@ -87,7 +87,8 @@ def test_a_stuck_group_has_one_wait_on_its_page(person: Client, seed: Seed) -> N
     since = re.findall(r'need-since">since <time datetime="([^"]*)"|State since</dt><dd><time datetime="([^"]*)"', page)
     assert len(since) == 2
     assert len({one or other for one, other in since}) == 1
-    ends = re.findall(r'(?:The wait ends |are removed |Next timer</dt><dd><span[^>]*>)<time datetime="([^"]*)"', page)
+    before = "(?:The wait ends</span> |are removed</span> |Next timer</dt><dd><span[^>]*>)"
+    ends = re.findall(before + r'<time datetime="([^"]*)"', page)
     assert len(ends) == 3
     assert len(set(ends)) == 1
 

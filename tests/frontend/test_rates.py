@@ -85,7 +85,7 @@ def test_the_pages_say_how_fast_members_read(person: Client, seed: Seed, group: 
         return int(text.replace(",", ""))
 
     page = person.get("/groups/g?tab=members").content.decode()
-    assert [rate(text) for text in re.findall(r">([\d,]+)/min<", page)] == [
+    assert [rate(text) for text in re.findall(r">reads ([\d,]+)/min<", page)] == [
         pytest.approx(1_000, rel=0.05),
         pytest.approx(600, rel=0.1),
         0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 from django.test import Client
 
@@ -28,6 +29,24 @@ def test_what_would_move_is_told_by_member(person: Client, seed: Seed) -> None:
     assert "new-1 new – 3 +3 0" in page
     assert re.search(r"orders 12 nobody new-1|orders 10–12 nobody new-1", page)
     assert 'href="/groups/billing/simulate"' in person.get("/groups/billing").content.decode()
+
+
+def test_members_that_cannot_be_read_have_no_numbers(person: Client, seed: Seed) -> None:
+    members = working_group(seed)
+    seed.topic("orders", 12)
+    said = plain(person.get("/groups/billing/simulate?add=1").content.decode())
+    assert "Nothing can be simulated: what the 3 members subscribe to cannot be read." in said
+    assert "Gains" not in said
+    seed.connection.execute(
+        "update groups_member set protocol_metadata = array[%s::bytea] where member_id <> %s",
+        [encode_subscription(Subscription(("orders",))), members[0]],
+    )
+    said = unescape(plain(person.get("/groups/billing/simulate?add=0").content.decode()))
+    assert (
+        "Each of the others would have 6 partitions: what 1 member subscribes to cannot be read. Its format is not that"
+        " of Kafka's consumers." in said
+    )
+    assert len(re.findall("not known not known – –", said)) == 1, said
 
 
 def test_a_group_without_members_and_bad_addresses(person: Client, seed: Seed) -> None:

@@ -123,7 +123,7 @@ def test_the_next_timer_is_the_earliest_and_says_what_it_does() -> None:
     given = page(timer=rows.MemberTimer("m1", "session", NOW + 4_000), join_deadline=NOW + 9_000)
     timer = next_timer(given)
     assert timer is not None
-    assert (timer.at, timer.what, timer.late) == (NOW + 4_000, "session of m1 ends", False)
+    assert (timer.at, timer.what.seen(timer.at, NOW), timer.late) == (NOW + 4_000, "session of m1 ends", False)
     assert next_timer(page()) is None
 
 
@@ -131,6 +131,7 @@ def test_a_timer_long_overdue_is_late() -> None:
     timer = next_timer(page(timer=rows.MemberTimer("m1", "session", NOW - 5_001)))
     assert timer is not None
     assert timer.late
+    assert timer.what.seen(timer.at, NOW) == "session of m1 should have ended"
 
 
 @pytest.mark.parametrize(
@@ -153,4 +154,5 @@ def test_member_states(group_state: str, given: rows.Member, label: str) -> None
 def test_every_timer_of_a_consumer_member_has_words(kind: TimerKind) -> None:
     timer = next_timer(page(timer=rows.MemberTimer("m1", kind.value, NOW)))
     assert timer is not None
-    assert "m1" in timer.what
+    assert "m1" in timer.what.coming
+    assert "m1" in timer.what.overdue

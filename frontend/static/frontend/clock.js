@@ -1,4 +1,4 @@
-// Advances `<time data-at="ms">` between two updates from the server, in the words of frontend/wording.py (`ago`).
+// Advances `<time data-at="ms">` between two updates from the server, in the words of frontend/wording.py (`ago`, `Due`).
 // Based on the server's clock: the panel states the server's time, the browser adds the time that has passed since.
 // In a panel that could not be fetched any more (live.js) time stands still: nobody knows what has happened since.
 (() => {
@@ -25,6 +25,10 @@
     for (const time of document.querySelectorAll("time[data-at]")) {
       const text = ago(Number(time.dataset.at), now);
       if (time.textContent !== text) time.textContent = text;
+    }
+    for (const words of document.querySelectorAll("[data-due]")) {
+      const isOverdue = now - Number(words.dataset.due) >= 1_000;
+      if (isOverdue && words.textContent !== words.dataset.overdue) words.textContent = words.dataset.overdue;
     }
   };
 
