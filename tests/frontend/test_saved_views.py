@@ -134,6 +134,6 @@ def test_the_page_says_in_words_what_each_view_shows(person: Client, seed: Seed)
     page = unescape(person.get("/views").content.decode())
     assert re.findall(r'view-words">([^<]*)<', page)[:2] == [
         "All groups",
-        "Groups with “bil” in its id, and the state Empty or Stable, sorted by: largest lag, 3 columns of 12",
+        "Groups with “bil” in its id, and the state Empty or Stable, sorted by: largest lag, 3 columns of 14",
     ]
     assert "The list no longer understands this view: state: 'Sleeping' is not one of" in page
