@@ -8,7 +8,7 @@ group is not stable.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from groups.core.assignors import Assignor
 from groups.core.consumer.target import preferred_assignor
@@ -18,6 +18,7 @@ from groups.core.model.partitions import merged
 from groups.core.model.types import Hold, Millis, TopicView
 from groups.models import Group
 from groups.nodes.directory import CoordinatorNode
+from groups.rest.description import NO_LABELS
 
 PartitionsById = Mapping[str, Iterable[int]]
 
@@ -72,7 +73,7 @@ class ConsumerGroupDescription:
     members: list[ConsumerMemberDescription]
     hold: Hold | None
     wake_at: Millis | None
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str]
 
 
 def describe_consumer_group(
@@ -82,6 +83,7 @@ def describe_consumer_group(
     topics: TopicView,
     assignors: Mapping[str, Assignor],
     hold: Hold | None = None,
+    labels: Mapping[str, str] = NO_LABELS,
 ) -> ConsumerGroupDescription:
     """The description of a group; `assignors` are those it may use, the default first. `hold`: the one in force now."""
     return ConsumerGroupDescription(
@@ -96,6 +98,7 @@ def describe_consumer_group(
         members=[_member(group, member, topics) for member in group.members.values()],
         hold=hold,
         wake_at=wake_at,
+        labels=labels,
     )
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Hold, Millis
 from groups.models import Group
@@ -17,6 +18,7 @@ from groups.nodes.directory import CoordinatorNode
 from kcoord.protocol.consumer_protocol import Subscription, decode_assignment, decode_subscription
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 class MemberState(str, Enum):
@@ -70,11 +72,15 @@ class GroupDescription:
     sync_deadline: Millis | None
     hold: Hold | None
     wake_at: Millis | None
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str]
 
 
 def describe_group(
-    group: ClassicGroup, wake_at: Millis | None, coordinator: CoordinatorNode, hold: Hold | None = None
+    group: ClassicGroup,
+    wake_at: Millis | None,
+    coordinator: CoordinatorNode,
+    hold: Hold | None = None,
+    labels: Mapping[str, str] = NO_LABELS,
 ) -> GroupDescription:
     """The description of a group whose next deadline is `wake_at`. `hold`: the one in force now."""
     stable = group.state is GroupState.STABLE
@@ -94,6 +100,7 @@ def describe_group(
         sync_deadline=group.sync_deadline,
         hold=hold,
         wake_at=wake_at,
+        labels=labels,
     )
 
 

@@ -6,7 +6,6 @@ A group that the caller may not describe appears not to exist.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from rest_framework.request import Request
@@ -186,13 +185,14 @@ class GroupDetailView(NamedGroupView):
         known = await runtime.get(ClientSoftware).find(clients)
         labels = (await runtime.get(GroupLabels).describe(self.group_id)).labels
         if isinstance(group, ClassicGroup):
-            classic = replace(describe_group(group, due, coordinator, hold), labels=labels)
-            return lambda: classic_with_software(seen_classic_group(classic, visible), known)
+            return lambda: classic_with_software(
+                seen_classic_group(describe_group(group, due, coordinator, hold, labels), visible), known
+            )
         world = await runtime.get(DecisionContexts).context_of(self.group_id)
 
         def described() -> ConsumerGroupDescription:
-            whole = describe_consumer_group(group, due, coordinator, world.topics, world.assignors, hold)
-            return consumer_with_software(seen_consumer_group(replace(whole, labels=labels), visible), known)
+            whole = describe_consumer_group(group, due, coordinator, world.topics, world.assignors, hold, labels)
+            return consumer_with_software(seen_consumer_group(whole, visible), known)
 
         return described
 

@@ -103,6 +103,16 @@ def cast(groups: int, seed: int) -> list[Part]:
     return [_part(next(names), behaviour, protocol, chance) for behaviour, protocol in behaviours[:groups]]
 
 
+def labels(part: Part) -> dict[str, str]:
+    """Whose group it is, whom to call and what to do."""
+    team = part.group_id.split("-", 1)[0]
+    return {
+        "owner": team,
+        "contact": f"https://chat.example.com/{team}-on-call",
+        "runbook": f"https://wiki.example.com/runbooks/{part.group_id}",
+    }
+
+
 def topics(parts: Sequence[Part]) -> list[Topic]:
     """The topics of these groups, each once."""
     return list({part.topic.name: part.topic for part in parts}.values())

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from kcoord.showcase import misfits, regulars
 from kcoord.showcase.acts import operate
 from kcoord.showcase.api import Api, Refused
-from kcoord.showcase.cast import Behaviour, Part, Topic, topics
+from kcoord.showcase.cast import Behaviour, Part, Topic, labels, topics
 from kcoord.showcase.logs import Logs
 from kcoord.showcase.stage import Stage
 
@@ -61,6 +61,9 @@ async def showcase(url: str, token: str, parts: Sequence[Part], seconds: float |
         stage = Stage(api, Logs(), random.Random(len(parts)))  # noqa: S311 - not for secrets
         for topic in topics(parts):
             await _create(stage, topic)
+        for part in parts:
+            path = f"groups/{quote(part.group_id, safe='')}/labels"
+            await stage.api.request("PATCH", path, {"labels": labels(part)})
         say(f"{len(topics(parts))} topics; starting {len(parts)} groups: {url}/")
         try:
             async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
@@ -78,10 +81,8 @@ async def showcase(url: str, token: str, parts: Sequence[Part], seconds: float |
 
 async def _create(stage: Stage, topic: Topic) -> None:
     try:
-        labels = {"team": topic.name.split(".", 1)[0]}
-        await stage.api.request(
-            "POST", "topics", {"name": topic.name, "partitions": topic.partitions, "labels": labels}
-        )
+        team = {"team": topic.name.split(".", 1)[0]}
+        await stage.api.request("POST", "topics", {"name": topic.name, "partitions": topic.partitions, "labels": team})
     except Refused as refused:
         if refused.name not in MAY_EXIST:
             raise

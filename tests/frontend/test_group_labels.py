@@ -60,6 +60,7 @@ def told(answer: Any) -> str:
         ("http://10.0.0.7:8080/x#y", True),
         ("HTTPS://Wiki.example.com", True),
         ("javascript:alert(1)", False),
+        ("javascript://wiki.example.com/%0aalert(1)", False),
         ("data:text/html,x", False),
         ("//wiki.example.com", False),
         ("https:wiki.example.com", False),

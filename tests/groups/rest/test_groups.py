@@ -72,6 +72,7 @@ async def test_a_line_of_the_list(api: httpx.AsyncClient, five: None) -> None:
             "protocol_type": "consumer",
             "protocol_name": "range",
             "topics": ["orders"],
+            "labels": {},
             "coordinator_partition": partition_of("billing", 50),
             "lag": None,
             "lag_sampled_at": None,
@@ -88,6 +89,7 @@ async def test_a_line_of_the_list(api: httpx.AsyncClient, five: None) -> None:
             "protocol_type": "consumer",
             "protocol_name": "",
             "topics": [],
+            "labels": {},
             "coordinator_partition": partition_of("billing-old", 50),
             "lag": None,
             "lag_sampled_at": None,
@@ -196,6 +198,7 @@ async def test_a_stable_group_in_full(api: httpx.AsyncClient, service: GroupServ
         "join_deadline": None,
         "sync_deadline": None,
         "hold": None,
+        "labels": {},
         "wake_at": rfc3339(START_MS + 45_000),
     }
     assert members[0] == {

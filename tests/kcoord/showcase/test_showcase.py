@@ -44,6 +44,7 @@ def test_all_states_and_verdicts_are_shown_and_nothing_is_left() -> None:
                 assert time.monotonic() < deadline, showcase.running.report(missing)
                 for group in groups(client):
                     states.add(group["state"])
+                    assert group["labels"]["owner"] == group["group_id"].split("-", 1)[0]
                     verdicts.update(entry["verdict"] for entry in group.get("verdicts", []))
                 time.sleep(1)
         assert showcase.running.terminate(STOP_SECONDS) == 128 + signal.SIGTERM
