@@ -10,7 +10,7 @@ CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help up venv test lint format bench demo showcase screenshots model mutants chaos chromium
+.PHONY: help up venv test pytest lint format bench demo showcase screenshots model mutants chaos chromium
 
 help:
 	@echo "make up       start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it); NODES=4: four servers"
@@ -52,7 +52,9 @@ mutants: $(VENV)/.tests
 chaos: $(VENV)/.tests
 	@exec $(VENV)/bin/python -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-test: lint chromium
+test: lint pytest
+
+pytest: chromium
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.tests
