@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from frontend.names import names_of
+from frontend.partitions import names
 from frontend.queries import COMPARED, MOST_CELLS, GroupPage
 from frontend.rows import GroupHeader
+from frontend.verdicts.presenters import NAMED
 from frontend.viewer import Viewer
 from groups.core.model.verdicts import VerdictKind
 from kcoord.process.runtime import Runtime
@@ -15,7 +18,7 @@ from offsets.verdicts.checks import Check, VerdictChecks
 
 
 async def judged(runtime: Runtime, viewer: Viewer, page: GroupPage) -> tuple[GroupPage, Sequence[Verdict]]:
-    """The page with the members that miss heartbeats, and the verdicts on its group, the worst first.
+    """The page with the members that miss heartbeats and their names, and the verdicts on its group, the worst first.
 
     They are as of the page, and a group is stuck since the instant at which the page says that its state began; those
     on the offsets of a large group are as last stored. Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
@@ -24,6 +27,11 @@ async def judged(runtime: Runtime, viewer: Viewer, page: GroupPage) -> tuple[Gro
     service = runtime.get(VerdictChecks)
     async with runtime.db.snapshot() as connection:
         verdicts = await service.of_group(connection, page.header.pk, page.now, checks, named=MOST_CELLS)
+        known = names(page)
+        said = [one for verdict in verdicts if verdict.kind is VerdictKind.LATE for one in verdict.names[:NAMED]]
+        asked = [member_id for member_id in said if member_id not in known]
+        found = await names_of(runtime.db, connection, viewer, page.header.group_id, asked)
+        page = replace(page, names={**page.names, **found})
     verdicts = [verdict for verdict in verdicts if not verdict.topic or viewer.sees_topic(verdict.topic)]
     verdicts = as_shown(page.header, verdicts)
     page = replace(page, stalled=frozenset(_partitions(verdicts, VerdictKind.STALLED)))

@@ -22,7 +22,7 @@ from frontend.commands import service_url
 from frontend.states import state
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
-from frontend.views.page import message, page, show
+from frontend.views.page import member_names, message, page, show
 from frontend.wording import duration, plural, ranges
 from groups.core.model.replies import Done, HoldReply
 from groups.engine.service import GroupService
@@ -216,7 +216,9 @@ def kick_member(request: HttpRequest, group_id: str) -> HttpResponse:
         if kicked is not None:
             return done(request, f"Removed {member_id}. It can join again.", group_url(group_id))
     commands = [as_command.kick(service_url(request), group_id, member_id)] if member_id else []
-    return form(request, "kick_member", brief, refusal, {"member_id": member_id, "commands": commands})
+    names = member_names(viewer_of(request), group_id, {member_id} if "\0" not in member_id else set())
+    context = {"member_id": member_id, "name": names.get(member_id, ""), "commands": commands}
+    return form(request, "kick_member", brief, refusal, context)
 
 
 async def _kick(runtime: Runtime, request: HttpRequest, group_id: str, member_id: str) -> Done:

@@ -120,6 +120,36 @@ async def test_pages_fit_every_width_and_are_accessible(walk: Walk, batch: int) 
     assert complaints == {}
 
 
+async def test_long_names_fit_every_page(walk: Walk, seed: Seed) -> None:
+    """Names as long as they may be, without a place to break: on the pages of a group, a member, a plan and a topic."""
+    name, topic, member = "g" * 240, "t" * 240, "m" * 250
+    pk = seed.group(name, leader=member)
+    seed.members(pk, [member], client_id="c" * 200)
+    seed.topic(topic, 4, [123_456_789_012_345] * 4)
+    seed.assign(pk, {(topic, partition): member for partition in range(4)}, generation=1)
+    seed.commit(pk, {(topic, partition): 1 for partition in range(4)}, metadata="d" * 300)
+    seed.event(name, "member_joined", 1, member, ms_ago=1_000, client_id="c" * 200, client_host="10.0.0.1")
+    seed.connection.execute(
+        "insert into groups_clientsoftware (client_id, client_host, name, version, seen_at)"
+        " select client_id, client_host, repeat('n', 128), repeat('9', 128), 1 from groups_member where group_id = %s",
+        [pk],
+    )
+    plan_id = put_plan(seed.connection, name, made_at=now_ms() - 60_000, lines=2, reason="r" * 400)
+    long = {"group_id": name, "member_id": member, "name": topic, "plan_id": str(plan_id), "kind": "json"}
+    patterns = {page.name: page.pattern.converters for page in urlpatterns if page.name in NAMES}
+    wide: list[str] = []
+    for page, converters in patterns.items():
+        if converters and not converters.keys() <= long.keys():
+            continue
+        query = f"?member={member}" if page == "kick-member" else QUERIES.get(page, "")
+        await walk.page.goto(reverse(f"frontend:{page}", kwargs={one: long[one] for one in converters}) + query)
+        for width in AUDITED:
+            await walk.page.set_viewport_size({"width": width, "height": 900})
+            if await walk.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                wide.append(f"{page} at {width}: {await walk.page.evaluate(WIDER)}")
+    assert wide == []
+
+
 async def looked_at(walk: Walk, name: str) -> AsyncIterator[str]:
     """What is wrong with a page, at each width."""
     (pattern,) = [page.pattern for page in urlpatterns if page.name == name]

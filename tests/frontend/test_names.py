@@ -100,6 +100,27 @@ def test_other_pages_name_them_in_the_same_way(person: Client, seed: Seed) -> No
     assert f"{name} leads" in billing
 
 
+def test_late_members_are_named_whatever_rows_the_page_shows(person: Client, seed: Seed) -> None:
+    late = member_id("w", 0)
+    pk = seed.group("search", leader=late)
+    seed.members(pk, [late], client_id="w", heartbeat_ms_ago=40_000)
+    for query in ("", "?tab=members&q=nobody", "?tab=offsets"):
+        page = plain(person.get(f"/groups/search{query}").content.decode())
+        assert f"w@10.0.0.1 ({short_id(late)}) sends no heartbeats." in page, query
+
+
+def test_who_is_about_to_be_removed_is_named(operator: Client, seed: Seed) -> None:
+    members = working_group(seed)
+    page = plain(operator.get(f"/groups/billing/kick?member={members[1]}").content.decode())
+    assert f"billing@10.0.0.2 {members[1]} The member is removed" in page
+
+
+def test_long_names_of_clients_are_shortened_in_sentences() -> None:
+    told = member_name("m1", {"m1": f"{'c' * 100}@10.0.0.9"})
+    assert re.fullmatch(r"c+…c+@10\.0\.0\.9 \(m1\)", told)
+    assert len(told) < 70
+
+
 def test_the_overview_names_members_that_miss_heartbeats(person: Client, seed: Seed) -> None:
     judged(seed)
     mailing, ids = seed.group("mailing"), [member_id("mailing", number) for number in range(3)]
