@@ -5,17 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.cases import Case, Suite
-from tests.conformance.core_driver import AT_DEADLINE
 from tests.conformance.http_backend import HttpBackend
-from tests.conformance.mutations import mutations
+from tests.conformance.replay import unnoticed_mutations
 from tests.conformance.runner import Status, run_case
 from tests.conformance.support import case_file, is_commit_or_fetch
-
-
-class OneMode(HttpBackend):
-    """Timers at their deadlines only."""
-
-    modes = (AT_DEADLINE,)
 
 
 async def run(case: Case, database: str) -> None:
@@ -54,10 +47,9 @@ async def test_lists_descriptions_and_deletions(case: Case, database: str) -> No
 
 @pytest.mark.parametrize("case", case_file(Suite.OFFSETS, is_commit_or_fetch))
 async def test_every_mutation_of_a_commit_or_fetch_is_noticed(case: Case, database: str) -> None:
-    async with OneMode(database) as backend:
-        if (await run_case(case, backend)).status is Status.SKIPPED:
-            pytest.skip("steps that are left out, and their mutations with them")
-        unnoticed = [
-            words for words, changed in mutations(case) if (await run_case(changed, backend)).status != Status.FAILED
-        ]
+    async with HttpBackend(database) as backend:
+        verdict, unnoticed = await unnoticed_mutations(case, backend)
+    if verdict.status is Status.SKIPPED:
+        pytest.skip("steps that are left out, and their mutations with them")
+    assert verdict.status is Status.PASSED, str(verdict)
     assert unnoticed == []
