@@ -120,6 +120,30 @@ async def test_pages_fit_every_width_and_are_accessible(walk: Walk, batch: int) 
     assert complaints == {}
 
 
+COVERED = """
+(() => {
+  const focused = document.activeElement, box = focused.getBoundingClientRect();
+  const seen = document.elementFromPoint(box.left + Math.min(box.width / 2, 20), box.top + box.height / 2);
+  return !seen || !(focused.contains(seen) || seen.contains(focused));
+})()
+"""
+
+
+@pytest.mark.parametrize("width", AUDITED)
+async def test_what_has_the_focus_is_not_below_the_bars(walk: Walk, seed: Seed, width: int) -> None:
+    """WCAG 2.2, 2.4.11: the table takes the focus first, and its rows must not stay behind the bars at the top."""
+    page = walk.page
+    many = [member_id("many", number) for number in range(40)]
+    seed.members(seed.group("many", leader=many[0]), many)
+    await page.set_viewport_size({"width": width, "height": 844})
+    await page.goto("/groups/many?tab=members")
+    await page.get_by_role("combobox", name="Sorted by").focus()
+    for step in range(12):
+        await page.keyboard.press("Tab")
+        name = await page.evaluate("document.activeElement.outerHTML.slice(0, 80)")
+        assert "table-wrap" in name or not await page.evaluate(COVERED), f"step {step}: {name}"
+
+
 async def test_long_names_fit_every_page(walk: Walk, seed: Seed) -> None:
     """Names as long as they may be, without a place to break: on the pages of a group, a member, a plan and a topic."""
     name, topic, member = "g" * 240, "t" * 240, "m" * 250
