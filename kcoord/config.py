@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kcoord import identity_settings
+from kcoord.alert_settings import ALERTS
 from kcoord.identity_settings import IDENTITY
 from kcoord.quota_settings import QUOTAS
 from kcoord.server_settings import SERVER
@@ -190,6 +191,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("lag.stale.ms", 300_000, "ms", "Age of a watermark beyond which lag is stale.", 1_000, INT_MAX),
     Setting("lag.sample.retention.days", 7, "days", "How long samples of watermarks and lag are kept.", 1, 365),
     *VERDICTS,
+    *ALERTS,
     # Archive and other jobs of Spark
     Setting(
         ARCHIVE_PATH,

@@ -181,6 +181,7 @@ _TICK_SECONDS = KCOORD.int("timer.tick.interval.ms") / 1000
 _RETENTION_SECONDS = KCOORD.int("offsets.retention.check.interval.ms") / 1000
 _SAMPLE_SECONDS = KCOORD.int("lag.sample.interval.ms") / 1000
 _CHECK_SECONDS = KCOORD.int("verdict.check.interval.ms") / 1000
+_ALERT_SECONDS = KCOORD.int("alerts.check.interval.ms") / 1000
 
 
 def _hourly(task: str) -> dict[str, object]:
@@ -220,6 +221,16 @@ CELERY_BEAT_SCHEDULE = {
         "task": "offsets.check_offsets",
         "schedule": _SAMPLE_SECONDS,
         "options": {"expire_seconds": max(1, round(_SAMPLE_SECONDS))},
+    },
+    "offsets: check alerts": {
+        "task": "offsets.check_alerts",
+        "schedule": _ALERT_SECONDS,
+        "options": {"expire_seconds": max(1, round(_ALERT_SECONDS))},
+    },
+    "offsets: send alerts": {
+        "task": "offsets.send_alerts",
+        "schedule": 15.0,
+        "options": {"expire_seconds": 15},
     },
     "offsets: thin samples": _hourly("offsets.thin_samples"),
     "offsets: drop old plans": _hourly("offsets.trim_plans"),

@@ -11,11 +11,15 @@ class OffsetsConfig(AppConfig):
     verbose_name = "Offsets"
 
     def ready(self) -> None:
-        """When any process deletes a group or a topic, its offsets are deleted with a line of the journal each."""
+        """When any process deletes a group or a topic, its offsets are deleted with a line of the journal each.
+
+        Receivers of alerts are checked together with the settings.
+        """
         from django.db.models.signals import post_migrate
 
         from groups.catalogue.topic_deletion import on_topic_deletion
         from groups.store.locked import before_deletion
+        from offsets import checks  # noqa: F401
         from offsets.commit_function import tell_metadata_limit
         from offsets.retention import deleted_topics
         from offsets.store import journal_deletion

@@ -9,6 +9,7 @@ from celery.signals import worker_ready
 
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
+from offsets.alerts.checks import AlertChecks
 from offsets.journal.journal_days import JournalDays
 from offsets.lag.samples import SampleService
 from offsets.plans.service import PlanService
@@ -55,6 +56,21 @@ def check_members() -> int:
 def check_offsets() -> int:
     """Judge all groups by their offsets; see `VerdictChecks.check_offsets`."""
     return bridge.call(lambda runtime: runtime.get(VerdictChecks).check_offsets(), LONGEST_RUN_SECONDS)
+
+
+@shared_task(name="offsets.check_alerts")  # type: ignore[untyped-decorator]
+def check_alerts() -> int:
+    """Compare the rules of alerts with all groups; see `AlertChecks.check`. What is to be told is sent at once."""
+    told = bridge.call(lambda runtime: runtime.get(AlertChecks).check(), LONGEST_RUN_SECONDS)
+    if told:
+        send_alerts.apply_async(expires=600)
+    return told
+
+
+@shared_task(name="offsets.send_alerts")  # type: ignore[untyped-decorator]
+def send_alerts() -> int:
+    """Send messages about alerts that are due; see `AlertChecks.send`."""
+    return bridge.call(lambda runtime: runtime.get(AlertChecks).send(), LONGEST_RUN_SECONDS)
 
 
 @shared_task(name="offsets.abort_abandoned_transactions")  # type: ignore[untyped-decorator]

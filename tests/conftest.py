@@ -44,7 +44,7 @@ declare
         'offsets_plannedoffset', 'offsets_watermarksample', 'offsets_lagsample', 'offsets_grouplag', 'offsets_topiclag',
         'offsets_topictotal',
         'offsets_deletedtopic', 'offsets_sparkrun', 'offsets_archivedday', 'offsets_groupverdict', 'offsets_verdictrun',
-        'offsets_activity',
+        'offsets_activity', 'offsets_alert', 'offsets_alertmessage', 'offsets_alertrule',
         'kcoord_accessrule', 'kcoord_timerheartbeat', 'kcoord_quota', 'kcoord_throttled',
         'kcoord_auditrecord', 'kcoord_auditpending'
     ];

@@ -8,7 +8,7 @@ from typing import Any
 
 from frontend.archive.presenters import KINDS as RUN_KINDS
 from frontend.archive.presenters import STATES as RUN_STATES
-from frontend.overview.parts import Archive, Celery, Part, Postgres, Sampler
+from frontend.overview.parts import Alerts, Archive, Celery, Part, Postgres, Sampler
 from frontend.rows import Millis
 from frontend.states import State
 from frontend.wording import joined, plural
@@ -25,6 +25,10 @@ QUEUED = 100
 """More tasks than these wait only if nobody takes them."""
 FULL = 0.9
 """Part of the connections of Postgres from which on they are about to run out."""
+FAILED_MS: Millis = 86_400_000
+"""How long it is told that a message about alerts has failed for good."""
+UNSENT_MS: Millis = 120_000
+"""A message that is not sent for so long was refused, or nobody sends it."""
 MISSED = 3
 """A check is late when this many runs of it are missing."""
 
@@ -149,6 +153,32 @@ def _archive(found: Archive, now: Millis, limits: Limits) -> Sequence[HealthLine
     return lines
 
 
+def _alerts(found: Alerts, now: Millis, limits: Limits) -> Sequence[HealthLine]:
+    if not found.opened:
+        return [HealthLine("Alerts", OFF, "there are no rules")]
+    text = f"{plural(len(found.opened), 'rule')}, {plural(sum(found.opened.values()), 'open alert')}"
+    outcomes = found.outcomes
+    if outcomes.failed_at is not None and now - outcomes.failed_at < FAILED_MS:
+        return [
+            HealthLine(
+                "Alerts",
+                BAD,
+                f"{text}; receivers were not told: the last message that failed is of",
+                outcomes.failed_at,
+            )
+        ]
+    if outcomes.unsent_since is not None and now - outcomes.unsent_since > UNSENT_MS:
+        return [
+            HealthLine(
+                "Alerts",
+                WATCH,
+                f"{text}; {plural(outcomes.waiting, 'message')} not sent yet, since",
+                outcomes.unsent_since,
+            )
+        ]
+    return [HealthLine("Alerts", GOOD, text)]
+
+
 PARTS: Mapping[str, tuple[str, Describe]] = {
     "server": ("Server", _server),
     "nodes": ("Nodes", _nodes),
@@ -156,5 +186,6 @@ PARTS: Mapping[str, tuple[str, Describe]] = {
     "sampler": ("Sampler", _sampler),
     "postgres": ("Postgres", _postgres),
     "archive": ("Archive", _archive),
+    "alerts": ("Alerts", _alerts),
 }
 """The parts in the order in which they are shown: the title of a part that could not be read, and its lines."""

@@ -26,6 +26,8 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from kcoord.rest.paging import Visible
 from kcoord.sql import queries
+from offsets.alerts.service import AlertService
+from offsets.alerts.types import Outcomes
 from offsets.runs.service import SparkRun, SparkRuns
 from offsets.verdicts.reads import Attention, Minute, VerdictReads
 
@@ -100,6 +102,14 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True)
+class Alerts:
+    """Open alerts by rule, and how the messages about alerts have fared."""
+
+    opened: Mapping[str, int]
+    outcomes: Outcomes
+
+
+@dataclass(frozen=True, slots=True)
 class Needy:
     """What needs attention. `names`: of the members that its verdicts name; `labels`: of groups that have any.
 
@@ -169,6 +179,7 @@ class OverviewParts:
             "sampler": self._sampler,
             "postgres": self._postgres,
             "archive": self._archive,
+            "alerts": self._alerts,
         }
 
     async def _part(self, before: Part, name: str, read: Callable[[], Awaitable[Any]]) -> Part:
@@ -234,6 +245,10 @@ class OverviewParts:
             began = time.monotonic()
             version, used, most = await self._db.one(connection, Q.postgres_usage, {})
             return Postgres(version, (time.monotonic() - began) * 1000, used, most, self._db.usage())
+
+    async def _alerts(self) -> Alerts:
+        alerts = self._runtime.get(AlertService)
+        return Alerts(await alerts.open_by_rule(), await alerts.outcomes())
 
     async def _archive(self) -> Archive:
         runs = self._runtime.get(SparkRuns)

@@ -28,6 +28,7 @@ TAGS = (
     ("groups", "Groups, for operators."),
     ("topics", "The catalogue of topics and watermarks that assignment and lag need."),
     ("nodes", "Coordinator nodes, the partitions they own, and hand-overs."),
+    ("alerts", "Rules that tell people and programs what is wrong with groups."),
     ("archive", "Runs of the Spark jobs, and what reconcile found."),
     ("tokens", "Access."),
     ("quotas", "How much principals may use."),

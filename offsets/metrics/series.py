@@ -17,6 +17,8 @@ from kcoord.database.pool import Connection
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
+from offsets.alerts.store import AlertStore
+from offsets.alerts.types import Outcomes
 from offsets.core.types import Millis
 from offsets.metrics.dialects import DIALECTS, GroupRow, TopicRow, VerdictRow
 from offsets.metrics.text import heading, rendered
@@ -71,6 +73,7 @@ class GroupMetrics:
         self._repeated_seconds = runtime.config.int("metrics.cache.ms") / 1000
         self._cache: dict[str, tuple[float, bytes]] = {}
         self._one_at_a_time = asyncio.Lock()
+        self._alert_store = runtime.get(AlertStore)
         runtime.on_connection_lost(self._cache.clear)
 
     async def text(self, caller: Principal | None) -> bytes:
@@ -95,13 +98,18 @@ class GroupMetrics:
                 dict(await self._db.rows(connection, Q.counted_verdicts)),
                 dict(await self._db.rows(connection, Q.verdict_runs)),
             )
+            alerts = await self._alerts(connection)
             named = Named() if caller is None else await self._named(connection, caller)
-        text = _overview(overview, now) + _judged(judged, now)
+        text = _overview(overview, now) + _judged(judged, now) + _told(*alerts, now)
         if caller is not None:
             text += _left_out(named)
         series = len(named.groups) + len(named.topics) + len(named.verdicts)
         rows = named.groups, named.topics, named.verdicts
         return text.encode() + await off_loop.run(series, rendered, self._dialect, *rows)
+
+    async def _alerts(self, connection: Connection) -> tuple[int, Outcomes]:
+        opened = await self._alert_store.open_by_rule(connection)
+        return sum(opened.values()), await self._alert_store.outcomes(connection)
 
     async def _named(self, connection: Connection, caller: Principal) -> Named:
         topics_of = caller.visible(Resource.TOPIC).parameters("topic")
@@ -155,6 +163,21 @@ def _judged(judged: Judged, now: Millis) -> str:
                 f'kcoord_verdict_age_seconds{{check="{check}"}} {max(now - at, 0) / 1000}\n'
                 for check, at in sorted(judged.runs.items())
             ),
+        ]
+    )
+
+
+def _told(opened: int, outcomes: Outcomes, now: Millis) -> str:
+    states = {"failed": outcomes.failed, "sent": outcomes.sent, "waiting": outcomes.waiting}
+    unsent = 0 if outcomes.unsent_since is None else max(now - outcomes.unsent_since, 0)
+    return "".join(
+        [
+            heading("kcoord_alerts_open", "gauge", "Alerts that are open."),
+            f"kcoord_alerts_open {opened}\n",
+            heading("kcoord_alert_messages", "gauge", "Messages about alerts that are kept, by what became of them."),
+            *(f'kcoord_alert_messages{{state="{state}"}} {count}\n' for state, count in states.items()),
+            heading("kcoord_alert_unsent_seconds", "gauge", "Age of the oldest message that waits to be sent."),
+            f"kcoord_alert_unsent_seconds {unsent / 1000}\n",
         ]
     )
 

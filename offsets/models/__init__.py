@@ -1,5 +1,6 @@
 """The schema of offsets. Rows are written only by the stores of this app."""
 
+from offsets.models.alerts import Alert, AlertMessage, AlertRule
 from offsets.models.committed import CommittedOffset
 from offsets.models.findings import ReconcileFinding
 from offsets.models.journal import OffsetCommitLog
@@ -13,6 +14,9 @@ from offsets.models.verdicts import Activity, GroupVerdict, VerdictRun
 
 __all__ = [
     "Activity",
+    "Alert",
+    "AlertMessage",
+    "AlertRule",
     "ArchivedDay",
     "CommittedOffset",
     "DeletedTopic",

@@ -3,9 +3,26 @@
 from django.urls import path
 
 from kcoord.rest import converters  # noqa: F401 - registers `anything`
-from offsets.rest import deletion_views, group_views, journal_views, lag_views, pin_views, plan_views, run_views, views
+from offsets.rest import (
+    alert_views,
+    deletion_views,
+    group_views,
+    journal_views,
+    lag_views,
+    pin_views,
+    plan_views,
+    run_views,
+    views,
+)
 
 urlpatterns = [
+    path("alerts", alert_views.AlertsView.as_view()),
+    path("alerts/messages", alert_views.MessagesView.as_view()),
+    path("alerts/receivers", alert_views.ReceiversView.as_view()),
+    path("alerts/receivers/<anything:name>/test", alert_views.TestReceiverView.as_view()),
+    path("alerts/rules", alert_views.RulesView.as_view()),
+    path("alerts/rules/<anything:rule_id>", alert_views.RuleDetailView.as_view()),
+    path("alerts/<anything:alert_id>/mute", alert_views.MuteView.as_view()),
     path("archive/runs", run_views.RunsView.as_view()),
     path("archive/runs/<anything:run_id>/log", run_views.RunLogView.as_view()),
     path("archive/runs/<anything:run_id>/cancel", run_views.CancelRunView.as_view()),

@@ -29,6 +29,8 @@ class Names:
     run: str
     token: str
     principal: str
+    alert_rule: str = "999999"
+    alert: str = "999999"
 
     def in_path(self, path: str) -> str:
         """The path with its parameters filled in. Raises KeyError for one that this does not know: add it here."""
@@ -40,6 +42,8 @@ class Names:
             "plan_id": self.plan,
             "run_id": self.run,
             "id": self.token,
+            "rule_id": self.alert_rule,
+            "alert_id": self.alert,
         }
         return path.format_map({key: quote(value, safe="") for key, value in names.items()})
 
@@ -63,6 +67,8 @@ class Names:
             reverse=True,
         ):
             text = text.replace(value, "…").replace(quote(value, safe=""), "…")
+        for number in (self.alert_rule, self.alert):
+            text = text.replace(f"alert {number}", "…").replace(f"rule {number}", "…")
         return text.replace(f"'{self.token}'", "…")
 
 

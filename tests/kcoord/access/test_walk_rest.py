@@ -43,24 +43,35 @@ TABLES = (
     "groups_group", "groups_member", "groups_consumermember", "groups_assignment", "groups_event", "groups_topic",
     "groups_watermark", "groups_groupconfigoverride", "groups_grouplabels", "offsets_committedoffset",
     "offset_commit_log", "offsets_offsetplan", "offsets_retentionpin", "offsets_producer", "offsets_sparkrun",
-    "kcoord_accessrule",
+    "kcoord_accessrule", "offsets_alertrule", "offsets_alert",
 )  # fmt: skip
+ALERT = """
+with rule as (
+    insert into offsets_alertrule (name, enabled, pattern, group_name, verdicts, for_ms, remind_ms, send_resolved,
+                                   receivers, updated_at, updated_by)
+    values ('team', true, 'literal', %s, '{stuck}', 0, 0, true, '{ops}', 1, 'ops')
+    returning id)
+insert into offsets_alert (rule_id, group_name, cause, since, opened_at) select id, %s, 'stuck', 1, 1 from rule
+returning rule_id, id
+"""
 STATE = "select coalesce(md5(string_agg(t::text, chr(10) order by t::text)), '') from {} t"
 TOKENS = "select name, digest, expires_at, previous_digest from kcoord_apitoken order by id"
 
 DENIED = tuple(Rule("admin", kind, "prefix", "team-", "deny") for kind in ("group", "topic", "transactional-id"))
 READING = {
     "POST /v1/assignments/simulate", "POST /v1/groups/{group_id}/offsets/fetch", "POST /v1/offsets/fetch",
-    "POST /v1/groups/{group_id}/offsets/plan",
+    "POST /v1/groups/{group_id}/offsets/plan", "POST /v1/alerts/{alert_id}/mute",
 }  # fmt: skip
-"""Requests that read, whatever their method."""
+"""Requests that read, whatever their method, or that are refused as what a viewer sees in a list."""
 
 REFUSED_TO_OPERATORS = {
     "DELETE /v1/acls", "GET /v1/acls", "POST /v1/acls",
     "GET /v1/tokens", "POST /v1/tokens", "DELETE /v1/tokens/{id}", "POST /v1/tokens/{id}/rotate",
     "GET /v1/archive/runs", "POST /v1/archive/runs", "GET /v1/archive/runs/{run_id}",
     "POST /v1/archive/runs/{run_id}/cancel", "GET /v1/archive/runs/{run_id}/log",
-    "GET /v1/nodes", "GET /v1/coordinator-partitions",
+    "GET /v1/alerts/rules", "POST /v1/alerts/rules", "GET /v1/alerts/rules/{rule_id}", "GET /v1/alerts/receivers",
+    "PATCH /v1/alerts/rules/{rule_id}", "DELETE /v1/alerts/rules/{rule_id}", "GET /v1/alerts/messages",
+    "POST /v1/alerts/receivers/{name}/test", "GET /v1/nodes", "GET /v1/coordinator-partitions",
     "GET /v1/quotas", "POST /v1/quotas", "GET /v1/quotas/throttled",
     "POST /v1/groups",  # with settings, as the example
     "PATCH /v1/groups/{group_id}/config",
@@ -137,8 +148,11 @@ async def world(
     number = next(str(one["id"]) for one in listed if one["name"] == token.name)
     with psycopg.connect(database, autocommit=True) as connection:
         run = put_run(connection, "reconcile")
+        rule, alert = connection.execute(ALERT, [group, group]).fetchone() or (0, 0)
         connection.execute(FINDING, [run, 1, "lost", group, topic, 0, 1, 2, "{}"])
-    names = Names(group, topic, txn, member, planned["id"], run, number, "Token:team-token-present")
+    names = Names(
+        group, topic, txn, member, planned["id"], run, number, "Token:team-token-present", str(rule), str(alert)
+    )
     return World(names, database, runtime)
 
 

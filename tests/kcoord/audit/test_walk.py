@@ -22,6 +22,8 @@ from kcoord.audit.acts import ACTS, OPERATIONS
 from kcoord.audit.chain import Audit
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
+from offsets.alerts.checks import AlertChecks
+from offsets.alerts.service import AlertService
 from offsets.runs import service as runs
 from tests.support.fixtures import ClientWith
 from tests.support.rest_groups import group, member
@@ -127,6 +129,24 @@ async def running(world: World) -> dict[str, str]:
     return {"run_id": found["id"], "name": found["id"]}
 
 
+async def ruled(world: World) -> dict[str, str]:
+    return {"rule_id": str((await world.post("/v1/alerts/rules", RULE))["id"])}
+
+
+async def alerted(world: World) -> dict[str, str]:
+    await stable(world)
+    async with world.runtime.db.connection() as connection:
+        await connection.execute(
+            "insert into offsets_groupverdict (group_id, kind, topic, since, number, names)"
+            " select id, 'stuck', '', 1, 1, '{}' from groups_group"
+        )
+    await ruled(world)
+    assert await world.runtime.get(AlertChecks).check() == 1
+    (alert,) = (await world.runtime.get(AlertService).alerts()).items
+    return {"alert_id": str(alert.id)}
+
+
+RULE = {"name": "bad", "pattern": "literal", "group_name": "g", "verdicts": ["stuck"], "receivers": ["ops"]}
 TOKEN = {"name": "deploy", "rules": [{"operation": "read", "resource": "group", "name": "g"}]}
 PLAN = {"strategy": "to-offset", "offset": 3, "topics": [{"name": "orders", "partitions": [0]}], "reason": "bug 17"}
 RULES = [{"operation": "read", "resource": "group", "name": "h"}]
@@ -158,6 +178,11 @@ STORIES = {
     "createAcls": Story(rules_of, {}, {"principal": "Token:deploy", "rules": RULES}, name="Token:deploy", has="after"),
     "deleteAcls": Story(rules_of, query={"principal": "Token:deploy"}, name="Token:deploy", has="before"),
     "alterQuotas": Story(None, {}, {"kind": "default", "set": {"cpu": 1000}}, name="default"),
+    "createAlertRule": Story(None, {}, RULE, name="bad", has="after"),
+    "updateAlertRule": Story(ruled, {}, {"for_ms": 5}, name="bad"),
+    "deleteAlertRule": Story(ruled, {}, name="bad", has="before"),
+    "muteAlert": Story(alerted, {}, {"duration_ms": 5}),
+    "testReceiver": Story(None, {"name": "ops"}, name="ops", has="after"),
     "startRun": Story(None, {}, {"kind": "archive"}, name="", has="after"),
     "cancelRun": Story(running, {}, name="", has="before"),
 }
@@ -177,8 +202,11 @@ def changing() -> dict[str, tuple[str, str]]:
 
 @pytest.fixture
 def config(config: Config, tmp_path: Any) -> Config:
-    """With an archive."""
-    return config.override({"archive.path": str(tmp_path / "archive")})
+    """With an archive and a receiver of alerts, where nobody listens."""
+    file = tmp_path / "receivers.toml"
+    file.write_text('[ops]\nwebhook = "http://127.0.0.1:9/"\n')
+    file.chmod(0o600)
+    return config.override({"archive.path": str(tmp_path / "archive"), "alerts.receivers.file": str(file)})
 
 
 @pytest.fixture

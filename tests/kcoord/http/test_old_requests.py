@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ import pytest
 from psycopg import sql
 
 from groups.catalogue.topics import TopicService
+from kcoord.config import Config
 from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
@@ -35,6 +37,8 @@ PRODUCER = {"producer_id": 5, "producer_epoch": 0}
 STRANGER = {"producer_id": 6, "producer_epoch": 0}
 SHIFT = {"strategy": "shift-by", "by": 1}
 RULES = [{"operation": "read", "resource": "group", "pattern": "prefix", "name": ""}]
+
+RULE = {"name": "old", "pattern": "literal", "group_name": "e", "verdicts": ["stuck"], "receivers": ["ops"]}
 
 Request = tuple[str, str, Any]
 
@@ -73,14 +77,19 @@ def of_offsets(others: str, new: str, applied: str) -> dict[str, Request]:
     }
 
 
-def of_the_rest(token_id: int) -> dict[str, Request]:
-    """Writes of groups, topics and tokens."""
+def of_the_rest(token_id: int, rule_id: int, alert_id: int) -> dict[str, Request]:
+    """Writes of groups, topics, tokens and alerts."""
     return {
         "createGroup": ("post", "/v1/groups", {"group_id": "new"}),
         "deleteGroup": ("delete", E, None),
         "deleteGroups": ("delete", "/v1/groups?group_id=e", None),
         "updateGroupConfig": ("patch", f"{E}/config", {"consumer.session.timeout.ms": 50_000}),
         "updateGroupLabels": ("patch", f"{E}/labels", {"labels": {"owner": "billing"}}),
+        "createAlertRule": ("post", "/v1/alerts/rules", {**RULE, "name": "new"}),
+        "updateAlertRule": ("patch", f"/v1/alerts/rules/{rule_id}", {"for_ms": 5}),
+        "deleteAlertRule": ("delete", f"/v1/alerts/rules/{rule_id}", None),
+        "testReceiver": ("post", "/v1/alerts/receivers/ops/test", None),
+        "muteAlert": ("post", f"/v1/alerts/{alert_id}/mute", {"duration_ms": 5}),
         "createTopic": ("post", "/v1/topics", {"name": "new", "partitions": 1}),
         "updateTopic": ("patch", "/v1/topics/orders", {"partitions": 9}),
         "deleteTopic": ("delete", "/v1/topics/orders", None),
@@ -102,6 +111,15 @@ async def ask(api: httpx.AsyncClient, method: str, path: str, body: Any = None) 
     answer = await api.request(method, path, json=body)
     assert answer.status_code < 300, answer.text
     return answer.json() if answer.content else None
+
+
+@pytest.fixture
+def config(config: Config, tmp_path: Path) -> Config:
+    """With a receiver of alerts, where nobody listens."""
+    file = tmp_path / "receivers.toml"
+    file.write_text('[ops]\nwebhook = "http://127.0.0.1:9/"\n')
+    file.chmod(0o600)
+    return config.override({"alerts.receivers.file": str(file)})
 
 
 @pytest.fixture
@@ -128,7 +146,15 @@ async def requests(
         await connection.execute("update offsets_offsetplan set maker = 'user:1' where state = 'planned'")
     new = (await ask(api, "post", f"{E}/offsets/plan", SHIFT))["id"]
     token = await ask(api, "post", "/v1/tokens", {"name": "old", "rules": RULES})
-    return of_members(leader, follower) | of_offsets(others, new, applied) | of_the_rest(token["id"])
+    rule = (await ask(api, "post", "/v1/alerts/rules", RULE))["id"]
+    async with runtime.db.connection() as connection:
+        made = await connection.execute(
+            "insert into offsets_alert (rule_id, group_name, cause, since, opened_at) values (%s, 'e', 'stuck', 1, 1)"
+            " returning id",
+            [rule],
+        )
+        (alert,) = await made.fetchone() or (0,)
+    return of_members(leader, follower) | of_offsets(others, new, applied) | of_the_rest(token["id"], rule, alert)
 
 
 def contents(database: str) -> dict[str, str]:

@@ -28,6 +28,7 @@ SOMETIMES_ABSENT = {
 
 OPERATIONS = """\
 DELETE /v1/acls deleteAcls
+DELETE /v1/alerts/rules/{rule_id} deleteAlertRule
 DELETE /v1/groups deleteGroups
 DELETE /v1/groups/{group_id} deleteGroup
 DELETE /v1/groups/{group_id}/hold releaseHold
@@ -38,6 +39,11 @@ GET /livez livez
 GET /metrics metrics
 GET /readyz readyz
 GET /v1/acls listAcls
+GET /v1/alerts listAlerts
+GET /v1/alerts/messages listAlertMessages
+GET /v1/alerts/receivers listReceivers
+GET /v1/alerts/rules listAlertRules
+GET /v1/alerts/rules/{rule_id} getAlertRule
 GET /v1/archive/runs listRuns
 GET /v1/archive/runs/{run_id} describeRun
 GET /v1/archive/runs/{run_id}/log readRunLog
@@ -64,10 +70,14 @@ GET /v1/tokens listTokens
 GET /v1/topics listTopics
 GET /v1/topics/{name} getTopic
 GET /v1/topics/{name}/watermarks listWatermarks
+PATCH /v1/alerts/rules/{rule_id} updateAlertRule
 PATCH /v1/groups/{group_id}/config updateGroupConfig
 PATCH /v1/groups/{group_id}/labels updateGroupLabels
 PATCH /v1/topics/{name} updateTopic
 POST /v1/acls createAcls
+POST /v1/alerts/receivers/{name}/test testReceiver
+POST /v1/alerts/rules createAlertRule
+POST /v1/alerts/{alert_id}/mute muteAlert
 POST /v1/archive/runs startRun
 POST /v1/archive/runs/{run_id}/cancel cancelRun
 POST /v1/assign assign

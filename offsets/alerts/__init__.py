@@ -1,0 +1,1 @@
+"""Alerts: rules that tell people and programs what is wrong with groups."""

@@ -1,0 +1,24 @@
+"""System checks of offsets: settings that only they can validate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+from kcoord.alert_settings import RECEIVERS_FILE
+from kcoord.checks import TAG
+from offsets.alerts.receivers import ReceiversError, read_receivers
+
+
+@register(TAG)
+def receivers_can_be_told(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """`kcoord.E005`: the file of receivers cannot be read, or one of them makes no sense."""
+    try:
+        read_receivers(settings.KCOORD.str(RECEIVERS_FILE))
+    except ReceiversError as error:
+        return [Error(str(error), hint="docs/alerts.md says what the file contains.", id="kcoord.E005")]
+    return []

@@ -1,0 +1,183 @@
+-- Alerts, by the rules of `offsets.core.alerts`.
+
+-- fragment: rule
+-- A `offsets.alerts.types.Rule`.
+select r.id, r.name, r.enabled, r.pattern, r.group_name, r.verdicts, r.min_lag, r.min_time_lag_ms, r.for_ms,
+       r.remind_ms, r.send_resolved, r.receivers, r.updated_at, r.updated_by
+from offsets_alertrule r
+
+-- name: alert_rules
+-- include: rule
+order by r.name
+
+-- name: alert_rule
+-- include: rule
+where r.id = %(id)s
+
+-- name: alert_rule_named
+select id from offsets_alertrule where name = %(name)s
+
+-- name: count_alert_rules
+select count(*) from offsets_alertrule
+
+-- name: insert_alert_rule
+insert into offsets_alertrule (name, enabled, pattern, group_name, verdicts, min_lag, min_time_lag_ms, for_ms, remind_ms,
+                               send_resolved, receivers, updated_at, updated_by)
+values (%(name)s, %(enabled)s, %(pattern)s, %(group_name)s, %(verdicts)s, %(min_lag)s, %(min_time_lag_ms)s, %(for_ms)s,
+        %(remind_ms)s, %(send_resolved)s, %(receivers)s, %(now)s, %(principal)s)
+returning id
+
+-- name: update_alert_rule
+update offsets_alertrule
+set name = %(name)s, enabled = %(enabled)s, pattern = %(pattern)s, group_name = %(group_name)s, verdicts = %(verdicts)s,
+    min_lag = %(min_lag)s, min_time_lag_ms = %(min_time_lag_ms)s, for_ms = %(for_ms)s, remind_ms = %(remind_ms)s,
+    send_resolved = %(send_resolved)s, receivers = %(receivers)s, updated_at = %(now)s, updated_by = %(principal)s
+where id = %(id)s
+
+-- name: delete_alerts_of_rule
+delete from offsets_alert where rule_id = %(id)s
+
+-- name: delete_alert_rule
+delete from offsets_alertrule where id = %(id)s
+
+-- name: check_alerts_alone
+select pg_advisory_xact_lock(%(key)s)
+
+-- name: groups_of_alert_rules
+-- For each rule the groups for which its condition holds, the worst verdict of a group first and its lag last. A literal
+-- rule looks its group up; the others begin at the verdicts, and at the last sample of each group.
+with matched as (
+    select r.id as rule_id, g.group_id, v.kind as cause, null::bigint as value, min(v.since) as since,
+           array_position(%(worst_first)s::text[], v.kind::text) as place
+    from offsets_alertrule r
+    join offsets_groupverdict v on v.kind = any(r.verdicts)
+    join groups_group g on g.id = v.group_id
+    where r.enabled
+      and (r.pattern = 'literal' and g.group_id = r.group_name
+           or r.pattern = 'prefix' and starts_with(g.group_id, r.group_name))
+    group by r.id, g.group_id, v.kind
+    union all
+    select r.id, g.group_id, case when l.lag >= r.min_lag then 'lag' else 'time-lag' end,
+           case when l.lag >= r.min_lag then l.lag else l.time_lag_ms end, null, 100
+    from offsets_alertrule r
+    join offsets_grouplag l on l.lag >= r.min_lag or l.time_lag_ms >= r.min_time_lag_ms
+    join groups_group g on g.id = l.group_id
+    where r.enabled
+      and (r.pattern = 'literal' and g.group_id = r.group_name
+           or r.pattern = 'prefix' and starts_with(g.group_id, r.group_name))
+)
+select rule_id, group_id, cause, value, since
+from matched
+order by rule_id, group_id, place
+limit %(limit)s
+
+-- name: unresolved_alerts
+select id, rule_id, group_name as group_id, cause, value, since, opened_at, over_since, told_at, muted_until
+from offsets_alert
+where resolved_at is null
+order by id
+
+-- name: insert_alerts
+insert into offsets_alert (rule_id, group_name, cause, value, since, opened_at, told_at)
+select * from unnest(%(rule_id)s::bigint[], %(group_id)s::text[], %(cause)s::text[], %(value)s::bigint[],
+                     %(since)s::bigint[], %(opened_at)s::bigint[], %(told_at)s::bigint[])
+
+-- name: update_alerts
+update offsets_alert a
+set cause = n.cause, value = n.value, since = n.since, opened_at = n.opened_at, over_since = n.over_since,
+    told_at = n.told_at
+from unnest(%(id)s::bigint[], %(cause)s::text[], %(value)s::bigint[], %(since)s::bigint[], %(opened_at)s::bigint[],
+            %(over_since)s::bigint[], %(told_at)s::bigint[])
+     as n (id, cause, value, since, opened_at, over_since, told_at)
+where a.id = n.id
+
+-- name: resolve_alerts
+update offsets_alert set resolved_at = %(now)s where id = any(%(ids)s::bigint[])
+
+-- name: delete_alerts
+delete from offsets_alert where id = any(%(ids)s::bigint[])
+
+-- name: mute_alert
+update offsets_alert
+set muted_until = %(until)s, muted_by = %(principal)s
+where id = %(id)s and resolved_at is null
+returning group_name
+
+-- fragment: shown_alert
+-- A `offsets.alerts.types.AlertRow`.
+select a.id, a.rule_id, r.name as rule_name, a.group_name as group_id, a.cause, a.value, a.since, a.opened_at,
+       a.over_since, a.told_at, a.muted_until, a.muted_by, a.resolved_at, r.min_lag, r.min_time_lag_ms, r.receivers
+from offsets_alert a
+join offsets_alertrule r on r.id = a.rule_id
+
+-- name: open_alerts
+-- include: shown_alert
+where a.resolved_at is null and a.opened_at is not null
+  and (a.opened_at, a.id) < (%(before_at)s::bigint, %(before_id)s::bigint)
+  and (%(group_id)s::text is null or a.group_name = %(group_id)s)
+  and kcoord_sees(a.group_name, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
+order by a.opened_at desc, a.id desc
+limit %(limit)s
+
+-- name: resolved_alerts
+-- include: shown_alert
+where a.resolved_at is not null
+  and (a.resolved_at, a.id) < (%(before_at)s::bigint, %(before_id)s::bigint)
+  and (%(group_id)s::text is null or a.group_name = %(group_id)s)
+  and kcoord_sees(a.group_name, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
+order by a.resolved_at desc, a.id desc
+limit %(limit)s
+
+-- name: alert
+-- include: shown_alert
+where a.id = %(id)s
+
+-- name: count_open_alerts
+select r.name, count(a.id)
+from offsets_alertrule r
+left join offsets_alert a on a.rule_id = r.id and a.resolved_at is null and a.opened_at is not null
+group by r.name
+order by r.name
+
+-- name: insert_alert_message
+insert into offsets_alertmessage (id, rule_id, rule_name, receiver, notice, content, created_at, attempts, next_at, error)
+values (%(id)s, %(rule_id)s, %(rule_name)s, %(receiver)s, %(notice)s, %(content)s, %(now)s, 0, %(now)s, '')
+
+-- name: claim_alert_message
+-- Whoever claims a message sends it. If that process ends meanwhile, it is due again after `again_at`.
+update offsets_alertmessage
+set attempts = attempts + 1, next_at = %(again_at)s
+where id = (select id
+            from offsets_alertmessage
+            where next_at <= %(now)s
+            order by next_at
+            limit 1
+            for update skip locked)
+returning id::text, rule_id, rule_name, receiver, notice, content, created_at, attempts
+
+-- name: alert_message_sent
+update offsets_alertmessage set sent_at = %(now)s, next_at = null, error = '' where id = %(id)s
+
+-- name: alert_message_failed
+update offsets_alertmessage set next_at = %(next_at)s, error = %(error)s where id = %(id)s
+
+-- name: alert_messages
+select id::text, rule_id, rule_name, receiver, notice, content, created_at, attempts, next_at, sent_at, error
+from offsets_alertmessage
+order by created_at desc, id
+limit %(limit)s
+
+-- name: alert_messages_by_outcome
+-- `unsent_since`: the oldest that is still to be sent.
+select count(*) filter (where sent_at is not null) as sent,
+       count(*) filter (where next_at is not null) as waiting,
+       count(*) filter (where sent_at is null and next_at is null) as failed,
+       min(created_at) filter (where next_at is not null) as unsent_since,
+       max(created_at) filter (where sent_at is null and next_at is null) as failed_at
+from offsets_alertmessage
+
+-- name: trim_alerts
+with messages as (
+    delete from offsets_alertmessage where next_at is null and created_at < %(before)s
+)
+delete from offsets_alert where resolved_at < %(before)s
