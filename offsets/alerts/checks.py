@@ -66,7 +66,9 @@ class AlertChecks:
         )
         await self._store.write(connection, decision, before, now)
         for (rule_id, notice), alerts in decision.notices.items():
-            content = wording.content(rules[rule_id], alerts, self._link_url)
+            named = [alert.group_id for alert in alerts[: wording.MOST_ALERTS]]
+            labels = await self._store.labels(connection, named)
+            content = wording.content(rules[rule_id], alerts, self._link_url, labels)
             await self._store.post(connection, rules[rule_id], notice, content, now)
         await self._store.trim(connection, now - self._kept_ms)
         told = sum(len(alerts) for alerts in decision.notices.values())

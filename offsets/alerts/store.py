@@ -103,6 +103,10 @@ class AlertStore:
             parameters |= {"notice": notice.value, "content": Jsonb(content), "now": now}
             await connection.execute(Q.insert_alert_message.encode(), parameters)
 
+    async def labels(self, connection: Connection, group_ids: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The labels of groups that have any, by group."""
+        return dict(await self._db.rows(connection, Q.labels_of_alerts, {"group_ids": list(group_ids)}))
+
     async def claim(self, connection: Connection, now: Millis, again_at: Millis) -> Message | None:
         """Take the message that is due longest; nobody else does before `again_at` (ms)."""
         parameters = {"now": now, "again_at": again_at}

@@ -25,10 +25,21 @@ SAID = {
 """Verdicts in a few words."""
 
 
-def content(rule: Rule, alerts: Sequence[Alert], link_url: str) -> dict[str, Any]:
-    """The alerts of a message as data: the first MOST_ALERTS of them, and how many there are."""
+TOLD_LABELS = ("owner", "team", "contact", "runbook")
+"""Labels that messages for people show: whom to call, and what to do."""
+
+Labels = Mapping[str, str]
+
+
+def content(
+    rule: Rule, alerts: Sequence[Alert], link_url: str, labels: Mapping[str, Labels] | None = None
+) -> dict[str, Any]:
+    """The alerts of a message as data: the first MOST_ALERTS of them, and how many there are. `labels`: by group."""
     return {
-        "alerts": [_told(rule, alert, link_url) for alert in alerts[:MOST_ALERTS]],
+        "alerts": [
+            {**_told(rule, alert, link_url), "labels": dict((labels or {}).get(alert.group_id, {}))}
+            for alert in alerts[:MOST_ALERTS]
+        ],
         "alert_count": len(alerts),
     }
 
@@ -83,7 +94,9 @@ def text(message: Message) -> str:
 
 def _line(alert: Mapping[str, Any]) -> str:
     link = f" {alert['url']}" if alert["url"] else ""
-    return f"{alert['group_id']}: {cause(alert['cause'], alert['value'])}, since {alert['since']}{link}"
+    labels: Labels = alert.get("labels", {})
+    known = "".join(f"\n    {name}: {labels[name]}" for name in TOLD_LABELS if name in labels)
+    return f"{alert['group_id']}: {cause(alert['cause'], alert['value'])}, since {alert['since']}{link}{known}"
 
 
 def cause(name: str, value: int | None) -> str:

@@ -44,27 +44,42 @@ delete from offsets_alertrule where id = %(id)s
 select pg_advisory_xact_lock(%(key)s)
 
 -- name: groups_of_alert_rules
--- For each rule the groups for which its condition holds, the worst verdict of a group first and its lag last. A literal
--- rule looks its group up; the others begin at the verdicts, and at the last sample of each group.
-with matched as (
-    select r.id as rule_id, g.group_id, v.kind as cause, null::bigint as value, min(v.since) as since,
-           array_position(%(worst_first)s::text[], v.kind::text) as place
+-- For each rule the groups for which its condition holds, the worst verdict of a group first and its lag last. A rule for
+-- one group looks that up by its key; the others begin at the verdicts, which are few, and at the last sample of each group.
+with named as materialized (
+    select r.*, g.id as key
     from offsets_alertrule r
-    join offsets_groupverdict v on v.kind = any(r.verdicts)
-    join groups_group g on g.id = v.group_id
-    where r.enabled
-      and (r.pattern = 'literal' and g.group_id = r.group_name
-           or r.pattern = 'prefix' and starts_with(g.group_id, r.group_name))
-    group by r.id, g.group_id, v.kind
+    join groups_group g on g.group_id = r.group_name
+    where r.enabled and r.pattern = 'literal'
+), beginning as materialized (
+    select * from offsets_alertrule where enabled and pattern = 'prefix'
+), judged as (
+    select r.id as rule_id, r.group_name as group_id, v.kind, v.since
+    from named r
+    join offsets_groupverdict v on v.group_id = r.key and v.kind = any(r.verdicts)
     union all
-    select r.id, g.group_id, case when l.lag >= r.min_lag then 'lag' else 'time-lag' end,
-           case when l.lag >= r.min_lag then l.lag else l.time_lag_ms end, null, 100
-    from offsets_alertrule r
+    select r.id, g.group_id, v.kind, v.since
+    from beginning r
+    join offsets_groupverdict v on v.kind = any(r.verdicts)
+    join groups_group g on g.id = v.group_id and starts_with(g.group_id, r.group_name)
+), behind as (
+    select r.id as rule_id, r.group_name as group_id, r.min_lag, l.lag, l.time_lag_ms
+    from named r
+    join offsets_grouplag l on l.group_id = r.key and (l.lag >= r.min_lag or l.time_lag_ms >= r.min_time_lag_ms)
+    union all
+    select r.id, g.group_id, r.min_lag, l.lag, l.time_lag_ms
+    from beginning r
     join offsets_grouplag l on l.lag >= r.min_lag or l.time_lag_ms >= r.min_time_lag_ms
-    join groups_group g on g.id = l.group_id
-    where r.enabled
-      and (r.pattern = 'literal' and g.group_id = r.group_name
-           or r.pattern = 'prefix' and starts_with(g.group_id, r.group_name))
+    join groups_group g on g.id = l.group_id and starts_with(g.group_id, r.group_name)
+), matched as (
+    select rule_id, group_id, kind as cause, null::bigint as value, min(since) as since,
+           array_position(%(worst_first)s::text[], kind::text) as place
+    from judged
+    group by rule_id, group_id, kind
+    union all
+    select rule_id, group_id, case when lag >= min_lag then 'lag' else 'time-lag' end,
+           case when lag >= min_lag then lag else time_lag_ms end, null, 100
+    from behind
 )
 select rule_id, group_id, cause, value, since
 from matched
@@ -138,6 +153,9 @@ from offsets_alertrule r
 left join offsets_alert a on a.rule_id = r.id and a.resolved_at is null and a.opened_at is not null
 group by r.name
 order by r.name
+
+-- name: labels_of_alerts
+select group_name, labels from groups_grouplabels where group_name = any(%(group_ids)s::text[])
 
 -- name: insert_alert_message
 insert into offsets_alertmessage (id, rule_id, rule_name, receiver, notice, content, created_at, attempts, next_at, error)

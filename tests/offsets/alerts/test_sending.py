@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from aiosmtpd.controller import Controller
 
+from groups.labels import GroupLabels
 from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
@@ -133,6 +134,7 @@ async def test_a_program_is_told_all_there_is_and_can_check_who_told_it(
                 "threshold": None,
                 "since": "2023-11-14T22:13:15.000Z",
                 "url": "https://kcoord.example/groups/bill-0",
+                "labels": {},
             }
         ],
         "alert_count": 1,
@@ -243,6 +245,7 @@ async def test_people_are_told_by_mail(runtime: Runtime, world: World, file: Pat
         file.write_text(f'[mail]\nurl = "mailto://127.0.0.1:{controller.port}?from=k@b.example&to=ops@b.example"\n')
         await world.group("bill-1")
         await world.lag("bill-1", 12_345)
+        await runtime.get(GroupLabels).alter("bill-1", {"owner": "payments", "color": "red"}, "ops")
         await runtime.get(AlertService).create(spec("mail"), ADMIN)
         await runtime.get(AlertChecks).check()
         assert await runtime.get(AlertChecks).send() == 1, (await only_message(runtime)).error
@@ -251,6 +254,8 @@ async def test_people_are_told_by_mail(runtime: Runtime, world: World, file: Pat
     (mail,) = mails
     assert "Subject: kcoord: billing: group bill-1" in mail
     assert "lag of 12,345 records" in mail
+    assert "owner: payments" in mail
+    assert "red" not in mail
 
 
 async def test_a_receiver_that_was_removed_fails_visibly(runtime: Runtime, world: World, file: Path) -> None:
