@@ -19,12 +19,16 @@ from kcoord.access.rights import CLUSTER_NAME, Operation, Resource
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What an action takes. `to`: the action, as in `To hold a group, …`. `changes`: it is not only to look."""
+    """What an action takes. `to`: the action, as in `To hold a group, …`. `changes`: it is not only to look.
+
+    `or_cluster`: the same operation on the cluster is enough, too.
+    """
 
     operation: Operation
     resource: Resource
     to: str
     changes: bool = True
+    or_cluster: bool = False
 
 
 HOLD = Need(Operation.KICK, Resource.GROUP, "hold a group")
@@ -42,6 +46,11 @@ SEE_CLUSTER = Need(Operation.DESCRIBE, Resource.CLUSTER, "see how the service is
 SEE_RUNS = Need(Operation.DESCRIBE, Resource.CLUSTER, "see runs", changes=False)
 SEE_LOG = Need(Operation.ADMIN, Resource.CLUSTER, "see the log of a run", changes=False)
 RUN = Need(Operation.ADMIN, Resource.CLUSTER, "start or cancel a run")
+SEE_RULES = Need(Operation.DESCRIBE, Resource.CLUSTER, "see all rules, the receivers and the messages", changes=False)
+ALERT_RULE = Need(Operation.ADMIN, Resource.GROUP, "make or change a rule of alerts", or_cluster=True)
+ALERT_RULE_OF_ALL = Need(Operation.ADMIN, Resource.CLUSTER, "make or change a rule for several groups")
+MUTE = Need(Operation.ADMIN, Resource.GROUP, "mute an alert", or_cluster=True)
+TEST_RECEIVER = Need(Operation.ADMIN, Resource.CLUSTER, "send a test")
 
 ADMINISTER = (
     "To manage tokens, your account needs admin on every group, topic and transactional id, and on the cluster."
@@ -80,11 +89,13 @@ def missing(viewer: Viewer, need: Need | None, name: str | None = None) -> str:
         allowed = bool(anywhere.names or anywhere.prefixes)
     else:
         allowed = rules.allows(need.operation, need.resource, name)
-    if allowed:
+    if allowed or (need.or_cluster and rules.allows(need.operation, Resource.CLUSTER, CLUSTER_NAME)):
         return ""
     on = f"{need.resource.value} {name}" if name else f"a {need.resource.value}"
     if need.resource is Resource.CLUSTER:
         on = "the cluster"
+    elif need.or_cluster:
+        on = f"{on}, or on the cluster"
     return f"To {need.to}, your account needs {need.operation.value} on {on}."
 
 

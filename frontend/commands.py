@@ -257,6 +257,40 @@ def cancel_run(url: str, run_id: str) -> Command:
     return Command("Cancel the run", curl("POST", f"{url}/v1/archive/runs/{run_id}/cancel"))
 
 
+def list_alerts(url: str) -> Command:
+    """List the open alerts."""
+    return Command("List alerts", curl("GET", f"{url}/v1/alerts"))
+
+
+def mute_alert(url: str, alert_id: int, duration_ms: int) -> list[Command]:
+    """Mute an alert, and end that."""
+    address = f"{url}/v1/alerts/{alert_id}/mute"
+    return [
+        Command("Mute the alert", curl("POST", address, {"duration_ms": duration_ms})),
+        Command("End the mute", curl("POST", address, {"duration_ms": 0})),
+    ]
+
+
+def send_test(url: str, name: str) -> Command:
+    """Send a test to a receiver."""
+    return Command("Send a test", curl("POST", f"{url}/v1/alerts/receivers/{quote(name, safe='')}/test"))
+
+
+def create_alert_rule(url: str, rule: Mapping[str, object]) -> Command:
+    """Make a rule of alerts."""
+    return Command("Make the rule", curl("POST", f"{url}/v1/alerts/rules", rule))
+
+
+def change_alert_rule(url: str, rule_id: int, rule: Mapping[str, object]) -> Command:
+    """Change a rule of alerts."""
+    return Command("Change the rule", curl("PATCH", f"{url}/v1/alerts/rules/{rule_id}", rule))
+
+
+def delete_alert_rule(url: str, rule_id: int) -> Command:
+    """Delete a rule of alerts."""
+    return Command("Delete the rule", curl("DELETE", f"{url}/v1/alerts/rules/{rule_id}"))
+
+
 def list_groups(url: str, **filters: str) -> Command:
     """List groups."""
     query = f"?{urlencode(filters)}" if filters else ""

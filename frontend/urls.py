@@ -7,6 +7,7 @@ from django.urls import path
 
 from frontend.live import live
 from frontend.views import (
+    alert_exports,
     archive_exports,
     exports,
     group_exports,
@@ -18,6 +19,8 @@ from frontend.views import (
 from frontend.views.access import access_csv, access_page
 from frontend.views.accounts import ChangePassword, SignIn
 from frontend.views.actions import delete_group, hold_group, kick_member
+from frontend.views.alert_rules import new_rule, rule_page
+from frontend.views.alerts import alerts_page
 from frontend.views.archive import archive, cancel_run, findings, run_page, start_run
 from frontend.views.audit import audit_page
 from frontend.views.commits import group_commits
@@ -114,6 +117,11 @@ urlpatterns = [
     path("topics/<str:name>", topic, name="topic"),
     path("plans.csv", exports.plans_csv, name="plans-csv"),
     path("plans", plan_list, name="plans"),
+    path("alerts.csv", alert_exports.alerts_csv, name="alerts-csv"),
+    path("alerts", alerts_page, name="alerts"),
+    path("alerts/rules.csv", alert_exports.alert_rules_csv, name="alert-rules-csv"),
+    path("alerts/rules/new", new_rule, name="create-alert-rule"),
+    path("alerts/rules/<int:rule_id>", rule_page, name="alert-rule"),
     path("audit.csv", exports.audit_csv, name="audit-csv"),
     path("audit", audit_page, name="audit"),
     path("access.csv", access_csv, name="access-csv"),

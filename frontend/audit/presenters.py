@@ -17,6 +17,7 @@ WHAT: Mapping[str, tuple[str, str]] = {
     "offsets": ("Offsets and plans", "offsets."),
     "groups": ("Groups, members and holds", "group. member."),
     "topics": ("Topics", "topic."),
+    "alerts": ("Alerts and their rules", "alert."),
     "tokens": ("Tokens, rules and quotas", "token. rule. quota."),
     "accounts": ("Accounts and sessions", "account. role. session."),
     "runs": ("Spark runs", "run."),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from frontend.overview.health import BAD, GOOD, OFF, PARTS, WATCH, HealthLine, Limits, part_lines
-from frontend.overview.parts import Archive, Celery, Part, Postgres, Sampler
+from frontend.overview.parts import Alerts, Archive, Celery, Part, Postgres, Sampler
 from frontend.rows import Millis
 from frontend.states import State
 from frontend.wording import duration, joined, plural
@@ -71,6 +71,7 @@ MEANINGS: Mapping[str, str] = {
     "sampler": "A Celery task that notes lag and judges groups, every few seconds.",
     "postgres": "The only place where the state of groups and offsets is kept.",
     "archive": "Spark jobs that copy the journal into files, and compare it with the committed offsets.",
+    "alerts": "Celery checks the rules, and sends what receivers are told.",
 }
 
 
@@ -93,6 +94,7 @@ _NAMES = {
     "sampler": "Sampler",
     "postgres": "Postgres",
     "archive": "Spark runs",
+    "alerts": "Alerts",
 }
 _ORDER = ("good", "idle", "busy", "warn", "bad")
 """Tones from the best to the worst."""
@@ -158,6 +160,8 @@ _ADVICE: Mapping[str, str | Callable[[Any, HealthLine], str]] = {
     "postgres": "Connections run out, or callers wait for one: raise max_connections of Postgres, run fewer processes, "
     "or look for statements that take long in pg_stat_activity.",
     "archive": "Open the run: its log says why it ended. The journal is kept until a run has archived it.",
+    "alerts": "The last messages of the page Alerts say which receiver did not take them, and why. Mend the file of "
+    "receivers or what it names, and send a test. If messages wait, see whether the Celery worker runs.",
 }
 """What to do about a part that does not work as it should."""
 
@@ -167,6 +171,7 @@ _OPTIONAL: Mapping[tuple[str, str], str] = {
         "archive",
         "off",
     ): "No Spark job has run. They are optional: without an archive the journal is kept until its retention ends.",
+    ("alerts", "off"): "Nobody is told of anything. A rule of the page Alerts says who is told of what.",
     ("sampler", "off"): "Push watermarks, and lag is sampled from the next run on.",
 }
 """What a part that is not used means."""
@@ -232,6 +237,15 @@ def _archive(found: Archive) -> Sequence[Fact]:
     return facts
 
 
+def _alerts(found: Alerts) -> Sequence[Fact]:
+    outcomes = found.outcomes
+    return [
+        Fact("Rules", f"{len(found.opened):,}"),
+        Fact("Open alerts", f"{sum(found.opened.values()):,}"),
+        Fact("Messages", f"{outcomes.sent:,} sent, {outcomes.waiting:,} waiting, {outcomes.failed:,} failed"),
+    ]
+
+
 _FACTS: Mapping[str, Callable[[Any], Sequence[Fact]]] = {
     "server": _server,
     "nodes": _nodes,
@@ -239,4 +253,5 @@ _FACTS: Mapping[str, Callable[[Any], Sequence[Fact]]] = {
     "sampler": _sampler,
     "postgres": _postgres,
     "archive": _archive,
+    "alerts": _alerts,
 }

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 from django.urls import NoReverseMatch, reverse
 
-from frontend.allowed import CREATE_GROUP, DELETE_GROUP, HOLD, PLAN, SEE_CLUSTER, Need, missing, tokens_missing
+from frontend.allowed import (
+    ALERT_RULE,
+    CREATE_GROUP,
+    DELETE_GROUP,
+    HOLD,
+    PLAN,
+    SEE_CLUSTER,
+    Need,
+    missing,
+    tokens_missing,
+)
 from frontend.viewer import Viewer
 from kcoord.access import read_only
 
@@ -40,6 +50,7 @@ VERBS = (
     Verb("Archive", "archive runs spark reconcile", "frontend:archive", SEE_CLUSTER),
     Verb("Nodes", "nodes coordinators health partitions", "frontend:nodes", SEE_CLUSTER),
     Verb("Plans", "plans resets", "frontend:plans"),
+    Verb("Alerts", "alerts rules receivers notifications muted", "frontend:alerts"),
     Verb("Audit", "audit changes who", "frontend:audit"),
     Verb("Health", "health readiness celery postgres", "frontend:health", SEE_CLUSTER),
     Verb("Compare groups", "compare groups lag", "frontend:compare"),
@@ -47,6 +58,7 @@ VERBS = (
     Verb("Access", "access rights rules roles permissions who may", "frontend:access"),
     Verb("Create a token", "create new add token", "frontend:create-token", tokens=True, changes=True),
     Verb("Create a group", "create new add group", "frontend:create-group", CREATE_GROUP),
+    Verb("New alert rule", "new create add alert rule notify", "frontend:create-alert-rule", ALERT_RULE),
     Verb("Change your password", "change password account", "frontend:password", changes=True),
     Verb("API documentation", "api documentation docs openapi", "docs"),
     Verb("Time zone: UTC or local", "time zone utc local clock", control="zone"),

@@ -13,7 +13,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from frontend import presenters, queries
-from frontend.allowed import DELETE_GROUP, DELETE_OFFSETS, HOLD, KICK, PLAN, Action, Need, action, missing
+from frontend.alerts.words import suggested_lag
+from frontend.allowed import ALERT_RULE, DELETE_GROUP, DELETE_OFFSETS, HOLD, KICK, PLAN, Action, Need, action, missing
 from frontend.group import focus
 from frontend.group.look import look
 from frontend.group.tabs import context_of, limits_of, tab_of
@@ -59,9 +60,10 @@ def group_url(group_id: str) -> str:
     return f"{reverse('frontend:groups')}/{quote(group_id, safe='')}"
 
 
-def _actions(request: HttpRequest, group_id: str) -> list[Action]:
-    """What can be done to a group, with what the account lacks for it."""
+def _actions(request: HttpRequest, group_id: str, lag: int | None) -> list[Action]:
+    """What can be done to a group, with what the account lacks for it. `lag` (records) None: not known."""
     here, viewer = group_url(group_id), viewer_of(request)
+    rule = urlencode({"group": group_id, "lag": suggested_lag(lag)})
 
     def one(label: str, tail: str, need: Need | None = None, *, bad: bool = False) -> Action:
         return action(viewer, label, f"{here}/{tail}", need, group_id, bad=bad)
@@ -73,6 +75,7 @@ def _actions(request: HttpRequest, group_id: str) -> list[Action]:
         one("Snapshot for a ticket (Markdown)", "snapshot.md"),
         one("Snapshot (JSON)", "snapshot.json"),
         Action(*access_link(viewer, Resource.GROUP, group_id)),
+        action(viewer, "Alert on this…", f"{reverse('frontend:create-alert-rule')}?{rule}", ALERT_RULE, group_id),
         one("Reset offsets…", "reset", PLAN),
         one("Hold…", "hold", HOLD),
         one("Pins…", "pins"),
@@ -114,7 +117,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "settled": found.header.state in SETTLED,
         "q": limits.q,
         "searchable": bool(limits.q) or found.totals.topics > Limits().topics,
-        "actions": _actions(request, group_id),
+        "actions": _actions(request, group_id, found.totals.lag),
         "group_url": group_url(group_id),
         "hold_url": f"{group_url(group_id)}/hold",
         "reset_url": f"{group_url(group_id)}/reset?{ONE_OFFSET}",

@@ -34,7 +34,7 @@ def limits_of(config: Config) -> Limits:
 
 def part_urls() -> Mapping[str, str]:
     """The pages of parts that have one."""
-    return {"nodes": reverse("frontend:nodes"), "archive": reverse("frontend:archive")}
+    return {name: reverse(f"frontend:{name}") for name in ("nodes", "archive", "alerts")}
 
 
 async def read_now(runtime: Runtime) -> int:

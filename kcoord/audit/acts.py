@@ -110,6 +110,9 @@ PAGES: Mapping[str, str] = {
     "delete-offsets": "offsets.delete",
     "start-run": "run.start",
     "cancel-run": "run.cancel",
+    "alerts": "alert.mute",
+    "create-alert-rule": "alert.rule",
+    "alert-rule": "alert.rule",
     "create-token": "token.create",
     "token": "token.change",
 }

@@ -34,7 +34,7 @@ EMPTIED = (
     " offset_commit_log, offsets_offsetplan, offsets_grouplag, offsets_topiclag, offsets_topictotal,"
     " offsets_retentionpin,"
     " offsets_sparkrun, offsets_groupverdict, offsets_verdictrun, offsets_activity,"
-    " frontend_savedview"
+    " offsets_alertrule, offsets_alertmessage, frontend_savedview"
     " restart identity cascade"
 )
 

@@ -120,6 +120,7 @@ async def test_the_keyboard_reaches_everything_in_the_order_of_reading(page: Pag
         "Groups",
         "Topics",
         "Plans",
+        "Alerts",
         "Audit",
         "Health",
         "Nodes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -11,6 +12,7 @@ from pytest_django.fixtures import SettingsWrapper
 
 from kcoord.config import Config
 from kcoord.database.pool import Database
+from tests.frontend.alert_seed import told
 from tests.frontend.seed import Seed
 from tests.frontend.viewers import LOOK, allow
 
@@ -68,6 +70,12 @@ def operator(client: Client) -> Client:
 
     client.force_login(get_user_model().objects.create_superuser("root", password=PASSWORD))
     return client
+
+
+@pytest.fixture
+def receivers(settings: SettingsWrapper, tmp_path: Path) -> None:
+    """`oncall` and `chat` can be told of alerts."""
+    settings.KCOORD = settings.KCOORD.override(told(tmp_path))
 
 
 @pytest.fixture

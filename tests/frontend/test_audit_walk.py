@@ -28,9 +28,12 @@ from kcoord.audit.chain import Audit
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.resets.strategies import Reset, Strategy
+from offsets.alerts.service import AlertService
+from offsets.alerts.types import RuleSpec
 from offsets.plans.creation import GroupCreation, NewGroup, StartOffset
 from offsets.plans.service import PlanService
 from offsets.runs import service as runs
+from tests.frontend.alert_seed import told
 from tests.frontend.conftest import PASSWORD
 from tests.frontend.seed import Seed
 from tests.support.rest_groups import group, member
@@ -100,6 +103,32 @@ def token() -> dict[str, Any]:
     return {"token_id": ApiToken.objects.get(name="deploy").pk}
 
 
+RULE = {"name": "r", "pattern": "literal", "group_name": "g", "verdicts": "stuck", "receivers": "oncall", "for_ms": "5"}
+
+
+def ruled() -> dict[str, Any]:
+    spec = RuleSpec("r", "literal", "g", ["stuck"], None, None, 0, 0, True, ["oncall"])
+
+    async def make(runtime: Runtime) -> int:
+        return (await runtime.get(AlertService).create(spec, Principal(0, "x", ALL_ALLOWED))).id
+
+    return {"rule_id": bridge.call(make)}
+
+
+def alerted() -> None:
+    """There is one alert, with the id 7."""
+    ruled()
+
+    async def insert(runtime: Runtime) -> None:
+        async with runtime.db.connection() as connection:
+            await connection.execute(
+                "insert into offsets_alert (id, rule_id, group_name, cause, since, opened_at)"
+                " select 7, id, 'g', 'stuck', 1, 1 from offsets_alertrule"
+            )
+
+    bridge.call(insert)
+
+
 def running() -> dict[str, Any]:
     return {"run_id": UUID(bridge.call(lambda runtime: runtime.get(runs.SparkRuns).start("archive", principal="x")).id)}
 
@@ -122,6 +151,9 @@ STORIES = {
     "start-run": Story(None, {}, "?kind=archive"),
     "cancel-run": Story(running),
     "create-token": Story(None, {"name": "deploy", "preset": "consumer", "groups": "g", "topics": "orders"}),
+    "alerts": Story(alerted, {"act": "mute", "alert": "7", "duration_ms": "3600000"}),
+    "create-alert-rule": Story(None, RULE),
+    "alert-rule": Story(ruled, {"act": "delete", "sure": "yes"}, act="alert.delete"),
     "token": Story(token, {"act": "revoke", "confirm": "deploy"}, act="token.delete"),
 }
 
@@ -144,7 +176,7 @@ def changing(client: Client) -> set[str]:
 def _no_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, settings: SettingsWrapper) -> Iterator[None]:
     monkeypatch.setattr(runs, "start_process", lambda *_: 1)
     monkeypatch.setattr("offsets.runs.run_process.RunLogs.create", lambda self, run_id: tmp_path / run_id)
-    settings.KCOORD = settings.KCOORD.override({"archive.path": str(tmp_path / "archive")})
+    settings.KCOORD = settings.KCOORD.override({"archive.path": str(tmp_path / "archive"), **told(tmp_path)})
     return
 
 

@@ -16,6 +16,7 @@ from django.urls import Resolver404, URLPattern, resolve
 
 from frontend.urls import urlpatterns
 from kcoord.models import ApiToken
+from tests.frontend.alert_seed import put_alert, put_rule
 from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, now_ms, working_group
 from tests.frontend.test_commands import parsed, words
@@ -30,6 +31,7 @@ SAMPLES = {
     "plan_id": "5f1d4ef0-6a2b-4c43-9d0a-0c7f6f6c1b52",
     "run_id": "5f1d4ef0-6a2b-4c43-9d0a-0c7f6f6c1b52",
     "token_id": "1",
+    "rule_id": "1",
     "name": "orders",
     "kind": "md",
 }
@@ -74,6 +76,11 @@ def _run(seed: Seed) -> str:
 
 def _token(seed: Seed) -> str:
     return f"/tokens/{ApiToken.objects.create(name='readers', digest='d', prefix='kc_1', created_at=0).pk}"
+
+
+def _alerts(seed: Seed, muted_until: int | None = None) -> str:
+    put_alert(seed.connection, put_rule(seed.connection), "billing", at=now_ms(), muted_until=muted_until)
+    return "/alerts"
 
 
 ACTIONS = [
@@ -121,6 +128,18 @@ ACTIONS = [
         "create-token",
         lambda seed: "/tokens/new?preset=consumer&groups=billing&topics=orders",
         {"": "Create the token"},
+    ),
+    Shown("alerts", _alerts, {"mute": "Mute the alert", "test": "Send a test"}),
+    Shown(
+        "alerts",
+        lambda seed: _alerts(seed, now_ms() + 60_000),
+        {"unmute": "End the mute", "test": "Send a test"},
+    ),
+    Shown("create-alert-rule", lambda seed: "/alerts/rules/new", {"": "Make the rule"}),
+    Shown(
+        "alert-rule",
+        lambda seed: f"/alerts/rules/{put_rule(seed.connection)}",
+        {"save": "Change the rule", "delete": "Delete the rule"},
     ),
     Shown("token", _token, {"rotate": "Rotate the token", "revoke": "Revoke the token"}),
 ]
@@ -188,7 +207,7 @@ def test_every_page_that_accepts_a_form_is_an_action_with_a_command(seed: Seed) 
 
 @pytest.mark.parametrize("shown", ACTIONS, ids=lambda shown: f"{shown.action}-{'-'.join(shown.buttons)}")
 def test_every_button_has_the_command_that_does_the_same(
-    operator: Client, seed: Seed, archived: None, shown: Shown
+    operator: Client, seed: Seed, archived: None, receivers: None, shown: Shown
 ) -> None:
     path = shown.page(seed)
     if shown.action == "pins":

@@ -10,7 +10,7 @@ from django.test import Client
 
 from frontend.health.presenters import CHECKS, MEANINGS, Section, sections, summary
 from frontend.overview.health import BAD, GOOD, PARTS, WATCH
-from frontend.overview.parts import Archive, Celery, OverviewParts, Part, Postgres, Sampler
+from frontend.overview.parts import Alerts, Archive, Celery, OverviewParts, Part, Postgres, Sampler
 from groups.nodes.overview import Overview as Nodes
 from groups.nodes.standing import checks
 from kcoord.database.pool_usage import PoolUsage
@@ -18,6 +18,7 @@ from kcoord.database.task_health import TaskHealth
 from kcoord.http.health import Check, readiness
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from offsets.alerts.types import Outcomes
 from offsets.runs.service import SparkRun
 from tests.frontend.seed import Seed
 from tests.frontend.test_overview import LIMITS, NODE, NOW, WELL
@@ -53,6 +54,8 @@ def test_nothing_has_to_be_done_about_a_service_that_is_well() -> None:
         ("celery", Celery(NOW, True, TaskHealth({"x": 3}, 101)), WATCH, "Tasks wait because the worker"),
         ("sampler", Sampler(NOW - 999_000, {"members": NOW, "offsets": NOW}), WATCH, "whether it runs"),
         ("postgres", Postgres("18.1", 1.0, 99, 100, {"read": PoolUsage(1, 2, 8, 0)}), WATCH, "max_connections"),
+        ("alerts", Alerts({"r": 1}, Outcomes(0, 0, 1, None, NOW - 5)), BAD, "which receiver did not take them"),
+        ("alerts", Alerts({"r": 1}, Outcomes(0, 1, 0, NOW - 9_000_000, None)), WATCH, "see whether the Celery worker"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_says_what_to_do(key: str, value: object, state: object, advice: str) -> None:

@@ -13,7 +13,7 @@ from django.test import Client
 
 from frontend.overview import presenters
 from frontend.overview.health import BAD, GOOD, OFF, UNKNOWN, WATCH, HealthLine, Limits, health
-from frontend.overview.parts import GROUPS_SHOWN, Archive, Celery, OverviewParts, Part, Postgres, Sampler
+from frontend.overview.parts import GROUPS_SHOWN, Alerts, Archive, Celery, OverviewParts, Part, Postgres, Sampler
 from frontend.rows import GroupHeader
 from frontend.verdicts.presenters import KINDS, PLACES, lines
 from frontend.verdicts.queries import as_shown
@@ -27,6 +27,7 @@ from kcoord.database.task_health import TaskHealth
 from kcoord.http.health import Check
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from offsets.alerts.types import Outcomes
 from offsets.core.verdicts import Verdict
 from offsets.verdicts.reads import Minute, VerdictReads, summaries
 from tests.frontend.seed import Seed
@@ -164,6 +165,7 @@ WELL = {
     "sampler": Sampler(NOW - 30_000, {"members": NOW - 4_000, "offsets": NOW - 30_000}),
     "postgres": Postgres("18.1", 0.8, 20, 100, {"read": PoolUsage(1, 2, 8, 0)}),
     "archive": Archive("", ()),
+    "alerts": Alerts({"billing is stuck": 2}, Outcomes(5, 0, 0, None, None)),
 }
 
 
@@ -177,7 +179,7 @@ def test_nothing_is_wrong_with_a_service_that_is_well() -> None:
     states = {name: line.state for name, line in shown().items()}
     assert states.pop("Archive") is OFF
     assert set(states.values()) == {GOOD}
-    assert len(states) == 7
+    assert len(states) == 8
 
 
 @pytest.mark.parametrize(

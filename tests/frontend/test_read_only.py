@@ -56,7 +56,7 @@ def test_what_would_change_something_is_refused_and_recorded(
 
 @pytest.mark.parametrize("shown", ACTIONS, ids=lambda shown: f"{shown.action}-{'-'.join(shown.buttons)}")
 def test_no_button_is_enabled_and_the_reason_is_there(
-    operator: Client, seed: Seed, archived: None, settings: SettingsWrapper, shown: Shown
+    operator: Client, seed: Seed, archived: None, receivers: None, settings: SettingsWrapper, shown: Shown
 ) -> None:
     path = shown.page(seed)
     if shown.action == "pins":
@@ -85,7 +85,16 @@ def test_pages_still_show_everything_and_say_that_they_are_read_only(
 ) -> None:
     working_group(seed)
     token = create_token("readers", ALL_RULES)
-    for path in ("/groups", "/groups/billing", "/groups/billing?tab=members", "/tokens", "/plans", "/audit", "/health"):
+    for path in (
+        "/groups",
+        "/groups/billing",
+        "/groups/billing?tab=members",
+        "/tokens",
+        "/plans",
+        "/alerts",
+        "/audit",
+        "/health",
+    ):
         answer = operator.get(path)
         page = unescape(answer.content.decode())
         assert answer.status_code == 200, path

@@ -23,6 +23,7 @@ from django.utils import timezone
 
 from frontend.urls import urlpatterns
 from kcoord.access.tokens import create_token, parse_rule
+from tests.frontend.alert_seed import put_alert, put_rule
 from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, now_ms, topic_id, working_group
 from tests.frontend.verdict_seed import judged, verdict
@@ -64,6 +65,9 @@ QUERIES: Mapping[str, tuple[str, ...]] = {
     "topics": ("q={}", "sort=-partitions", "sort=-lag"),
     "topics-csv": ("q={}",),
     "plans": ("q={}", "who={}"),
+    "alerts": ("group={}-group",),
+    "alerts-csv": ("group={}-group",),
+    "create-alert-rule": ("group={}-group&lag=5",),
     "audit": ("name={}", "who={}"),
     "access": ("q={}", "name={}-group", "resource=topic&name={}-topic"),
     "access-csv": ("q={}", "name={}-group"),
@@ -81,7 +85,7 @@ QUERIES: Mapping[str, tuple[str, ...]] = {
 
 LISTS = {"groups", "groups-csv"}
 """What names all groups to those who may describe the cluster, as the list of `/v1` does."""
-OF_CLUSTER = LISTS | {"run", "cancel-run", "report-groups", "report-partitions"}
+OF_CLUSTER = LISTS | {"alert-rule", "run", "cancel-run", "report-groups", "report-partitions"}
 """What is there for those who may describe the cluster."""
 
 
@@ -96,6 +100,7 @@ class Rows:
     hidden_plan: uuid.UUID
     seen_plan: uuid.UUID
     run_id: str
+    rule_id: int
     token_id: int
 
 
@@ -154,7 +159,12 @@ def rows(seed: Seed) -> Rows:
     create_token(f"{HIDDEN}-token", [parse_rule(f"read:group:{HIDDEN}-group")])
     token = connection.execute("select id from kcoord_apitoken").fetchone()
     assert token is not None
-    return Rows(hidden_plan, seen_plan, run_id, token[0])
+    rule_id = put_rule(connection, group_name="", min_time_lag_ms=1)
+    for group_id in ("seen-billing", f"{HIDDEN}-group"):
+        put_alert(connection, rule_id, group_id, at=now_ms(), cause="lag", value=987_654_321)
+        put_alert(connection, rule_id, group_id, at=now_ms(), resolved_at=now_ms())
+    connection.execute("update offsets_alert set value = 5 where group_name = 'seen-billing'")
+    return Rows(hidden_plan, seen_plan, run_id, rule_id, token[0])
 
 
 def _key(seed: Seed, group_id: str) -> int:
@@ -214,13 +224,13 @@ def said(answer: HttpResponseBase) -> str:
 
 def of(rows: Rows) -> dict[str, list[str]]:
     """What there is and is hidden."""
-    ids = {"plan_id": rows.hidden_plan, "run_id": rows.run_id, "token_id": rows.token_id}
+    ids = {"plan_id": rows.hidden_plan, "run_id": rows.run_id, "rule_id": rows.rule_id, "token_id": rows.token_id}
     return addresses(f"{HIDDEN}-group", f"{HIDDEN}-topic", f"{HIDDEN}-member", ids, HIDDEN)
 
 
 def none() -> dict[str, list[str]]:
     """The same addresses of what there is not."""
-    ids = {"plan_id": uuid.UUID(int=5), "run_id": uuid.UUID(int=5), "token_id": 10**9}
+    ids = {"plan_id": uuid.UUID(int=5), "run_id": uuid.UUID(int=5), "rule_id": 10**9, "token_id": 10**9}
     return addresses(f"{ABSENT}-group", f"{ABSENT}-topic", f"{ABSENT}-member", ids, ABSENT)
 
 
@@ -228,6 +238,7 @@ def plain(text: str, rows: Rows) -> str:
     """Without the names that were asked for."""
     for name in (HIDDEN, ABSENT, str(rows.hidden_plan), str(uuid.UUID(int=5)), rows.run_id):
         text = text.replace(name, "NAME")
+    text = re.sub(rf"/alerts/rules/(?:{rows.rule_id}|1000000000)\b", "/alerts/rules/ID", text)
     return re.sub(rf"/tokens/(?:{rows.token_id}|1000000000)\b", "/tokens/ID", text)
 
 
@@ -268,7 +279,7 @@ def test_what_is_hidden_answers_as_what_is_not_there(client: Client, rows: Rows,
 def test_no_page_names_what_is_hidden(client: Client, rows: Rows, person: str) -> None:
     """Pages of names that are seen: hidden topics, groups and people are on none of them."""
     sign_in(client, PEOPLE[person])
-    ids = {"plan_id": rows.seen_plan, "run_id": rows.run_id, "token_id": rows.token_id}
+    ids = {"plan_id": rows.seen_plan, "run_id": rows.run_id, "rule_id": rows.rule_id, "token_id": rows.token_id}
     wanted = dict.fromkeys(  # most pages are about neither of the two groups
         address
         for group_id in ("seen-billing", "seen-consumers")
@@ -297,6 +308,7 @@ def test_an_administrator_sees_all_of_it(operator: Client, rows: Rows) -> None:
         "groups",
         "topics",
         "plans",
+        "alerts",
         "audit",
         "group",
         "events",
@@ -373,8 +385,8 @@ def test_no_act_reaches_what_is_hidden(client: Client, rows: Rows, seed: Seed) -
 def test_topics_that_are_hidden_have_no_id_either(client: Client, rows: Rows) -> None:
     sign_in(client, PEOPLE["viewer"])
     hidden = topic_id(f"{HIDDEN}-topic")
-    for some in addresses("seen-billing", "seen-orders", "m", {"plan_id": rows.seen_plan, "run_id": rows.run_id,
-                                                               "token_id": 1}, hidden[:8]).values():  # fmt: skip
+    ids = {"plan_id": rows.seen_plan, "run_id": rows.run_id, "rule_id": rows.rule_id, "token_id": 1}
+    for some in addresses("seen-billing", "seen-orders", "m", ids, hidden[:8]).values():
         assert hidden not in said(client.get(some[0]))
 
 

@@ -51,7 +51,8 @@ def _pages(parts: list[Part]) -> dict[str, str]:
     steady, empty, large = group[Behaviour.STEADY], group[Behaviour.EMPTY], group[Behaviour.LARGE]
     topic = quote(_topic(parts), safe="")
     fixed = (
-        "groups", "topics", "plans", "audit", "health", "nodes", "archive", "archive/findings", "tokens", "tokens/new",
+        "groups", "topics", "plans", "alerts", "alerts/rules/new", "audit", "health", "nodes",
+        "archive", "archive/findings", "tokens", "tokens/new",
         "compare", "search", "views", "create-group", "password",
     )  # fmt: skip
     of_a_group = (

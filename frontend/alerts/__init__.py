@@ -1,0 +1,1 @@
+"""Alerts and their rules as pages show them."""

@@ -1,0 +1,87 @@
+"""Alerts in real Chromium: a rule from the page of a group, a mute, and the pages in every look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.audit import audit_in_every_look
+from tests.browser.conftest import Wrongs
+from tests.frontend.alert_seed import HOUR, put_alert, put_message, put_rule, told
+from tests.frontend.seed import Seed, now_ms, working_group
+from tests.support.accounts import make_user
+from tests.support.processes import Running, start_server
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def site(site_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server that has receivers."""
+    ((_, file),) = told(tmp_path_factory.mktemp("receivers")).items()
+    with start_server(site_database, env={"KCOORD_ALERTS_RECEIVERS_FILE": Path(file)}) as server:
+        make_user(server, site_database)
+        server.wait_ready()
+        yield server
+
+
+def many(seed: Seed) -> int:
+    """50 alerts of all kinds, rules and messages; returns the id of a rule."""
+    now, first = now_ms(), put_rule(seed.connection, min_time_lag_ms=600_000, receivers=["oncall", "chat"])
+    put_rule(seed.connection, "a rule with a name that is longer than its column is wide", group_name="", enabled=False)
+    kinds = ("stuck", None), ("lag", 12_345), ("time-lag", 4_000_000), ("flapping", None), ("stale", None)
+    for number in range(50):
+        cause, value = kinds[number % 5]
+        put_alert(
+            seed.connection,
+            first,
+            f"billing-invoices-of-the-region-{number:02}" + "-and-more" * (number % 7),
+            at=now - number * HOUR,
+            cause=cause,
+            value=value,
+            muted_until=now + HOUR if number % 6 == 1 else None,
+            over_since=now if number % 6 == 2 else None,
+            told=number % 6 != 1,
+        )
+    put_alert(seed.connection, first, "billing", at=now - HOUR, resolved_at=now)
+    put_message(seed.connection, "oncall", at=now)
+    put_message(seed.connection, "chat", at=now, sent=False, next_at=now + HOUR, error="the answer was 500", attempts=2)
+    return first
+
+
+async def test_the_pages_are_sound_in_every_look(page: Page, seed: Seed, wrongs: Wrongs) -> None:
+    wrongs.expected = ["the server responded with a status of 400"]
+    for address, name in (("/alerts", "alerts-empty"), ("/alerts/rules/new", "alert-rule-new")):
+        await page.goto(address)
+        assert await audit_in_every_look(page, name) == []
+    rule = many(seed)
+    for address, name in (("/alerts", "alerts-many"), (f"/alerts/rules/{rule}", "alert-rule")):
+        await page.goto(address)
+        assert await audit_in_every_look(page, name) == []
+    await page.get_by_label("After it has lasted").fill("soon")
+    await page.get_by_role("button", name="Save rule").click()
+    await expect(page.get_by_text("Write a length such as 5 min")).to_be_visible()
+    assert await audit_in_every_look(page, "alert-rule-refused") == []
+
+
+async def test_a_rule_is_made_from_the_page_of_a_group(page: Page, seed: Seed) -> None:
+    working_group(seed)
+    await page.goto("/groups/billing")
+    await page.get_by_text("Actions", exact=True).click()
+    await page.get_by_role("link", name="Alert on this…").click()
+    await expect(page.get_by_label("Group id, or its beginning")).to_have_value("billing")
+    await page.get_by_role("checkbox", name="oncall").check()
+    await page.get_by_role("button", name="Make rule").click()
+    await expect(page.get_by_text("Made the rule billing.")).to_be_visible()
+    row = seed.connection.execute("select id from offsets_alertrule").fetchone()
+    assert row is not None
+    put_alert(seed.connection, row[0], "billing", at=now_ms())
+    await page.goto("/alerts")
+    await page.get_by_label("How long billing is muted").select_option("8 hours")
+    await page.get_by_role("button", name="Mute billing").click()
+    await expect(page.get_by_text("Nobody is told of billing for 8 hours.")).to_be_visible()
+    await page.get_by_role("button", name="End the mute").click()
+    await expect(page.get_by_role("button", name="Mute billing")).to_be_visible()
