@@ -19,6 +19,7 @@ from playwright.async_api import Browser, Page, expect
 from frontend.urls import urlpatterns
 from tests.browser.audit import audit
 from tests.browser.conftest import Wrongs, choose_page, open_context, sign_in, watch
+from tests.frontend.alert_seed import put_alert, put_rule
 from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, member_id, now_ms, working_group
 from tests.support.http_members import make_token
@@ -74,11 +75,14 @@ async def walk(browser: Browser, site: Running, site_database: str, seed: Seed, 
     seed.topic("payments", 6, [99_000] * 6)
     plan_id = put_plan(seed.connection, "billing", made_at=now_ms() - 60_000, lines=12)
     run_id = put_run(seed.connection, "reconcile", findings=2, rows=10)
+    rule_id = put_rule(seed.connection)
+    put_alert(seed.connection, rule_id, "billing", at=now_ms())
     make_token(site_database)
     token = seed.connection.execute("select id from kcoord_apitoken").fetchone()
     assert token is not None
     samples = {
         "token_id": str(token[0]),
+        "rule_id": str(rule_id),
         "group_id": "billing",
         "member_id": members[0],
         "name": "orders",

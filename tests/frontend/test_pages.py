@@ -20,7 +20,7 @@ OPEN_PAGES = {"login", "home", "live", "identity", "identity-answer", "signed-ou
 SOME_ID = "7f9c24e8-3b12-4fef-91e0-56a2d5a1f0b3"
 SAMPLES = {
     "kind": "json", "name": "t", "group_id": "g", "member_id": "m", "plan_id": SOME_ID, "run_id": SOME_ID,
-    "token_id": 7,
+    "token_id": 7, "rule_id": 7,
 }  # fmt: skip
 STRANGE_IDS = ["a b", "kürbis <b>&\"'", "100%", "a?b#c", "..a", "日本", "a\\b", "x" * 255, "-", "live", "events"]
 
