@@ -39,6 +39,7 @@ class Given:
     send_resolved: bool = True
     receivers: Sequence[str] = ()
     enabled: bool = True
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ def shown(rule: Rule) -> Given:
         rule.send_resolved,
         tuple(rule.receivers),
         rule.enabled,
+        rule.label,
     )
 
 
@@ -80,6 +82,7 @@ def sent(post: QueryDict) -> Given:
         bool(post.get("send_resolved")),
         tuple(dict.fromkeys(post.getlist("receivers"))),
         bool(post.get("enabled")),
+        post.get("label", "").strip(),
     )
 
 
@@ -121,6 +124,7 @@ def read(given: Given) -> Read:
         given.send_resolved,
         given.receivers,
         given.enabled,
+        given.label,
     )
     return Read(None if problems else spec, problems)
 

@@ -51,18 +51,19 @@ def rule_words(rule: Rule) -> RuleWords:
     resolved = "" if rule.send_resolved else "; not when resolved"
     receivers = joined(list(rule.receivers), 6) if rule.receivers else "nobody"
     return RuleWords(
-        groups(rule.pattern, rule.group_name),
+        groups(rule.pattern, rule.group_name, rule.label),
         condition(rule.verdicts, rule.min_lag, rule.min_time_lag_ms),
         f"for {duration(rule.for_ms)}" if rule.for_ms else "at once",
         f"{receivers}{reminder}{resolved}",
     )
 
 
-def groups(pattern: str, name: str) -> str:
+def groups(pattern: str, name: str, label: str = "") -> str:
     """The groups of a rule."""
+    labelled = f" with the label {label}" if label else ""
     if pattern == "literal":
-        return f"Group {name}"
-    return f"Groups beginning with {name}" if name else "All groups"
+        return f"Group {name}{labelled}"
+    return f"Groups beginning with {name}{labelled}" if name else f"All groups{labelled}"
 
 
 def condition(verdicts: Sequence[str], min_lag: int | None, min_time_lag_ms: int | None) -> str:

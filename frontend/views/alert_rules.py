@@ -29,7 +29,18 @@ from offsets.core.types import Millis
 
 T = TypeVar("T")
 
-FIELDS = ("name", "pattern", "group_name", "verdicts", "min_lag", "min_time_lag_ms", "for_ms", "remind_ms", "receivers")
+FIELDS = (
+    "name",
+    "pattern",
+    "group_name",
+    "label",
+    "verdicts",
+    "min_lag",
+    "min_time_lag_ms",
+    "for_ms",
+    "remind_ms",
+    "receivers",
+)
 """The fields of the form beside which something can be wrong."""
 
 

@@ -8,6 +8,7 @@ from groups.core.model.verdicts import VerdictKind
 from kcoord.alert_settings import RECEIVERS_FILE
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.labels import name_fault, value_fault
 from offsets.alerts.receivers import Receiver
 from offsets.alerts.types import RuleSpec
 
@@ -27,6 +28,8 @@ def check_spec(spec: RuleSpec, receivers: Sequence[Receiver]) -> None:
         check_group_id(spec.group_name)
     elif len(spec.group_name) > 255 or "\0" in spec.group_name:
         raise _invalid("group_name", "at most 255 characters; empty: all groups")
+    if fault := _label_fault(spec.label or ""):
+        raise _invalid("label", f"{fault}; write name=value, or name for any value")
     known = [kind.value for kind in VerdictKind]
     unknown = [kind for kind in spec.verdicts if kind not in known]
     if unknown:
@@ -41,6 +44,11 @@ def check_spec(spec: RuleSpec, receivers: Sequence[Receiver]) -> None:
     if spec.remind_ms and not LEAST_REMIND_MS <= spec.remind_ms <= LONGEST_MS:
         raise _invalid("remind_ms", f"must be 0 (never), or from {LEAST_REMIND_MS} to {LONGEST_MS} (ms)")
     _check_receivers(spec.receivers, {receiver.name for receiver in receivers})
+
+
+def _label_fault(label: str) -> str:
+    name, _, value = label.partition("=")
+    return (name_fault(name) or value_fault(value)) if label else ""
 
 
 def _check_receivers(wanted: Sequence[str], known: set[str]) -> None:

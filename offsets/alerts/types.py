@@ -14,6 +14,7 @@ from offsets.core.types import Millis
 class RuleSpec:
     """What a rule says: which groups (`pattern`: `literal` or `prefix` of `group_name`), what, for how long, to whom.
 
+    `label`: only groups with this label, `name=value`, or `name` for any value; "": any group; None: as it is, or any.
     A verdict of `verdicts`, a lag of `min_lag` records, or a time lag of `min_time_lag_ms`: any of them, and at least
     one of them is given.
     """
@@ -29,6 +30,7 @@ class RuleSpec:
     send_resolved: bool
     receivers: Sequence[str]
     enabled: bool = True
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Rule:
     receivers: Sequence[str]
     updated_at: Millis
     updated_by: str
+    label: str = ""
 
     @property
     def deciding(self) -> AlertRule:

@@ -20,6 +20,7 @@ class AlertRule(ProtocolOwned):
     enabled = models.BooleanField(default=True)
     pattern = models.CharField(max_length=8, choices=Pattern.choices)
     group_name = models.CharField(max_length=255, blank=True, help_text="A group, or what their ids begin with.")
+    label = models.CharField(max_length=319, blank=True, default="", db_default="", help_text="name=value, or name.")
     verdicts = ArrayField(models.CharField(max_length=16), help_text="Any of them; none: only the lags count.")
     min_lag = models.BigIntegerField(null=True, help_text="Smallest lag of a group, in records.")
     min_time_lag_ms = models.BigIntegerField(null=True, help_text="Smallest time lag of a group.")

@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from groups.core.model.verdicts import VerdictKind
 from kcoord.rest.fields import Choice, Flag, Instant, NextCursor, Number, PageQuery, StrictSerializer, Text
+from kcoord.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE
 from offsets.alerts.rules import PATTERNS
 
 VERDICTS = [kind.value for kind in VerdictKind]
@@ -21,6 +22,13 @@ class _RuleFields(StrictSerializer):
     name = Text(max_length=100, help_text="Unique; messages begin with it.")
     pattern = Choice(PATTERNS, help_text="Whether `group_name` is a group, or what the ids of groups begin with.")
     group_name = Text(allow_blank=True, max_length=255)
+    label = Text(  # type: ignore[assignment]  # the metaclass removes it from the class
+        allow_blank=True,
+        max_length=MAX_LABEL_NAME + 1 + MAX_LABEL_VALUE,
+        required=False,
+        default="",
+        help_text="Only groups that have this label: `name=value`, or `name` for any value; empty: any group.",
+    )
     verdicts = serializers.ListField(child=Choice(VERDICTS), max_length=len(VERDICTS), required=False, default=list)
     min_lag = Number(min_value=1, max_value=2**63 - 1, required=False, allow_null=True, default=None)
     min_time_lag_ms = Number(min_value=1, max_value=2**63 - 1, required=False, allow_null=True, default=None)
@@ -50,6 +58,7 @@ class AlertRuleView(serializers.Serializer[Any]):
     enabled = serializers.BooleanField()
     pattern = Choice(PATTERNS)
     group_name = serializers.CharField(allow_blank=True)
+    label = serializers.CharField(allow_blank=True)  # type: ignore[assignment]
     verdicts = serializers.ListField(child=Choice(VERDICTS))
     min_lag = serializers.IntegerField(allow_null=True)
     min_time_lag_ms = serializers.IntegerField(allow_null=True)

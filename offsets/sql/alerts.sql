@@ -3,7 +3,7 @@
 -- fragment: rule
 -- A `offsets.alerts.types.Rule`.
 select r.id, r.name, r.enabled, r.pattern, r.group_name, r.verdicts, r.min_lag, r.min_time_lag_ms, r.for_ms,
-       r.remind_ms, r.send_resolved, r.receivers, r.updated_at, r.updated_by
+       r.remind_ms, r.send_resolved, r.receivers, r.updated_at, r.updated_by, r.label
 from offsets_alertrule r
 
 -- name: alert_rules
@@ -22,16 +22,17 @@ select count(*) from offsets_alertrule
 
 -- name: insert_alert_rule
 insert into offsets_alertrule (name, enabled, pattern, group_name, verdicts, min_lag, min_time_lag_ms, for_ms, remind_ms,
-                               send_resolved, receivers, updated_at, updated_by)
+                               send_resolved, receivers, updated_at, updated_by, label)
 values (%(name)s, %(enabled)s, %(pattern)s, %(group_name)s, %(verdicts)s, %(min_lag)s, %(min_time_lag_ms)s, %(for_ms)s,
-        %(remind_ms)s, %(send_resolved)s, %(receivers)s, %(now)s, %(principal)s)
+        %(remind_ms)s, %(send_resolved)s, %(receivers)s, %(now)s, %(principal)s, %(label)s)
 returning id
 
 -- name: update_alert_rule
 update offsets_alertrule
 set name = %(name)s, enabled = %(enabled)s, pattern = %(pattern)s, group_name = %(group_name)s, verdicts = %(verdicts)s,
     min_lag = %(min_lag)s, min_time_lag_ms = %(min_time_lag_ms)s, for_ms = %(for_ms)s, remind_ms = %(remind_ms)s,
-    send_resolved = %(send_resolved)s, receivers = %(receivers)s, updated_at = %(now)s, updated_by = %(principal)s
+    send_resolved = %(send_resolved)s, receivers = %(receivers)s, updated_at = %(now)s, updated_by = %(principal)s,
+    label = %(label)s
 where id = %(id)s
 
 -- name: delete_alerts_of_rule
@@ -81,9 +82,16 @@ with named as materialized (
            case when lag >= min_lag then lag else time_lag_ms end, null, 100
     from behind
 )
-select rule_id, group_id, cause, value, since
-from matched
-order by rule_id, group_id, place
+select m.rule_id, m.group_id, m.cause, m.value, m.since
+from matched m
+join offsets_alertrule r on r.id = m.rule_id
+where r.label = ''
+   or exists (select from groups_grouplabels l
+              where l.group_name = m.group_id
+                and case when strpos(r.label, '=') = 0 then l.labels ? r.label
+                         else l.labels ->> split_part(r.label, '=', 1) = substr(r.label, strpos(r.label, '=') + 1)
+                    end)
+order by m.rule_id, m.group_id, m.place
 limit %(limit)s
 
 -- name: unresolved_alerts

@@ -202,6 +202,19 @@ def test_what_is_wrong_is_said_beside_its_field(
     assert len(rules(seed)) == 1
 
 
+def test_a_rule_can_be_for_the_groups_with_a_label(operator: Client, seed: Seed) -> None:
+    form = {**FORM, "group_name": "", "label": " owner=payments "}
+    assert "A label name has 1 to 63 characters" in operator.post(NEW, {**form, "label": "=x"}).content.decode()
+    operator.post(NEW, form)
+    ((number, label),) = seed.connection.execute("select id, label from offsets_alertrule").fetchall()
+    assert label == "owner=payments"
+    html = page(operator, f"/alerts/rules/{number}")
+    assert "All groups with the label owner=payments" in plain(html)
+    assert 'name="label" value="owner=payments"' in html
+    operator.post(f"/alerts/rules/{number}", {**form, "label": "", "act": "save"})
+    assert seed.connection.execute("select label from offsets_alertrule").fetchall() == [("",)]
+
+
 def test_a_rule_for_one_group_takes_admin_on_it(client: Client, seed: Seed) -> None:
     owner = account("admin:group:billing", "describe:group:*")
     said = plain(page(owner, NEW))

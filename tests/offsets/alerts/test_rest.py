@@ -63,6 +63,7 @@ async def test_a_rule_is_created_changed_and_deleted(api: httpx.AsyncClient) -> 
         "remind_ms": 0,
         "send_resolved": True,
         "receivers": ["ops"],
+        "label": "",
         "updated_at": rfc3339(START_MS),
     }
     path = f"{RULES}/{rule['id']}"
@@ -84,6 +85,9 @@ async def test_a_rule_is_created_changed_and_deleted(api: httpx.AsyncClient) -> 
         ({"name": "a\nb"}, "name", "printable"),
         ({"pattern": "regex"}, "pattern", "not one of"),
         ({"pattern": "literal", "group_name": ""}, "", "group"),
+        ({"label": "=x"}, "label", "a label name has 1 to 63 characters; write name=value"),
+        ({"label": "n" * 64}, "label", "a label name has"),
+        ({"label": "owner=" + "x" * 256}, "label", "a label value has"),
         ({"verdicts": ["sad"]}, "verdicts[0]", "not one of"),
         ({"verdicts": []}, "verdicts", "needs a condition"),
         ({"min_lag": 0}, "min_lag", ""),

@@ -1,0 +1,84 @@
+"""Rules for groups with a label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from groups.labels import GroupLabels
+from kcoord.access.rights import ALL_ALLOWED, Principal
+from kcoord.config import Config
+from kcoord.process.runtime import Runtime
+from offsets.alerts.checks import AlertChecks
+from offsets.alerts.service import AlertService
+from offsets.alerts.types import RuleSpec
+from tests.conftest import START_MS
+from tests.offsets.alerts.world import World
+
+ADMIN = Principal(1, "ops", ALL_ALLOWED)
+RUNBOOK = "https://wiki.example.com/?a=b"
+
+
+@pytest.fixture
+def config(config: Config, tmp_path: Path) -> Config:
+    """One receiver; nobody listens."""
+    file = tmp_path / "receivers.toml"
+    file.write_text('[ops]\nwebhook = "http://127.0.0.1:9/x"\n')
+    file.chmod(0o600)
+    return config.override({"alerts.receivers.file": str(file), "alerts.settle.ms": 0})
+
+
+def spec(**fields: Any) -> RuleSpec:
+    given: dict[str, Any] = {
+        "name": "payments", "pattern": "prefix", "group_name": "", "verdicts": ["stuck"], "min_lag": 100,
+        "min_time_lag_ms": None, "for_ms": 0, "remind_ms": 0, "send_resolved": True, "receivers": ["ops"],
+    }  # fmt: skip
+    return RuleSpec(**{**given, **fields})
+
+
+async def open_groups(runtime: Runtime) -> set[str]:
+    """The groups with an open alert."""
+    return {alert.group_id for alert in (await runtime.get(AlertService).alerts()).items}
+
+
+@pytest.mark.parametrize(
+    ("label", "found"),
+    [
+        ("", {"a-stuck", "b-lag", "c-other", "d-none"}),
+        ("owner=payments", {"a-stuck", "b-lag"}),
+        ("owner", {"a-stuck", "b-lag", "c-other"}),
+        (f"runbook={RUNBOOK}", {"a-stuck"}),
+        ("runbook=https://wiki.example.com/?a", set()),
+        ("payments", set()),
+    ],
+)
+async def test_a_rule_is_for_the_groups_with_its_label(
+    runtime: Runtime, world: World, label: str, found: set[str]
+) -> None:
+    for group_id in ("a-stuck", "b-lag", "c-other", "d-none"):
+        await world.group(group_id)
+        if group_id == "b-lag":
+            await world.lag(group_id, 100)
+        else:
+            await world.verdict(group_id, "stuck", START_MS - 5_000)
+    labels = runtime.get(GroupLabels)
+    await labels.alter("a-stuck", {"owner": "payments", "runbook": RUNBOOK}, "ann")
+    await labels.alter("b-lag", {"owner": "payments"}, "ann")
+    await labels.alter("c-other", {"owner": "other"}, "ann")
+    await runtime.get(AlertService).create(spec(label=label), ADMIN)
+    await world.judged()
+    await runtime.get(AlertChecks).check()
+    assert await open_groups(runtime) == found
+
+
+async def test_a_rule_keeps_and_changes_its_label(api: httpx.AsyncClient, runtime: Runtime) -> None:
+    body = {"name": "payments", "pattern": "prefix", "group_name": "", "verdicts": ["stuck"], "receivers": ["ops"]}
+    rule = (await api.post("/v1/alerts/rules", json={**body, "label": "owner=payments"})).json()
+    path = f"/v1/alerts/rules/{rule['id']}"
+    assert (await api.patch(path, json={"for_ms": 5})).json()["label"] == "owner=payments"
+    replaced = await runtime.get(AlertService).update(rule["id"], spec(), ADMIN)
+    assert replaced.label == "owner=payments", "whoever does not know labels leaves them"
+    assert (await api.patch(path, json={"label": ""})).json()["label"] == ""
