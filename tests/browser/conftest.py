@@ -18,6 +18,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, Playwright, async_playwright
 
+from kcoord.alert_settings import RECEIVERS_FILE
+from tests.frontend.alert_seed import told
 from tests.frontend.seed import Seed
 from tests.support.accounts import PASSWORD, USER, make_user
 from tests.support.database import cloned_database
@@ -65,9 +67,11 @@ def archive_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def site(site_database: str, archive_folder: Path) -> Iterator[Running]:
-    """A running server with one account."""
-    with start_server(site_database, env={"KCOORD_ARCHIVE_PATH": archive_folder}) as server:
+def site(site_database: str, archive_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A running server with one account, and receivers of alerts."""
+    receivers = told(tmp_path_factory.mktemp("receivers"))[RECEIVERS_FILE]
+    env = {"KCOORD_ARCHIVE_PATH": archive_folder, "KCOORD_ALERTS_RECEIVERS_FILE": receivers}
+    with start_server(site_database, env=env) as server:
         make_user(server, site_database)
         server.wait_ready()
         yield server

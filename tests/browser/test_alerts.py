@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.audit import audit_in_every_look
 from tests.browser.conftest import Wrongs
-from tests.frontend.alert_seed import HOUR, put_alert, put_message, put_rule, told
+from tests.frontend.alert_seed import HOUR, put_alert, put_message, put_rule
 from tests.frontend.seed import Seed, now_ms, working_group
-from tests.support.accounts import make_user
-from tests.support.processes import Running, start_server
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def site(site_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server that has receivers."""
-    ((_, file),) = told(tmp_path_factory.mktemp("receivers")).items()
-    with start_server(site_database, env={"KCOORD_ALERTS_RECEIVERS_FILE": Path(file)}) as server:
-        make_user(server, site_database)
-        server.wait_ready()
-        yield server
 
 
 def many(seed: Seed) -> int:
