@@ -43,6 +43,8 @@ RUN = {
 
 ELSEWHERE = {
     ("README.md", "make up "): "tests/kcoord/demo/test_demo.py",
+    ("docs/alerts.md", "T=$("): "tests/offsets/alerts/test_rest.py",
+    (PLANS, "call -X POST $G/offsets/plans/$PLAN/approve "): "tests/kcoord/kgroups/test_reset.py",
     ("docs/archive.md", ".venv/bin/python manage.py archive"): "tests/offsets/spark/test_command.py",
     ("docs/archive.md", "export KCOORD_ARCHIVE_PATH="): "tests/offsets/spark/test_command.py",
     ("docs/client.md", "pip install . "): "tests/kcoord/package/test_package.py",
