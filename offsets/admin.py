@@ -22,6 +22,9 @@ from kcoord.admin import ReadOnlyAdmin, instant, kind_filter, utc
 from offsets.core.types import ChangeKind
 from offsets.models import (
     Activity,
+    Alert,
+    AlertMessage,
+    AlertRule,
     ArchivedDay,
     CommittedOffset,
     DeletedTopic,
@@ -244,6 +247,46 @@ class VerdictRunAdmin(ReadOnlyAdmin):
     readonly_fields = ("judged",)
     ordering = ("name",)
     judged = instant("at", "judged at")
+
+
+@admin.register(AlertRule)
+class AlertRuleAdmin(ReadOnlyAdmin):
+    """Which groups are watched for what, and who is told; the page Alerts changes them."""
+
+    list_display = ("name", "enabled", "pattern", "group_name", "receivers", "updated", "updated_by")
+    search_fields = ("name", "group_name")
+    ordering = ("name",)
+    readonly_fields = ("updated",)
+    updated = instant("updated_at", "changed at")
+
+
+@admin.register(Alert)
+class AlertAdmin(ReadOnlyAdmin):
+    """Alerts that are open, and those that ended. Without `opened`, the condition has not lasted long enough."""
+
+    list_display = ("group_name", "rule", "cause", "value", "began", "opened", "resolved")
+    list_select_related = ("rule",)
+    search_fields = ("group_name",)
+    ordering = ("-id",)
+    fields = ("group_name", "rule", "cause", "value", "began", "opened", "resolved", "muted_by")
+    readonly_fields = ("began", "opened", "resolved")
+    began = instant("since", "since")
+    opened = instant("opened_at", "opened at")
+    resolved = instant("resolved_at", "resolved at")
+
+
+@admin.register(AlertMessage)
+class AlertMessageAdmin(ReadOnlyAdmin):
+    """What receivers were told, and what they are to be told."""
+
+    list_display = ("rule_name", "receiver", "notice", "made", "attempts", "sent", "error")
+    search_fields = ("rule_name", "receiver")
+    ordering = ("-created_at",)
+    fields = ("rule_name", "receiver", "notice", "made", "attempts", "due", "sent", "error", "content")
+    readonly_fields = ("made", "due", "sent")
+    made = instant("created_at", "made at")
+    due = instant("next_at", "due at")
+    sent = instant("sent_at", "sent at")
 
 
 @admin.register(Activity)

@@ -105,6 +105,7 @@ def test_what_was_not_committed_has_its_index(journal: psycopg.Connection[Any]) 
 
 
 def test_whether_a_group_is_known_is_one_look_for_each_day(journal: psycopg.Connection[Any]) -> None:
+    fill(journal)
     found = plan(journal, Q.journal_knows_group, {"group_id": "nobody"})
     assert "Seq Scan on offset_commit_log_2" not in found, found
     assert "Seq Scan on groups_group" not in found, found
