@@ -90,9 +90,8 @@ def test_the_pages_say_how_fast_members_read(person: Client, seed: Seed, group: 
         pytest.approx(600, rel=0.1),
         0,
     ]
-    (own,) = re.findall(
-        r"Reads</dt><dd><span class=\"figure\">([\d,]+)<", person.get(member_url("g", "a")).content.decode()
-    )
+    own_page = person.get(member_url("g", "a")).content.decode().replace("<wbr>", "")
+    (own,) = re.findall(r"Reads</dt><dd><span class=\"figure\">([\d,]+)<", own_page)
     assert rate(own) == pytest.approx(1_000, rel=0.05)
     files = {row["member_id"]: row["records_per_minute"] for row in table(person, "/groups/g/members.csv")}
     assert (files["d"], files["c"], files["e"]) == ("0", "", "")
