@@ -12,7 +12,7 @@ MAX_LABEL_VALUE = 255
 
 
 def number_fault(number: int) -> str:
-    """What is wrong with so many labels of one thing; "" if nothing."""
+    """What is wrong with this number of labels of one thing; "" if nothing."""
     return f"there are {number} labels; at most {MAX_LABELS}" if number > MAX_LABELS else ""
 
 

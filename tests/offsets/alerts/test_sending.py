@@ -98,7 +98,7 @@ def spec(*names: str, **fields: Any) -> RuleSpec:
 
 
 async def opened(runtime: Runtime, world: World, *names: str, groups: int = 1) -> None:
-    """A rule that tells these receivers, and alerts on so many groups."""
+    """A rule that tells these receivers, and alerts on this number of groups."""
     await runtime.get(AlertService).create(spec(*names), ADMIN)
     for number in range(groups):
         await world.group(f"bill/ü {number}" if number else "bill-0")
