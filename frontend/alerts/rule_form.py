@@ -130,7 +130,7 @@ def read(given: Given) -> Read:
 
 
 def milliseconds(written: str) -> int | None:
-    """A length as people write it, in ms: `5 min`, `90 s`; None if it is none, or longer than a year."""
+    """The length in ms of text such as `5 min` or `90 s`. None: the text is not a length, or exceeds a year."""
     match = _LENGTH.fullmatch(written.lower())
     if match is None or match[2] not in UNITS:
         return None

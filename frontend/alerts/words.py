@@ -18,7 +18,7 @@ TIME_LAG = State("time-lag", "Behind", "warn", "The next record to read is older
 NOTICES = {"opened": "opened", "reminder": "reminder", "resolved": "resolved", "test": "test"}
 OUTCOMES: Mapping[str, State] = {
     "sent": State("sent", "Sent", "good", "The receiver took it."),
-    "waiting": State("waiting", "Waiting", "warn", "It is sent again until it is taken, for up to 39 minutes."),
+    "waiting": State("waiting", "Waiting", "warn", "It is sent again until it is taken, for up to half an hour."),
     "failed": State("failed", "Failed", "bad", "It was sent several times in vain, and is not sent again."),
 }
 

@@ -4,7 +4,7 @@ from groups_grouplabels
 where group_name = %(group_name)s
 
 -- name: lock_group_labels
--- The labels of a group, whose row nobody else changes until the end of the transaction; it is created if there is none.
+-- Locks the row with the labels of a group until the transaction ends, and creates it if it does not exist.
 insert into groups_grouplabels (group_name, labels, updated_at, updated_by)
 values (%(group_name)s, '{}', %(now)s, %(updated_by)s)
 on conflict (group_name) do update set group_name = excluded.group_name

@@ -141,7 +141,7 @@ class AlertStore:
         return await self._db.record(connection, AlertRow, Q.alert, {"id": alert_id})
 
     async def mute(self, connection: Connection, alert_id: int, until: Millis | None, principal: str) -> bool:
-        """Mute an open alert until an instant (ms), or no longer; False: there is none."""
+        """Mute an open alert until an instant (ms). `until` None: end the mute. Returns False without an open alert."""
         parameters = {"id": alert_id, "until": until, "principal": principal}
         return await self._db.value(connection, Q.mute_alert, parameters) is not None
 

@@ -2,14 +2,12 @@
 
 A plan is then applied only after someone other than its maker has approved it. An approval is for the plan as it was
 computed: planning again, or with less risk, makes another plan, which takes its own. Undoing takes none, because it
-brings back what was there. Commands on the server need none either: whoever runs them can change the setting.
+brings back what was there. Nor do commands on the server, because anyone who runs them can also change the setting.
 
 Kafka has no counterpart.
 """
 
 from __future__ import annotations
-
-import uuid
 
 import structlog
 
@@ -19,7 +17,7 @@ from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from offsets.core.plan_types import PlanHeader, PlanState
-from offsets.plans.refusals import own_plan, unknown_plan, waits_for_approval, wrong_state
+from offsets.plans.refusals import own_plan, waits_for_approval, wrong_state
 from offsets.plans.sources import check_readable
 from offsets.plans.store import PlanStore
 
@@ -55,7 +53,7 @@ class PlanApproval:
         """
         self._groups.check_active()
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
-        found = await self._read(group_id, plan_id)
+        found = await self._store.find(group_id, plan_id)
         check_readable(await self._store.topics(found.id), principal, known=False)
         if found.state is not PlanState.PLANNED:
             raise wrong_state("approved", found.state)
@@ -63,7 +61,7 @@ class PlanApproval:
             raise own_plan(found)
         if await self._db.transaction(lambda connection: self._write(connection, found, principal)):
             log.info("offset_plan_approved", group_id=group_id, plan_id=found.id, principal=principal.name)
-        return await self._read(group_id, found.id)
+        return await self._store.find(group_id, found.id)
 
     async def _write(self, connection: Connection, plan: PlanHeader, principal: Principal) -> bool:
         """Whether this is the approval that counts: another may have come first, or the plan was applied meanwhile."""
@@ -74,15 +72,6 @@ class PlanApproval:
         act = Act("offsets.approve", "group", plan.group_id, before, after, plan.reason, principal=principal.name)
         await record(self._db, connection, act)
         return True
-
-    async def _read(self, group_id: str, plan_id: str) -> PlanHeader:
-        try:
-            found = await self._store.read(group_id, str(uuid.UUID(plan_id)))
-        except ValueError:
-            found = None
-        if found is None:
-            raise unknown_plan(group_id, plan_id)
-        return found
 
 
 def is_maker(plan: PlanHeader, principal: Principal) -> bool:

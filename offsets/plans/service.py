@@ -146,7 +146,7 @@ class PlanService:
         self._groups.check_active()
         request_age.allow(EXTRA_MS)
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
-        found = await self._read(group_id, _id_of(group_id, plan_id))
+        found = await self._store.find(group_id, plan_id)
         check_readable(await self._store.topics(found.id), principal, known=False)
         if found.state is not PlanState.PLANNED:
             raise PlanRefused(409, "only a plan that is not applied can be changed: make a new one")
@@ -177,12 +177,12 @@ class PlanService:
             made.reason,
             principal,
         )
-        return await self._read(made.group_id, plan_id)
+        return await self._store.find(made.group_id, plan_id)
 
     async def get(self, group_id: str, plan_id: str) -> PlanHeader:
         """A plan of this group. Raises INVALID_REQUEST with status 404 if it has none with this id."""
         self._groups.check_active()
-        return await self._read(group_id, _id_of(group_id, plan_id))
+        return await self._store.find(group_id, plan_id)
 
     async def lines(
         self,
@@ -245,7 +245,7 @@ class PlanService:
         self._groups.check_active()
         request_age.allow(EXTRA_MS)
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
-        found = await self._read(group_id, _id_of(group_id, plan_id))
+        found = await self._store.find(group_id, plan_id)
         topics = await self._store.topics(found.id)
         check_readable(topics, principal, known=False)
         if found.state is not step.takes:
@@ -268,7 +268,7 @@ class PlanService:
         if isinstance(outcome, Done):
             raise ProtocolError(outcome.error, outcome.detail)
         log.info("offset_plan_changed", state=step.verb, group_id=group_id, plan_id=found.id, principal=principal.name)
-        return await self._read(group_id, found.id)
+        return await self._store.find(group_id, found.id)
 
     async def _creates_group(self, step: _Step, found: PlanHeader, topics: Sequence[str], change: Change) -> bool:
         """Whether the group is missing and will be created. A refusal must not leave an empty group behind, so this is
@@ -328,19 +328,6 @@ class PlanService:
                 reason=found.reason,
             )
         )
-
-    async def _read(self, group_id: str, plan_id: str) -> PlanHeader:
-        found = await self._store.read(group_id, plan_id)
-        if found is None:
-            raise unknown_plan(group_id, plan_id)
-        return found
-
-
-def _id_of(group_id: str, plan_id: str) -> str:
-    try:
-        return str(uuid.UUID(plan_id))
-    except ValueError:
-        raise unknown_plan(group_id, plan_id) from None
 
 
 def _before(cursor: str) -> tuple[Millis, str]:

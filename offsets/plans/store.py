@@ -7,6 +7,7 @@ maintenance takes unlocked plans, and no group.
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from offsets.core.days import bounds, day_of
 from offsets.core.plan import MAX_LINES
 from offsets.core.plan_types import Committed, Line, Log, PlanHeader, PlanState, Position, Totals
 from offsets.core.types import Millis, TopicPartition
+from offsets.plans.refusals import unknown_plan
 
 Q = queries("offsets")
 
@@ -149,6 +151,16 @@ class PlanStore:
         """A plan of this group; None if it has none with this id."""
         async with self._db.connection() as connection:
             return await self._db.record(connection, _header, Q.read_plan, {"id": plan_id, "group_id": group_id})
+
+    async def find(self, group_id: str, plan_id: str) -> PlanHeader:
+        """A plan of this group. Raises INVALID_REQUEST with status 404 if it has none with this id."""
+        try:
+            found = await self.read(group_id, str(uuid.UUID(plan_id)))
+        except ValueError:
+            found = None
+        if found is None:
+            raise unknown_plan(group_id, plan_id)
+        return found
 
     async def recent(self, group_id: str, before: tuple[Millis, str] | None, limit: int) -> list[PlanHeader]:
         """Plans of a group, newest first; `before`: those after that one in this order."""

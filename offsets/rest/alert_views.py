@@ -1,7 +1,7 @@
 """Alerts: what is open, the rules behind it, and who is told.
 
-Alerts are shown to whoever may describe their groups. Reading rules, receivers and messages takes `describe` on the
-cluster; what changes them takes `admin`, for a rule of one group on that group.
+Everyone who may describe a group sees its alerts. Reading rules, receivers and messages takes `describe` on the
+cluster, and changing them takes `admin` there. For a rule that covers a single group, `admin` on that group is enough.
 """
 
 from __future__ import annotations

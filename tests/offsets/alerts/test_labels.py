@@ -80,5 +80,5 @@ async def test_a_rule_keeps_and_changes_its_label(api: httpx.AsyncClient, runtim
     path = f"/v1/alerts/rules/{rule['id']}"
     assert (await api.patch(path, json={"for_ms": 5})).json()["label"] == "owner=payments"
     replaced = await runtime.get(AlertService).update(rule["id"], spec(), ADMIN)
-    assert replaced.label == "owner=payments", "whoever does not know labels leaves them"
+    assert replaced.label == "owner=payments", "a caller that sends no label leaves it as it is"
     assert (await api.patch(path, json={"label": ""})).json()["label"] == ""
