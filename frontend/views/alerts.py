@@ -18,7 +18,7 @@ from frontend.rows import Millis
 from frontend.states import State
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.actions import Refusal, attempt, done
-from frontend.views.groups import group_url
+from frontend.views.groups import Pace, group_url
 from frontend.views.page import BadAddress, address, page, show, text
 from kcoord.access import read_only
 from kcoord.process import bridge
@@ -118,6 +118,10 @@ def alerts_page(request: HttpRequest) -> HttpResponse:
         "create": action(viewer, "New alert rule", reverse("frontend:create-alert-rule"), ALERT_RULE),
         "mutes": MUTES,
         "commands": _commands(service_url(request), found),
+        "announcement": _announcement(found.open, is_first=cursor is None),
+        "stream": reverse("frontend:live"),
+        # Celery checks the rules about once a minute; mutes and messages of others announce no change.
+        "pace": Pace(every_ms=5_000, gap_ms=2_000),
     }
     return show(request, "alerts", context, section="alerts", status=refusal.status)
 
@@ -220,6 +224,15 @@ def _some_lacking(viewer: Viewer, rows: Sequence[AlertRow]) -> str:
     if not lacking or read_only.is_read_only():
         return read_only.reason()
     return OTHERS_MUTE
+
+
+def _announcement(found: Page[AlertRow], *, is_first: bool) -> str:
+    """How many alerts are open, for those who hear the page; later pages of the list say nothing."""
+    if not is_first:
+        return ""
+    if found.next_cursor:
+        return f"More than {len(found.items)} alerts are open"
+    return {0: "No alert is open", 1: "1 alert is open"}.get(len(found.items), f"{len(found.items)} alerts are open")
 
 
 def _message(row: MessageRow) -> tuple[MessageRow, State, str, str]:

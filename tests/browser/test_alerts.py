@@ -12,6 +12,9 @@ from tests.frontend.seed import Seed, now_ms, working_group
 
 pytestmark = pytest.mark.browser
 
+BOUND_MS = 20_000
+"""How long a refresh may take to show on a busy machine."""
+
 
 def many(seed: Seed) -> int:
     """50 alerts of all kinds, rules and messages; returns the id of a rule."""
@@ -70,3 +73,35 @@ async def test_a_rule_is_made_from_the_page_of_a_group(page: Page, seed: Seed) -
     await expect(page.get_by_text("Nobody is told of billing for 8 hours.")).to_be_visible()
     await page.get_by_role("button", name="End the mute").click()
     await expect(page.get_by_role("button", name="Mute billing")).to_be_visible()
+
+
+async def test_the_page_follows_what_happens_and_keeps_what_is_being_chosen(page: Page, seed: Seed) -> None:
+    rule = put_rule(seed.connection)
+    put_alert(seed.connection, rule, "billing-a", at=now_ms())
+    await page.goto("/alerts")
+    await expect(page.locator("#live-status")).to_have_text("Live")
+    await page.get_by_label("How long billing-a is muted").select_option("8 hours")
+    await page.get_by_label("Group", exact=True).fill("bil")
+    put_alert(seed.connection, rule, "billing-b", at=now_ms())
+    put_alert(seed.connection, rule, "billing-c", at=now_ms(), resolved_at=now_ms())
+    seed.changed("billing-b")
+    await expect(page.get_by_role("link", name="billing-b")).to_be_visible(timeout=BOUND_MS)
+    await expect(page.get_by_label("Resolved alerts").get_by_role("link", name="billing-c")).to_be_visible()
+    await expect(page.locator("[aria-live=polite]")).to_have_text("2 alerts are open")
+    await expect(page.get_by_label("How long billing-a is muted")).to_have_value(str(8 * HOUR))
+    await expect(page.get_by_label("Group", exact=True)).to_have_value("bil")
+
+
+async def test_a_refusal_stays_when_the_page_is_fetched_again(page: Page, seed: Seed, wrongs: Wrongs) -> None:
+    wrongs.expected = ["the server responded with a status of 404"]
+    alert = put_alert(seed.connection, put_rule(seed.connection), "billing", at=now_ms())
+    await page.goto("/alerts")
+    seed.connection.execute("delete from offsets_alert where id = %s", [alert])
+    await page.get_by_role("button", name="Mute billing").click()
+    await expect(page.get_by_role("alert")).to_contain_text(f"there is no alert {alert}")
+    await expect(page.locator("#live-status")).to_have_text("Live")
+    async with page.expect_response(lambda answer: answer.url.endswith("/alerts"), timeout=BOUND_MS) as fetched:
+        seed.changed("billing")
+    await (await fetched.value).finished()
+    await expect(page.get_by_role("heading", name="No alert is open")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_contain_text(f"there is no alert {alert}")
