@@ -116,7 +116,20 @@ PAGES: Mapping[str, str] = {
     "create-token": "token.create",
     "token": "token.change",
 }
-"""Pages by the names of their URLs."""
+"""What pages usually do, by the names of their URLs."""
+
+FORMS: Mapping[tuple[str, str], str] = {
+    ("alerts", "test"): "alert.test",
+    ("alert-rule", "delete"): "alert.delete",
+    ("offset-plan", "approve"): "offsets.approve",
+    ("offset-plan", "undo"): "offsets.undo",
+    ("hold-group", "release"): "group.release",
+    ("reset-offsets", "release"): "group.release",
+    ("pins", "remove"): "offsets.unpin",
+    ("token", "rotate"): "token.rotate",
+    ("token", "revoke"): "token.delete",
+}
+"""Forms that do something else than their page usually does, by the name of its URL and the field `act`."""
 
 KAFKA: Mapping[str, str] = {
     "create_topics": "topic.create",

@@ -18,7 +18,7 @@ from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
 from kcoord.audit import caller as callers
-from kcoord.audit.acts import OPERATIONS, PAGES
+from kcoord.audit.acts import FORMS, OPERATIONS, PAGES
 from kcoord.audit.caller import Caller, Door
 from kcoord.audit.recording import Act
 from kcoord.audit.refusals import Refusals, is_temporary
@@ -118,13 +118,14 @@ def act_of(request: HttpRequest) -> str:
         operation = getattr(getattr(view, (request.method or "").lower(), None), "operation_id", "")
         return OPERATIONS.get(operation, "request")
     if match.namespace == "frontend" and request.method not in READING:
-        return PAGES.get(match.url_name or "", "request")
+        page = match.url_name or ""
+        return FORMS.get((page, request.POST.get("act", "")), PAGES.get(page, "request"))
     return "request"
 
 
 def resource_of(act: str) -> str:
     """What kind of thing an act is about."""
-    subject = act.partition(".")[0]
+    subject = "receiver" if act == "alert.test" else act.partition(".")[0]
     return {"member": "group", "offsets": "group", "request": "path"}.get(subject, subject)
 
 
@@ -145,7 +146,7 @@ def subject_of(content: object) -> str:
     """What the content of a request names."""
     if not isinstance(content, Mapping):
         return ""
-    names = (content.get(key) for key in ("group_id", "name", "principal", "kind", "topic"))
+    names = (content.get(key) for key in ("group_id", "name", "principal", "kind", "topic", "receiver"))
     return next((name for name in names if isinstance(name, str)), "")
 
 

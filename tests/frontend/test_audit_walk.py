@@ -23,7 +23,7 @@ from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.access.tokens import create_token, parse_rule
-from kcoord.audit.acts import ACTS, PAGES
+from kcoord.audit.acts import ACTS, FORMS, PAGES
 from kcoord.audit.chain import Audit
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -226,15 +226,36 @@ def test_a_refused_page_leaves_one_record(person: Client, seed: Seed, name: str)
     answer = post(person, name, story, parts)
     assert answer.status_code == (200 if name in ("login", "password") else 403)
     (found,) = records(seed, before)
-    assert (found.result, found.act) == ("refused", PAGES.get(name, "request"))
+    act = "request" if name == "group-actions" else story.act or PAGES[name]
+    assert (found.result, found.act) == ("refused", act)
     assert found.error in ("HTTP 403", "WRONG CREDENTIALS")
     assert found.principal == ("" if name == "login" else "mara")
     assert "wrong" not in f"{found}"
+
+
+@pytest.mark.parametrize(
+    ("name", "act", "form"),
+    [("alerts", "alert.test", {"act": "test", "receiver": "oncall"}),
+     ("hold-group", "group.release", {"act": "release"}), ("pins", "offsets.unpin", {"act": "remove"}),
+     ("offset-plan", "offsets.undo", {"act": "undo"}), ("offset-plan", "offsets.approve", {"act": "approve"}),
+     ("token", "token.rotate", {"act": "rotate"})],
+)  # fmt: skip
+def test_the_second_form_of_a_page_is_recorded_as_what_it_does(
+    person: Client, seed: Seed, name: str, act: str, form: dict[str, str]
+) -> None:
+    story = STORIES[name]
+    parts = story.prepare() or {} if story.prepare is not None else {}
+    before = head()
+    assert post(person, name, Story(form=form), parts).status_code == 403
+    (found,) = records(seed, before)
+    assert (found.result, found.act) == ("refused", act)
+    if name == "alerts":
+        assert (found.resource, found.name) == ("receiver", "oncall"), "as a test that was sent"
 
 
 def test_every_page_is_walked(operator: Client) -> None:
     found = changing(operator)
     assert found - set(OWN) == set(STORIES)
     assert set(OWN) <= found
-    assert set(PAGES) <= set(STORIES)
-    assert set(PAGES.values()) <= set(ACTS)
+    assert set(PAGES) | {page for page, _ in FORMS} <= set(STORIES)
+    assert {*PAGES.values(), *FORMS.values()} <= set(ACTS)
