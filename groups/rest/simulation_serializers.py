@@ -40,13 +40,13 @@ class SimulationRequest(StrictSerializer):
 
 
 class SimulatedMember(serializers.Serializer[Any]):
-    """A member, with numbers of partitions."""
+    """A member, with numbers of partitions: null if what it subscribes to or owns cannot be read."""
 
     member_id = serializers.CharField()
-    before = Int32(min_value=0)
-    after = Int32(min_value=0)
-    gained = Int32(min_value=0)
-    lost = Int32(min_value=0)
+    before = Int32(min_value=0, allow_null=True)
+    after = Int32(min_value=0, allow_null=True)
+    gained = Int32(min_value=0, allow_null=True)
+    lost = Int32(min_value=0, allow_null=True)
     is_new = serializers.BooleanField(help_text="It exists in the simulation only.")
     is_removed = serializers.BooleanField(help_text="It does not exist in the simulation.")
 
@@ -65,7 +65,11 @@ class SimulationView(serializers.Serializer[Any]):
 
     group_id = serializers.CharField()
     assignor = serializers.CharField()
-    partitions = Int32(min_value=0, source="total", help_text="Partitions of the topics that members subscribe to.")
+    partitions = Int32(
+        min_value=0,
+        source="total",
+        help_text="Partitions of the topics that members subscribe to.",
+    )
     moved = Int32(min_value=0, help_text="Partitions that a member would give up.")
     members = SimulatedMember(many=True)
     moves = SimulatedMove(many=True)

@@ -48,17 +48,21 @@ class Changes:
 class MemberChange:
     """A member with numbers of partitions. `is_new`, `is_removed`: it exists only after, or only before.
 
-    `is_readable`: False if the numbers are not known, and 0.
+    The numbers are None if it is not known what the member subscribes to or owns.
     """
 
     member_id: str
-    before: int
-    after: int
-    gained: int
-    lost: int
+    before: int | None
+    after: int | None
+    gained: int | None
+    lost: int | None
     is_new: bool = False
     is_removed: bool = False
-    is_readable: bool = True
+
+    @property
+    def is_readable(self) -> bool:
+        """The numbers are known."""
+        return self.after is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +91,13 @@ class Simulation:
 
     @property
     def unreadable(self) -> int:
-        """Members of which it is not known what they subscribe to or own."""
-        return sum(not member.is_readable for member in self.members)
+        """Members of the group of which it is not known what they subscribe to or own."""
+        return sum(not member.is_readable and not member.is_new for member in self.members)
 
     @property
     def spread(self) -> tuple[int, int]:
         """The fewest and the most partitions of a member, as far as they are known."""
-        counts = [member.after for member in self.members if not member.is_removed and member.is_readable] or [0]
+        counts = [one.after for one in self.members if one.after is not None and not one.is_removed] or [0]
         return min(counts), max(counts)
 
 
@@ -141,17 +145,18 @@ def _check(members: Sequence[Standing], topics: Mapping[str, int], changes: Chan
 
 
 def _added(members: Sequence[Standing], count: int) -> Iterator[Standing]:
-    """New members with the subscription that most members have; on a tie, that of the first of them."""
+    """New members with the subscription that most members have, as far as it is known; on a tie, that of the first."""
     if not count:
         return
-    ((usual, _),) = Counter(frozenset(member.topics) for member in members).most_common(1)
+    known = [frozenset(member.topics) for member in members if member.is_readable]
+    usual = Counter(known).most_common(1)[0][0] if known else frozenset()
     taken = {member.member_id for member in members}
     number = 0
     while count:
         number += 1
         if NEW_MEMBER.format(number) not in taken:
             count -= 1
-            yield Standing(NEW_MEMBER.format(number), usual)
+            yield Standing(NEW_MEMBER.format(number), usual, is_readable=bool(known))
 
 
 def _settled(members: Sequence[Standing], counts: Mapping[str, int], assign: Assign) -> Mapping[str, Partitions]:
@@ -174,21 +179,18 @@ def _changes_of(
     """Every member of before and after, the new ones last."""
     before, after = Counter(owners.values()), Counter(new_owners.values())
     kept = Counter(owner for key, owner in owners.items() if new_owners.get(key) == owner)
-    unreadable = {member.member_id for member in members if not member.is_readable}
     known, left = {member.member_id for member in members}, {member.member_id for member in changed}
-    return tuple(
-        MemberChange(
-            member_id=name,
-            before=before[name],
-            after=after[name],
-            gained=after[name] - kept[name],
-            lost=before[name] - kept[name],
-            is_new=name not in known,
-            is_removed=name not in left,
-            is_readable=name not in unreadable,
+
+    def change(member: Standing) -> MemberChange:
+        name = member.member_id
+        fate = {"is_new": name not in known, "is_removed": name not in left}
+        if not member.is_readable:
+            return MemberChange(name, None, None, None, None, **fate)
+        return MemberChange(
+            name, before[name], after[name], after[name] - kept[name], before[name] - kept[name], **fate
         )
-        for name in dict.fromkeys(member.member_id for member in (*members, *changed))
-    )
+
+    return tuple(map(change, {member.member_id: member for member in (*members, *changed)}.values()))
 
 
 def _keys(owned: Partitions) -> Iterator[TopicPartition]:

@@ -11,6 +11,7 @@ from frontend.views.simulation import move_lines
 from groups.simulation.rules import Move
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 from tests.frontend.seed import Seed, working_group
+from tests.frontend.test_exports import table
 
 
 def plain(page: str) -> str:
@@ -47,6 +48,9 @@ def test_members_that_cannot_be_read_have_no_numbers(person: Client, seed: Seed)
         " of Kafka's consumers." in said
     )
     assert len(re.findall("not known not known – –", said)) == 1, said
+    rows = {row["member_id"]: row for row in table(person, "/groups/billing/simulated-members.csv?add=0")}
+    numbers = {name: [row[of] for of in ("before", "after", "gained", "lost")] for name, row in rows.items()}
+    assert [numbers[name] for name in members] == [[""] * 4, ["0", "6", "6", "0"], ["0", "6", "6", "0"]]
 
 
 def test_a_group_without_members_and_bad_addresses(person: Client, seed: Seed) -> None:

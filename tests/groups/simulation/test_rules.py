@@ -56,11 +56,12 @@ def test_what_is_said_to_move_is_the_difference(members: list[Standing], data: s
     after = Counter(owners.values())
     for member in found.members:
         assert (member.before, member.after) == (before[member.member_id], after[member.member_id])
-        assert member.after == member.before + member.gained - member.lost
+        assert None not in (member.before, member.gained, member.lost)
+        assert member.after == member.before + member.gained - member.lost  # type: ignore[operator]
         assert member.is_removed == (member.member_id in changes.remove)
         assert not member.is_removed or member.after == 0
     assert sum(member.is_new for member in found.members) == changes.add
-    assert sum(member.lost for member in found.members) == found.moved
+    assert sum(member.lost or 0 for member in found.members) == found.moved
     subscribed = {t for m in members if m.member_id not in changes.remove for t in m.topics}
     if changes.add:
         subscribed |= {t for m in found.members if m.is_new for t in usual(members)}
@@ -97,6 +98,19 @@ def test_one_more_member_takes_as_little_as_it_can() -> None:
 def test_more_partitions_go_to_those_with_few() -> None:
     found = run(Changes(partitions={"a": 6}))
     assert (found.moved, found.total, len(found.moves), found.spread) == (0, 6, 2, (3, 3))
+
+
+def test_nothing_is_said_of_members_that_cannot_be_read() -> None:
+    opaque = [Standing(f"m{number}", frozenset(), is_readable=False) for number in range(2, 5)]
+    changes = Changes(add=1, remove=("m4",))
+    found = simulate([*two(), *opaque], TOPICS, changes, "sticky", ASSIGNORS["sticky"])
+    numbers = {one.member_id: (one.before, one.after, one.gained, one.lost) for one in found.members}
+    assert [numbers[name] for name in ("m2", "m3", "m4")] == [(None,) * 4] * 3
+    assert numbers["new-1"] == (0, 1, 1, 0), "a new member is like those that can be read"
+    assert (found.unreadable, found.spread) == (3, (1, 2))
+    unknown = simulate(opaque, TOPICS, Changes(add=1), "sticky", ASSIGNORS["sticky"])
+    assert {one.after for one in unknown.members} == {None}
+    assert unknown.unreadable == 3
 
 
 def test_names_of_new_members_are_free() -> None:

@@ -92,6 +92,12 @@ async def test_bad_requests_name_the_field(api: httpx.AsyncClient, members: Memb
     assert_problem(await api.post(SIMULATE, json={"group_id": "g", "topics": twice}), Error.INVALID_REQUEST)
 
 
+async def test_numbers_of_a_member_that_cannot_be_read_are_null(api: httpx.AsyncClient, members: Members) -> None:
+    await members.joined(1, protocols=[{"name": "range", "metadata": "AA=="}])
+    (found,) = (await simulated(api))["members"]
+    assert [found[name] for name in ("before", "after", "gained", "lost")] == [None] * 4
+
+
 async def test_members_of_another_protocol_type_cannot_be_simulated(api: httpx.AsyncClient, members: Members) -> None:
     await members.joined(1, protocol_type="connect", protocols=[{"name": "range", "metadata": "AA=="}])
     refused = assert_problem(await api.post(SIMULATE, json={"group_id": "g"}), Error.INVALID_REQUEST, field="group_id")
