@@ -5,13 +5,14 @@ The full description of a group comes from `GroupService.describe`; lists never 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
 from groups.core.model.types import Millis
+from groups.models.membership import STATES, Group
 from groups.seen import seen_detail
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -108,8 +109,8 @@ class GroupFilter:
         """In the form that the statements take."""
         return {
             "q": self.q,
-            "states": None if self.states is None else [state.strip().lower() for state in self.states],
-            "types": None if self.types is None else [kind.lower() for kind in self.types],
+            "states": _stored(self.states and [state.strip() for state in self.states], STATES),
+            "types": _stored(self.types, Group.Type.values),
             "topic": self.topic,
             "min_time_lag_ms": self.min_time_lag_ms,
             "regex": self.regex,
@@ -117,6 +118,14 @@ class GroupFilter:
             "verdicts": None if self.verdicts is None else list(self.verdicts),
             "assignor": self.assignor,
         }
+
+
+def _stored(given: Sequence[str] | None, known: Iterable[str]) -> list[str] | None:
+    """The spellings in which names are stored; unknown names are left out. None: no condition."""
+    if given is None:
+        return None
+    folded = {name.lower() for name in given}
+    return [name for name in known if name.lower() in folded]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from groups.models.membership import CLASSIC_STATES, CONSUMER_STATES
+from groups.models.membership import STATES
 from groups.readmodel import GroupSort
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import Key, decode_cursor, encode_cursor
 from kcoord.sql import queries
 
 Q = queries("offsets")
-
-STATES = sorted({*CLASSIC_STATES, *CONSUMER_STATES}, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from kcoord.database.fields import MillisField
 
 CLASSIC_STATES = ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]
 CONSUMER_STATES = ["Empty", "Assigning", "Reconciling", "Stable"]
+STATES = sorted({*CLASSIC_STATES, *CONSUMER_STATES}, reverse=True)
+"""Of all types, the last by name first: the order in which lists go through them."""
 
 
 class Group(ProtocolOwned):

@@ -4,9 +4,10 @@
 
 -- fragment: matching
 -- Every condition of a list. The empty text is part of every id, the empty prefix of every name. Topics are looked up for
--- each group, with `limit 1`, which keeps a plan from reading all there is of a topic.
-and (%(states)s::text[] is null or lower(g.state) = any(%(states)s))
-and (%(types)s::text[] is null or lower(g.type) = any(%(types)s))
+-- each group, with `limit 1`, which keeps a plan from reading all there is of a topic. States and types are compared as they are
+-- stored: Postgres knows how many groups have each of those, and would take a function of them for rare.
+and (%(states)s::text[] is null or g.state = any(%(states)s))
+and (%(types)s::text[] is null or g.type = any(%(types)s))
 and (%(q)s::text = '' or strpos(lower(g.group_id), lower(%(q)s)) > 0)
 and (%(regex)s::text is null or g.group_id ~ %(regex)s)
 and (%(topic)s::text is null

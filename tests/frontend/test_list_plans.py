@@ -76,8 +76,13 @@ def test_a_page_of_an_indexed_order_reads_a_page(
         GroupSort.PARTITIONS, GroupSort.PARTITIONS_DESCENDING, GroupSort.COORDINATOR, GroupSort.COORDINATOR_DESCENDING,
     ],
 )  # fmt: skip
+@pytest.mark.parametrize(
+    "wanted",
+    [GroupFilter(), GroupFilter(states=("stable",)), GroupFilter(types=("Classic",))],
+    ids=["of all", "of a state", "of a type"],
+)
 def test_a_page_of_a_computed_order_reads_every_group_once_and_keeps_a_page(
-    crowded: psycopg.Connection[Any], sort: GroupSort, before: bool
+    crowded: psycopg.Connection[Any], sort: GroupSort, before: bool, wanted: GroupFilter
 ) -> None:
     """No group is looked up by itself, and no more than a page is sorted.
 
@@ -85,7 +90,7 @@ def test_a_page_of_a_computed_order_reads_every_group_once_and_keeps_a_page(
     """
     order = ORDERS[sort]
     parameters = {
-        **GroupFilter().parameters(), **EVERYTHING.parameters(), **order.extra, **EVERYTHING.parameters("topic"),
+        **wanted.parameters(), **EVERYTHING.parameters(), **order.extra, **EVERYTHING.parameters("topic"),
         **UNASKED, **places({partition: f"node-{partition % 4}" for partition in range(PARTITIONS - 2)}),
         "after": "team-15.service-00500", "after_key": 2 * int(str(order.extra["sign"])), "limit": PAGE_SIZE + 1,
     }  # fmt: skip
