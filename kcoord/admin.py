@@ -26,6 +26,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSplitDateTimeWidget
 
+from kcoord import admin_theme
 from kcoord.access import tokens
 from kcoord.access.administration import ForAdministrators, ForClusterAdministrators, ForTokenManagers
 from kcoord.access.rights import digest
@@ -323,7 +324,9 @@ User = get_user_model()
 admin.site.unregister(User)
 admin.site.unregister(AccountGroup)
 # Its pages stand beside those of consumer groups. Migrations compare what the class was declared with.
-AccountGroup._meta.verbose_name, AccountGroup._meta.verbose_name_plural = "group of people", "groups of people"
+AccountGroup._meta.verbose_name = "group of people"
+admin_theme.use_titles()
+admin.site.index_title = "Admin"
 
 
 class AccountForm(RoleForm, UserChangeForm):  # type: ignore[misc]

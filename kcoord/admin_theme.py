@@ -20,7 +20,12 @@ def _may_view(app: str, model: str) -> Callable[[HttpRequest], bool]:
     return may
 
 
+_TITLES: dict[tuple[str, str], str] = {}
+"""What the menu calls the rows of a model, by app and model."""
+
+
 def _entry(title: str, icon: str, app: str, model: str) -> dict[str, Any]:
+    _TITLES[app, model] = title
     return {
         "title": title,
         "icon": icon,
@@ -39,12 +44,26 @@ def _page(title: str, icon: str, name: str) -> dict[str, Any]:
     }
 
 
+def use_titles() -> None:
+    """Call models in lists and headings what the menu calls them; to be called when all models are loaded.
+
+    Migrations compare what a class was declared with, so none is due.
+    """
+    for (app, model), title in _TITLES.items():
+        is_acronym = title[:2].isupper()
+        apps.get_model(app, model)._meta.verbose_name_plural = title if is_acronym else title[0].lower() + title[1:]
+
+
 def _mark(request: HttpRequest) -> str:
     return static("frontend/mark.svg")
 
 
 def _landmarks(request: HttpRequest) -> str:
     return static("kcoord/admin.js")
+
+
+def _long_names(request: HttpRequest) -> str:
+    return static("kcoord/admin.css")
 
 
 UNFOLD: dict[str, Any] = {
@@ -55,6 +74,7 @@ UNFOLD: dict[str, Any] = {
     "SITE_ICON": _mark,
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": _mark}],
     "SCRIPTS": [_landmarks],
+    "STYLES": [_long_names],
     "COLORS": {
         "primary": {
             "50": "oklch(97% .014 264)",

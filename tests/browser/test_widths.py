@@ -178,6 +178,23 @@ async def test_long_names_fit_every_page(walk: Walk, seed: Seed) -> None:
     assert wide == []
 
 
+async def test_long_names_fit_the_admin(walk: Walk, seed: Seed) -> None:
+    """In a list all columns stay in a wide window; neither a list nor a row makes a narrow one scroll."""
+    name, member = "g" * 240, "m" * 250
+    pk = seed.group(name, leader=member)
+    seed.members(pk, [member], client_id="c" * 200)
+    seed.assign(pk, {("orders", partition): member for partition in range(4)}, generation=1)
+    for address in ("/admin/groups/group/", "/admin/groups/member/", f"/admin/groups/group/{pk}/change/"):
+        await walk.page.goto(address)
+        for width in AUDITED:
+            await walk.page.set_viewport_size({"width": width, "height": 900})
+            assert not await walk.page.evaluate("document.documentElement.scrollWidth > innerWidth"), (address, width)
+    await walk.page.goto("/admin/groups/group/")
+    last = await walk.page.locator("#result_list tbody td").last.bounding_box()
+    assert last is not None
+    assert last["x"] + last["width"] <= 1440
+
+
 async def looked_at(walk: Walk, name: str) -> AsyncIterator[str]:
     """What is wrong with a page, at each width."""
     (pattern,) = [page.pattern for page in urlpatterns if page.name == name]

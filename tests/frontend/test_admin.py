@@ -85,6 +85,17 @@ def test_every_list_is_in_the_navigation() -> None:
     assert lists - links == set()
 
 
+def test_the_index_calls_lists_what_the_menu_calls_them(operator: Client) -> None:
+    navigation = settings.UNFOLD["SIDEBAR"]["navigation"]
+    titles = {str(entry["link"]): entry["title"] for section in navigation for entry in section["items"]}
+    page = operator.get(reverse("admin:index"))
+    assert page.context["title"] == "Admin"
+    listed = {model["admin_url"]: str(model["name"]) for app in page.context["app_list"] for model in app["models"]}
+    wrong = {link: name for link, name in listed.items() if name != titles.get(link, name)}
+    assert wrong == {}
+    assert listed[address(Counter, "changelist")] == "Counters"
+
+
 @pytest.mark.parametrize("model", OURS)
 def test_lists_and_rows_can_be_looked_at(operator: Client, model: type[Model]) -> None:
     if model is ApiToken:
