@@ -45,33 +45,52 @@ delete from offsets_alertrule where id = %(id)s
 select pg_advisory_xact_lock(%(key)s)
 
 -- name: groups_of_alert_rules
--- For each rule the groups for which its condition holds, the worst verdict of a group first and its lag last. A rule for
--- one group looks that up by its key; the others begin at the verdicts, which are few, and at the last sample of each group.
-with named as materialized (
-    select r.*, g.id as key
+-- For each rule the groups for which its condition holds, the worst verdict of a group first and its lag last. Rules for
+-- one group, or for a label with its value, look their groups up. The others begin at the verdicts, which are few, and at
+-- the last samples that any of them is about: each of those is read once, however many rules there are.
+with valued as materialized (
+    select *, jsonb_build_object(split_part(label, '=', 1), substr(label, strpos(label, '=') + 1)) as pair
+    from offsets_alertrule
+    where enabled and pattern = 'prefix' and strpos(label, '=') > 0
+), named as materialized (
+    select r.id, r.verdicts, r.min_lag, r.min_time_lag_ms, g.id as key, g.group_id
     from offsets_alertrule r
     join groups_group g on g.group_id = r.group_name
     where r.enabled and r.pattern = 'literal'
+    union all
+    select r.id, r.verdicts, r.min_lag, r.min_time_lag_ms, g.id, g.group_id
+    from valued r
+    join groups_grouplabels l on l.labels @> r.pair
+    join groups_group g on g.group_id = l.group_name and starts_with(g.group_id, r.group_name)
 ), beginning as materialized (
-    select * from offsets_alertrule where enabled and pattern = 'prefix'
+    select * from offsets_alertrule where enabled and pattern = 'prefix' and strpos(label, '=') = 0
+), unwell as materialized (
+    select g.group_id, v.kind, v.since
+    from offsets_groupverdict v
+    join groups_group g on g.id = v.group_id
+    where exists (select from beginning r where v.kind = any(r.verdicts))
+), late as materialized (
+    select g.group_id, l.lag, l.time_lag_ms
+    from offsets_grouplag l
+    join groups_group g on g.id = l.group_id
+    where l.lag >= (select min(min_lag) from beginning)
+       or l.time_lag_ms >= (select min(min_time_lag_ms) from beginning)
 ), judged as (
-    select r.id as rule_id, r.group_name as group_id, v.kind, v.since
+    select r.id as rule_id, r.group_id, v.kind, v.since
     from named r
     join offsets_groupverdict v on v.group_id = r.key and v.kind = any(r.verdicts)
     union all
-    select r.id, g.group_id, v.kind, v.since
+    select r.id, v.group_id, v.kind, v.since
     from beginning r
-    join offsets_groupverdict v on v.kind = any(r.verdicts)
-    join groups_group g on g.id = v.group_id and starts_with(g.group_id, r.group_name)
+    join unwell v on v.kind = any(r.verdicts) and starts_with(v.group_id, r.group_name)
 ), behind as (
-    select r.id as rule_id, r.group_name as group_id, r.min_lag, l.lag, l.time_lag_ms
+    select r.id as rule_id, r.group_id, r.min_lag, l.lag, l.time_lag_ms
     from named r
     join offsets_grouplag l on l.group_id = r.key and (l.lag >= r.min_lag or l.time_lag_ms >= r.min_time_lag_ms)
     union all
-    select r.id, g.group_id, r.min_lag, l.lag, l.time_lag_ms
+    select r.id, l.group_id, r.min_lag, l.lag, l.time_lag_ms
     from beginning r
-    join offsets_grouplag l on l.lag >= r.min_lag or l.time_lag_ms >= r.min_time_lag_ms
-    join groups_group g on g.id = l.group_id and starts_with(g.group_id, r.group_name)
+    join late l on (l.lag >= r.min_lag or l.time_lag_ms >= r.min_time_lag_ms) and starts_with(l.group_id, r.group_name)
 ), matched as (
     select rule_id, group_id, kind as cause, null::bigint as value, min(since) as since,
            array_position(%(worst_first)s::text[], kind::text) as place

@@ -1,6 +1,10 @@
-"""The check of all rules beside a hundred thousand groups: rules for one group look it up."""
+"""The check of all rules beside a hundred thousand groups: what it reads does not grow with the number of rules."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -10,12 +14,13 @@ from kcoord.sql import queries
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
 
-GROUPS, LITERAL = 100_000, 400
-WORST_FIRST = [kind.value for kind in VerdictKind]
+GROUPS, TEAMS, LIMIT = 100_000, 10_000, 50_000
+PARAMETERS = {"worst_first": [kind.value for kind in VerdictKind], "limit": LIMIT}
 
 
-@pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
-def test_rules_for_one_group_read_only_that_group(postgres: str, generic: bool) -> None:
+@pytest.fixture(scope="module")
+def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
+    """Groups of which every tenth is far behind and every hundredth is stuck; ten belong to each team."""
     with cloned_database(postgres) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute(
             "insert into groups_group (group_id, type, state, previous_state, state_since, generation_id,"
@@ -32,16 +37,58 @@ def test_rules_for_one_group_read_only_that_group(postgres: str, generic: bool) 
             " select id, 'stuck', '', 1, 1, '{}' from groups_group where id % 100 = 0"
         )
         connection.execute(
-            "insert into offsets_alertrule (name, enabled, pattern, group_name, verdicts, min_lag, for_ms, remind_ms,"
-            " send_resolved, receivers, updated_at, updated_by)"
-            " select 'r' || n, true, 'literal', 'g' || n * 100, '{stuck}', 1, 0, 0, true, '{ops}', 0, ''"
-            f" from generate_series(1, {LITERAL}) n"
+            "insert into groups_grouplabels (group_name, labels, updated_at, updated_by)"
+            f" select group_id, jsonb_build_object('owner', 'team-' || id % {TEAMS}), 0, '' from groups_group"
         )
-        for table in ("groups_group", "offsets_grouplag", "offsets_groupverdict", "offsets_alertrule"):
-            connection.execute(f"vacuum analyze {table}".encode())
-        statement, parameters = queries("offsets").groups_of_alert_rules, {"worst_first": WORST_FIRST, "limit": 50_000}
-        found = connection.execute(statement.encode(), parameters).fetchall()
-        assert len(found) >= LITERAL
-        plan = executed_plan(connection, statement, parameters, generic=generic)
-    scanned = [line for line in plan.splitlines() if "Seq Scan" in line and "never executed" not in line]
-    assert not [line for line in scanned if "groups_group" in line or "offsets_grouplag" in line], plan
+        tables = "groups_group, offsets_grouplag, offsets_groupverdict, groups_grouplabels"
+        connection.execute(f"vacuum analyze {tables}".encode())
+        yield connection
+
+
+def put_rules(connection: psycopg.Connection[Any], count: int, pattern: str, group_name: str, label: str) -> None:
+    """Rules for the verdict stuck and for a lag of 900; `*` in a name or label: a hundred times the rule's number."""
+    connection.execute("delete from offsets_alertrule")
+    connection.execute(
+        "insert into offsets_alertrule (name, enabled, pattern, group_name, verdicts, min_lag, for_ms, remind_ms,"
+        " send_resolved, receivers, updated_at, updated_by, label)"
+        " select 'r' || n, true, %s, replace(%s, '*', (n * 100)::text), '{stuck}', 900, 0, 0, true, '{ops}', 0, '',"
+        " replace(%s, '*', (n * 100)::text) from generate_series(1, %s) n",
+        [pattern, group_name, label, count],
+    )
+    connection.execute("vacuum analyze offsets_alertrule")
+
+
+@pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
+@pytest.mark.parametrize(
+    ("count", "pattern", "group_name", "label", "found", "most_read"),
+    [
+        (400, "literal", "g*", "", 440, 2_000),
+        (20, "prefix", "g", "", 20 * 11_000, GROUPS),
+        (90, "prefix", "", "owner=team-*", 90 * 11, GROUPS),
+        (90, "prefix", "g1", "owner=team-*", 111, GROUPS),
+        (20, "prefix", "", "owner", 20 * 11_000, GROUPS),
+    ],
+    ids=["one group", "a prefix", "a label", "a label and a prefix", "any value of a label"],
+)
+def test_each_table_is_read_once_for_all_rules(
+    crowded: psycopg.Connection[Any],
+    generic: bool,
+    count: int,
+    pattern: str,
+    group_name: str,
+    label: str,
+    found: int,
+    most_read: int,
+) -> None:
+    put_rules(crowded, count, pattern, group_name, label)
+    statement = queries("offsets").groups_of_alert_rules
+    rows = crowded.execute(statement.encode(), PARAMETERS).fetchall()
+    plan = executed_plan(crowded, statement, PARAMETERS, generic=generic)
+    assert len(rows) == min(found, LIMIT), plan
+    for table in ("groups_group", "offsets_grouplag"):
+        scans = re.findall(rf"on {table}\b.*\(actual rows=([\d.]+) loops=(\d+)\)", plan)
+        assert sum(float(read) * int(loops) for read, loops in scans) <= 2 * most_read, plan
+        whole = re.findall(rf"Seq Scan on {table}\b.*loops=(\d+)\)", plan)
+        assert sum(map(int, whole)) <= (2 if most_read == GROUPS else 0), plan
+    labels = re.findall(r"on groups_grouplabels\b.*\(actual rows=([\d.]+) loops=(\d+)\)", plan)
+    assert sum(float(read) * int(loops) for read, loops in labels) <= 10 * count + found, plan
