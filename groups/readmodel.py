@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from groups.core.model.types import Millis
-from groups.models.membership import STATES, Group
 from groups.seen import seen_detail
+from groups.states import STATES, TYPES
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
@@ -110,7 +110,7 @@ class GroupFilter:
         return {
             "q": self.q,
             "states": _stored(self.states and [state.strip() for state in self.states], STATES),
-            "types": _stored(self.types, Group.Type.values),
+            "types": _stored(self.types, TYPES),
             "topic": self.topic,
             "min_time_lag_ms": self.min_time_lag_ms,
             "regex": self.regex,

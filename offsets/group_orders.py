@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from groups.models.membership import STATES
+from groups.states import STATES
 from groups.readmodel import GroupSort
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import Key, decode_cursor, encode_cursor

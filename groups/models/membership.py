@@ -6,21 +6,17 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 
+from groups import states
 from groups.models.owned import ProtocolOwned
 from kcoord.database.fields import MillisField
-
-CLASSIC_STATES = ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]
-CONSUMER_STATES = ["Empty", "Assigning", "Reconciling", "Stable"]
-STATES = sorted({*CLASSIC_STATES, *CONSUMER_STATES}, reverse=True)
-"""Of all types, the last by name first: the order in which lists go through them."""
 
 
 class Group(ProtocolOwned):
     """A consumer group: the header row, which is also its lock."""
 
     class Type(models.TextChoices):
-        CLASSIC = "classic"
-        CONSUMER = "consumer"
+        CLASSIC = states.CLASSIC
+        CONSUMER = states.CONSUMER
 
     group_id = models.CharField(max_length=255, unique=True)
     type = models.CharField(max_length=16, choices=Type.choices, default=Type.CLASSIC)
@@ -68,8 +64,8 @@ class Group(ProtocolOwned):
         constraints = [
             models.CheckConstraint(condition=models.Q(generation_id__gte=0), name="groups_group_generation_positive"),
             models.CheckConstraint(
-                condition=models.Q(type="classic", state__in=CLASSIC_STATES)
-                | models.Q(type="consumer", state__in=CONSUMER_STATES),
+                condition=models.Q(type="classic", state__in=states.CLASSIC_STATES)
+                | models.Q(type="consumer", state__in=states.CONSUMER_STATES),
                 name="groups_group_state_known",
             ),
             models.CheckConstraint(

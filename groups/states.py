@@ -1,0 +1,10 @@
+"""The states of groups and their types as they are stored. Without models: servers read it before Django is set up."""
+
+from __future__ import annotations
+
+CLASSIC, CONSUMER = "classic", "consumer"
+TYPES = (CLASSIC, CONSUMER)
+CLASSIC_STATES = ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]
+CONSUMER_STATES = ["Empty", "Assigning", "Reconciling", "Stable"]
+STATES = sorted({*CLASSIC_STATES, *CONSUMER_STATES}, reverse=True)
+"""Of all types, the last by name first: the order in which lists go through them."""
