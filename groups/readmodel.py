@@ -50,6 +50,8 @@ class GroupSort(str, Enum):
     PARTITIONS_DESCENDING = "-partitions"
     COORDINATOR = "coordinator"
     COORDINATOR_DESCENDING = "-coordinator"
+    OWNER = "owner"
+    OWNER_DESCENDING = "-owner"
 
 
 OF_ALL_TOPICS = (
@@ -60,7 +62,13 @@ OF_ALL_TOPICS = (
 )
 """Orders by what is known of all topics of a group together: not for callers that may not describe some."""
 
-ON_PAGES = (*OF_ALL_TOPICS, GroupSort.COORDINATOR, GroupSort.COORDINATOR_DESCENDING)
+ON_PAGES = (
+    *OF_ALL_TOPICS,
+    GroupSort.COORDINATOR,
+    GroupSort.COORDINATOR_DESCENDING,
+    GroupSort.OWNER,
+    GroupSort.OWNER_DESCENDING,
+)
 """Orders that the dashboard has and the API does not."""
 
 

@@ -87,6 +87,13 @@ ORDERS: Mapping[GroupSort, Order] = {
     GroupSort.PARTITIONS_DESCENDING: Order(*_BY_PARTITIONS, extra=DOWN),
     GroupSort.COORDINATOR: Order(*BY_COORDINATOR, extra=UP),
     GroupSort.COORDINATOR_DESCENDING: Order(*BY_COORDINATOR, extra=DOWN),
+    GroupSort.OWNER: Order(Q.list_groups_by_owner, Q.list_groups_by_owner_before, kind=str, extra={"unowned": "z"}),
+    GroupSort.OWNER_DESCENDING: Order(
+        Q.list_groups_by_owner_descending,
+        Q.list_groups_by_owner_descending_before,
+        kind=str,
+        extra={"unowned": "a"},
+    ),
 }
 
 

@@ -50,7 +50,9 @@ COLUMNS = (
         title="The next record to read was written so long before the last sample",
     ),
     Column("topics", "Topics"),
-    Column("owner", "Owner", title="The label owner of the group, else its team", usual=False),
+    Column(
+        "owner", "Owner", S.OWNER, S.OWNER_DESCENDING, title="The label owner of the group, else its team", usual=False
+    ),
     Column("labels", "Labels", title="Of the group, not of its topics", usual=False),
     Column(
         "coordinator", "Coordinator", S.COORDINATOR, S.COORDINATOR_DESCENDING,
@@ -80,6 +82,8 @@ SORTS: Sequence[tuple[GroupSort, str]] = (
     (S.PARTITIONS, "Fewest partitions"),
     (S.COORDINATOR, "Coordinator"),
     (S.COORDINATOR_DESCENDING, "Coordinator, from Z to A"),
+    (S.OWNER, "Owner"),
+    (S.OWNER_DESCENDING, "Owner, from Z to A"),
     (S.UPDATED, "Latest change"),
     (S.UPDATED_ASCENDING, "Earliest change"),
 )

@@ -77,6 +77,15 @@ from groups_group g
 left join unnest(%(coordinated_partitions)s::int[], %(places)s::int[]) n (partition, place) on n.partition = g.partition
 where true
 
+-- fragment: with_owner
+-- By the label owner, else team, as the list shows it. Its key begins with an o; that of groups without one is before or
+-- after it, so that they are the last in both directions.
+select g.id, g.group_id,
+       coalesce('o' || coalesce(nullif(l.labels ->> 'owner', ''), nullif(l.labels ->> 'team', '')), %(unowned)s) as key
+from groups_group g
+left join groups_grouplabels l on l.group_name = g.group_id
+where true
+
 -- fragment: with_state_since
 select g.id, g.group_id, %(sign)s * g.state_since as key
 from groups_group g
@@ -319,6 +328,46 @@ from (
       -- include: matching
 ) s
 -- include: last_keys
+
+-- name: list_groups_by_owner
+select s.id, s.group_id, s.key
+from (
+    -- include: with_owner
+      -- include: matching
+) s
+where %(after_key)s::text is null or (s.key, s.group_id) > (%(after_key)s, %(after)s)
+order by s.key, s.group_id
+limit %(limit)s
+
+-- name: list_groups_by_owner_before
+select s.id, s.group_id, s.key
+from (
+    -- include: with_owner
+      -- include: matching
+) s
+where (s.key, s.group_id) < (%(after_key)s, %(after)s)
+order by s.key desc, s.group_id desc
+limit %(limit)s
+
+-- name: list_groups_by_owner_descending
+select s.id, s.group_id, s.key
+from (
+    -- include: with_owner
+      -- include: matching
+) s
+where %(after_key)s::text is null or s.key < %(after_key)s or s.key = %(after_key)s and s.group_id > %(after)s
+order by s.key desc, s.group_id
+limit %(limit)s
+
+-- name: list_groups_by_owner_descending_before
+select s.id, s.group_id, s.key
+from (
+    -- include: with_owner
+      -- include: matching
+) s
+where s.key > %(after_key)s or s.key = %(after_key)s and s.group_id < %(after)s
+order by s.key, s.group_id desc
+limit %(limit)s
 
 -- name: list_groups_by_time_in_state
 select s.id, s.group_id, s.key

@@ -39,6 +39,8 @@ KEYS = {
     GroupSort.PARTITIONS: "(select coalesce(max(partitions), -1) from offsets_grouplag l where l.group_id = g.id)",
     GroupSort.COORDINATOR: "(select coalesce(max(n.node_id), '') from groups_coordinatorpartition p"
     " join groups_coordinatornode n on n.id = p.owner_id where p.partition = g.partition)",
+    GroupSort.OWNER: "(select coalesce(nullif(labels ->> 'owner', ''), labels ->> 'team')"
+    " from groups_grouplabels l where l.group_name = g.group_id)",
     GroupSort.TIME_LAG: "(select coalesce(max(time_lag_ms), -1) from offsets_grouplag l where l.group_id = g.id)",
 }
 
@@ -62,11 +64,18 @@ async def test_pages_show_every_group_once_in_order_and_back_again(seed: Seed, d
     )
     seed.connection.execute("update groups_group set partition = id % 9")
     own(seed, {1: node(seed, "node-b"), 2: node(seed, "node-a"), 3: None})
+    seed.connection.execute(
+        "insert into groups_grouplabels (group_name, labels, updated_at, updated_by)"
+        " select group_id, jsonb_build_object('team', 't' || id % 5, 'owner',"
+        " (array['', 'Zoë', 'ann', 'z'])[id % 4 + 1])"
+        " - (case when id % 8 = 1 then 'owner' else '' end) - (case when id % 6 = 0 then 'team' else '' end), 0, ''"
+        " from groups_group where id % 7 > 1"
+    )
     for pk in range(1, 20):
         seed.members(pk, [member_id(str(pk), number) for number in range(pk % 4)])
     name = sort.value.removeprefix("-")
     key = next(key for known, key in KEYS.items() if known.value.removeprefix("-") == name)
-    down = " desc" if sort.value.startswith("-") else ""
+    down = " desc nulls last" if sort.value.startswith("-") else ""
     order = f"select group_id from groups_group g order by {key}{down}, group_id{down if name == 'group_id' else ''}"
     expected = [row[0] for row in seed.connection.execute(order.encode())]
     pages = await all_pages(db, Wanted(sort=sort))
