@@ -116,6 +116,7 @@ with ended as (
            e.member_id, e.generation_id, e.client_id, e.principal, %(transactional_id)s
     from ended e
     join groups_group g on g.id = e.group_id
+    order by e.record_offset
 )
 insert into offsets_committedoffset (group_id, topic, partition, committed_offset, leader_epoch, metadata,
                                      commit_timestamp, expire_timestamp, member_id, generation_id, record_offset)

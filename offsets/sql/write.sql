@@ -52,6 +52,7 @@ where not exists (
     where o.group_id = %(group)s and o.topic = gone.topic and o.partition = gone.partition
       and o.record_offset > %(up_to)s
 )
+order by gone.topic, gone.partition
 returning topic, partition
 
 -- name: remove_offsets_of_group
