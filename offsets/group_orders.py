@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from groups.states import STATES
 from groups.readmodel import GroupSort
+from groups.states import STATES
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import Key, decode_cursor, encode_cursor
 from kcoord.sql import queries
