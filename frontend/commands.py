@@ -277,8 +277,8 @@ def send_test(url: str, name: str) -> Command:
 
 
 def create_alert_rule(url: str, rule: Mapping[str, object]) -> Command:
-    """Make a rule of alerts."""
-    return Command("Make the rule", curl("POST", f"{url}/v1/alerts/rules", rule))
+    """Create a rule of alerts."""
+    return Command("Create the rule", curl("POST", f"{url}/v1/alerts/rules", rule))
 
 
 def change_alert_rule(url: str, rule_id: int, rule: Mapping[str, object]) -> Command:

@@ -66,7 +66,7 @@ def _joined(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 def _expired(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     if "session_timeout_ms" in detail:
-        return f"{member} expired after {duration(int(detail['session_timeout_ms']))} without heartbeat"
+        return f"{member} expired after {duration(int(detail['session_timeout_ms']))} without a heartbeat"
     return f"{member} expired: no heartbeat until its session ended"
 
 

@@ -251,7 +251,7 @@ class VerdictRunAdmin(ReadOnlyAdmin):
 
 @admin.register(AlertRule)
 class AlertRuleAdmin(ReadOnlyAdmin):
-    """Which groups are watched for what, and who is told; the page Alerts changes them."""
+    """Which groups are watched for what, and who is told; the Alerts page changes them."""
 
     list_display = ("name", "enabled", "pattern", "group_name", "receivers", "updated", "updated_by")
     search_fields = ("name", "group_name")

@@ -160,7 +160,7 @@ _ADVICE: Mapping[str, str | Callable[[Any, HealthLine], str]] = {
     "postgres": "Connections run out, or callers wait for one: raise max_connections of Postgres, run fewer processes, "
     "or look for statements that take long in pg_stat_activity.",
     "archive": "Open the run: its log says why it ended. The journal is kept until a run has archived it.",
-    "alerts": "The last messages of the page Alerts say which receiver did not take them, and why. Mend the file of "
+    "alerts": "The last messages on the Alerts page say which receiver did not take them, and why. Correct the file of "
     "receivers or what it names, and send a test. If messages wait, see whether the Celery worker runs.",
 }
 """What to do about a part that does not work as it should."""
@@ -171,7 +171,7 @@ _OPTIONAL: Mapping[tuple[str, str], str] = {
         "archive",
         "off",
     ): "No Spark job has run. They are optional: without an archive the journal is kept until its retention ends.",
-    ("alerts", "off"): "Nobody is told of anything. A rule of the page Alerts says who is told of what.",
+    ("alerts", "off"): "Nobody is told of anything. Create a rule on the Alerts page: it says who is told of what.",
     ("sampler", "off"): "Push watermarks, and lag is sampled from the next run on.",
 }
 """What a part that is not used means."""

@@ -68,6 +68,11 @@ class Results:
         """How many results are shown."""
         return sum(len(section.results) for section in self.sections)
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether a section has as many results as are shown of one kind, so that there may be more."""
+        return any(len(section.results) >= reads.SHOWN for section in self.sections)
+
 
 def search(viewer: Viewer, q: str) -> Results:
     """Everything with `q` in its name that the person may see. Raises ProtocolError if the database cannot be used.

@@ -87,7 +87,7 @@ def rule_page(request: HttpRequest, rule_id: int) -> HttpResponse:
     rule = _rule(viewer, rule_id)
     if rule is None or not sees_rule(viewer, rule):
         require(request, SEE_RULES)
-        return message(request, 404, "No such rule", "There is no such rule; it may have been deleted.")
+        return message(request, 404, "No such rule", "There is no such rule; it may have been deleted.", "alerts")
     given, refusal, act = shown(rule), Refusal(), request.POST.get("act", "")
     problems: Mapping[str, str] = {}
     if request.method == "POST":

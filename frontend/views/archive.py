@@ -173,7 +173,7 @@ def _run(run_id: UUID) -> tuple[SparkRun, LogTail | None, int] | None:
 
 def no_run(request: HttpRequest) -> HttpResponse:
     """There is no such run."""
-    return message(request, 404, "No such run", "There is no such run; the page “Archive” lists all of them.")
+    return message(request, 404, "No such run", "There is no such run; the Archive page lists all of them.", "archive")
 
 
 def _findings_url(run: SparkRun) -> str:

@@ -157,10 +157,11 @@ def attached(response: HttpResponseBase, name: str, kind: str, *, at: str = "") 
     return response
 
 
-def message(request: HttpRequest, status: int, title: str, text: str) -> HttpResponse:
-    """A page with a single message. It needs neither a session nor the database."""
+def message(request: HttpRequest, status: int, title: str, text: str, back: str = "groups") -> HttpResponse:
+    """A page with a single message, and a link to the list `back`. It needs neither a session nor the database."""
     name = "frontend/message_panel.html" if is_panel(request) else "frontend/message.html"
-    return render(request, name, {"title": title, "text": text}, status=status)
+    shown = {"title": title, "text": text, "back": f"frontend:{back}", "back_text": back.capitalize()}
+    return render(request, name, shown, status=status)
 
 
 def text(request: HttpRequest, name: str, longest: int = LONGEST_TEXT) -> str:

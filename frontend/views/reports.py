@@ -264,7 +264,9 @@ def without_report(request: HttpRequest, error: NoReport | ReportUnreadable) -> 
     """The page that says why there is no report to show."""
     if isinstance(error, ReportUnreadable):
         return message(request, 503, "The report cannot be read", f"{error.detail}.")
-    return message(request, 404, "No such report", "There is no such report; the page “Archive” lists all runs.")
+    return message(
+        request, 404, "No such report", "There is no such report; the Archive page lists all runs.", "archive"
+    )
 
 
 def _page(request: HttpRequest) -> int:

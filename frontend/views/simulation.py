@@ -115,7 +115,7 @@ def _summary(found: Simulation) -> str:
     each = plural(least, "partition") if least == most else f"{least:,} to {plural(most, 'partition')}"
     told = "No member would give up a partition"
     if found.moved:
-        told = f"{plural(found.moved, 'partition')} of {found.total:,} would move"
+        told = f"{found.moved:,} of {plural(found.total, 'partition')} would move"
     given = len(found.moves) - found.moved
     if given:
         told += f"; {plural(given, 'partition')} without an owner would get one"

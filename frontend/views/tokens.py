@@ -155,7 +155,7 @@ def token_page(request: HttpRequest, token_id: int) -> HttpResponse:
     refusal, act = Refusal(), request.POST.get("act", "")
     token = ApiToken.objects.prefetch_related("rules").filter(pk=token_id).first() if token_id < 2**63 else None
     if token is None:
-        return message(request, 404, "No such token", "There is no such token; it may have been revoked.")
+        return message(request, 404, "No such token", "There is no such token; it may have been revoked.", "tokens")
     if request.method == "POST" and act == "rotate":
         overlap = _choice(request.POST.get("overlap", ""), OVERLAPS)
         made = rotate_token(token_id, overlap)

@@ -31,7 +31,7 @@ def topic(request: HttpRequest, name: str) -> HttpResponse:
     skip = min(number(request, "skip") or 0, MOST_GROUPS)
     found = None if "\0" in name else bridge.call(lambda runtime: topic_page(runtime.db, viewer, name, first, skip))
     if found is None:
-        return message(request, 404, "No such topic", f"There is no topic {name}; it may have been deleted.")
+        return message(request, 404, "No such topic", f"There is no topic {name}; it may have been deleted.", "topics")
     return show(request, "topic", _context(request, found, first, skip), section="topics")
 
 

@@ -68,4 +68,4 @@ def _exists(request: HttpRequest, name: str) -> bool:
 
 
 def _missing(request: HttpRequest, name: str) -> HttpResponseBase:
-    return message(request, 404, "No such topic", f"There is no topic {name}; it may have been deleted.")
+    return message(request, 404, "No such topic", f"There is no topic {name}; it may have been deleted.", "topics")

@@ -118,7 +118,8 @@ async def _journal(runtime: Runtime, connection: Connection) -> Check | None:
     if await runtime.db.value(connection, Q.journal_day_is_there, {"now": runtime.db.clock.override_ms()}):
         return None
     return Check(
-        True, "today has no partition yet, its rows go to the default one; check that the Celery worker is running"
+        True,
+        "the journal has no partition for today, rows go to its default one; check that the Celery worker is running",
     )
 
 

@@ -62,7 +62,7 @@ async def test_a_rule_is_made_from_the_page_of_a_group(page: Page, seed: Seed) -
     await page.get_by_role("link", name="Alert on this…").click()
     await expect(page.get_by_label("Group id, or its beginning")).to_have_value("billing")
     await page.get_by_role("checkbox", name="oncall").check()
-    await page.get_by_role("button", name="Make rule").click()
+    await page.get_by_role("button", name="Create rule").click()
     await expect(page.get_by_text("Made the rule billing.")).to_be_visible()
     row = seed.connection.execute("select id from offsets_alertrule").fetchone()
     assert row is not None

@@ -66,7 +66,7 @@ def test_empty_pages_say_what_to_do(operator: Client, seed: Seed, settings: Sett
     assert "No alert is open" in said
     assert "No rules yet" in said
     assert "sets KCOORD_ALERTS_RECEIVERS_FILE to its path" in said
-    assert "No message has been made yet." in said
+    assert "No message has been sent yet." in said
     assert "There is no receiver yet, and a rule needs one." in plain(page(operator, NEW))
 
 
@@ -336,7 +336,7 @@ def test_the_page_of_a_group_fills_in_a_rule(operator: Client, person: Client, s
     assert '<option value="literal" selected>' in html
     assert 'name="group_name" value="billing"' in html
     assert re.search(r'name="min_lag" value="[1-9]\d*000?"', html)
-    assert '"group_name": "billing"' in commands(html)["Make the rule"]["curl"]
+    assert '"group_name": "billing"' in commands(html)["Create the rule"]["curl"]
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_a_run_with_more_findings_than_are_stored_says_so(person: Client, seed: 
     put_finding(seed.connection, run_id, 1)
     assert "500 findings, the first 1 of them here" in text_of(person, "/archive/findings")
     forgotten = put_run(seed.connection, "reconcile", findings=3, ago_ms=900_000)
-    assert "no longer kept" in text_of(person, f"/archive/findings?run={forgotten}")
+    assert "No longer kept" in text_of(person, f"/archive/findings?run={forgotten}")
 
 
 def test_the_page_of_a_group_names_its_findings(person: Client, seed: Seed) -> None:
@@ -213,7 +213,9 @@ def test_the_page_of_a_group_names_its_findings(person: Client, seed: Seed) -> N
 
 def test_pages_of_runs_that_are_not_there(operator: Client) -> None:
     run_id = uuid.uuid4()
-    assert "No such run" in text_of(operator, f"/archive/runs/{run_id}", 404)
+    missing = text_of(operator, f"/archive/runs/{run_id}", 404)
+    assert "No such run" in missing
+    assert 'class="button" href="/archive">Archive<' in operator.get(f"/archive/runs/{run_id}").content.decode()
     assert "No such run" in text_of(operator, f"/archive/runs/{run_id}/cancel", 404)
     assert operator.post(f"/archive/runs/{run_id}/cancel").status_code == 404
     assert operator.get("/archive/runs/nonsense").status_code == 404

@@ -135,7 +135,7 @@ ACTIONS = [
         lambda seed: _alerts(seed, now_ms() + 60_000),
         {"unmute": "End the mute", "test": "Send a test"},
     ),
-    Shown("create-alert-rule", lambda seed: "/alerts/rules/new", {"": "Make the rule"}),
+    Shown("create-alert-rule", lambda seed: "/alerts/rules/new", {"": "Create the rule"}),
     Shown(
         "alert-rule",
         lambda seed: f"/alerts/rules/{put_rule(seed.connection)}",

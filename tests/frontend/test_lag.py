@@ -28,6 +28,17 @@ def test_the_page_says_how_far_behind_each_topic_is(person: Client, seed: Seed) 
     assert 'aria-label="Lag of orders: from 10 to 3,000, at most 3,000, at least 10"' in panel
 
 
+def test_a_topic_that_was_caught_up_since_the_last_sample_is_not_behind_in_time(person: Client, seed: Seed) -> None:
+    """Lag is counted now, and time only when it is sampled."""
+    seed.topic("orders", 1, [100])
+    pk = seed.group("idle", "Empty")
+    seed.commit(pk, {("orders", 0): 100})
+    seed.lag_samples("idle", {"orders": [650]})
+    page = person.get("/groups/idle").content.decode()
+    assert 'data-label="Lag" class="num">0</td>' in page
+    assert 'data-label="Behind" class="num">0 s</td>' in page
+
+
 def test_watermarks_that_are_too_old_are_told(person: Client, seed: Seed) -> None:
     seed.topic("orders", 2, [100, 100])
     pk = seed.group("idle", "Empty")

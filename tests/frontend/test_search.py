@@ -114,6 +114,9 @@ def test_more_of_a_kind_are_a_list_away(person: Client, seed: Seed) -> None:
     answer = person.get("/search", {"q": "service"}, **BOX).content.decode()
     assert len(re.findall("find-groups-[0-9]", answer)) == reads.SHOWN
     assert 'href="/groups?q=service"' in answer
+    assert f"At least {reads.SHOWN} results." in answer, "there are 20, of which the first are shown"
+    seed.group("alone")
+    assert "<p data-status hidden>1 result." in person.get("/search", {"q": "alone"}, **BOX).content.decode()
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_every_cause_has_words(cause: Cause, kind: str) -> None:
         (event("member_joined", instance_id="b-1"), "billing-3f2a81c0… joined as static member b-1"),
         (
             event("member_expired", cause="session_expired", session_timeout_ms=6_000),
-            "billing-3f2a81c0… expired after 6 s without heartbeat",
+            "billing-3f2a81c0… expired after 6 s without a heartbeat",
         ),
         (
             event("rebalance_started", cause="session_expired"),

@@ -73,7 +73,7 @@ async def test_a_journal_without_today_is_a_note(
         connection.execute(TICKED, [clock.now_ms()])
     journal = (await checks(200))["journal"]
     assert journal["ok"]
-    assert "today has no partition" in journal["detail"]
+    assert "no partition for today" in journal["detail"]
     await runtime.get(JournalDays).keep()
     assert "journal" not in await checks(200)
 
