@@ -111,6 +111,16 @@ class Chart:
         return not any(line.path for line in self.lines)
 
     @property
+    def heads(self) -> list[str]:
+        """What the columns of the table are called."""
+        return [line.name for line in self.lines] if len(self.lines) > 1 else ["Largest value"]
+
+    @property
+    def labelled_rows(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        """The rows of the table: the instant, and each value after the name of its column."""
+        return [(row.at, list(zip(self.heads, row.values, strict=True))) for row in self.rows]
+
+    @property
     def summary(self) -> str:
         """The drawing in words."""
         if len(self.lines) == 1:

@@ -58,6 +58,14 @@ WITHOUT_CSV = """
 """
 """Tables that cannot be saved as CSV, neither from the page nor as a file of the server."""
 
+SCROLLING = """
+[...document.querySelectorAll("details.chart-values")].forEach((values) => { values.open = true; }),
+[...document.querySelectorAll("main .table-wrap")].filter(
+  (wrap) => wrap.scrollWidth > wrap.clientWidth + 1 && !wrap.querySelector(".heat-map, .topic-partitions"),
+).map((wrap) => wrap.textContent.replace(/\\s+/g, " ").slice(0, 160))
+"""
+"""Tables that a narrow window has to scroll sideways; maps have a column for each partition and may."""
+
 
 @dataclass(frozen=True, slots=True)
 class Walk:
@@ -195,6 +203,26 @@ async def test_long_names_fit_the_admin(walk: Walk, seed: Seed) -> None:
     assert last["x"] + last["width"] <= 1440
 
 
+async def test_compact_rows_do_not_break_numbers(walk: Walk, seed: Seed) -> None:
+    """In a narrow window a value follows its label in the same line, or goes to the next as a whole."""
+    page, member = walk.page, member_id("huge", 0)
+    pk = seed.group("huge", leader=member)
+    seed.members(pk, [member], client_id="huge")
+    seed.topic("telemetry", 2, [9_000_000_000_000] * 2)
+    seed.assign(pk, {("telemetry", partition): member for partition in range(2)})
+    seed.commit(pk, {("telemetry", partition): 8_999_997_000_000 for partition in range(2)})
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.goto(f"/groups/huge/members/{member}")
+    committed = page.locator("td[data-label=Committed]").first
+    await expect(committed).to_have_text("8,999,997,000,000")
+    lines = """cell => {
+      const range = document.createRange();
+      range.selectNodeContents(cell);
+      return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+    }"""
+    assert await committed.evaluate(lines) == 1
+
+
 async def looked_at(walk: Walk, name: str) -> AsyncIterator[str]:
     """What is wrong with a page, at each width."""
     (pattern,) = [page.pattern for page in urlpatterns if page.name == name]
@@ -209,6 +237,9 @@ async def looked_at(walk: Walk, name: str) -> AsyncIterator[str]:
                 yield f"{width}: {text}"
         if await walk.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             yield f"{width}: scrolls sideways because of {await walk.page.evaluate(WIDER)}"
+        if width == min(WIDTHS):
+            for table in await walk.page.evaluate(SCROLLING):
+                yield f"{width}: scrolls sideways: {table}"
     for table in await walk.page.evaluate(WITHOUT_CSV):
         yield f"no CSV: {table}"
 
