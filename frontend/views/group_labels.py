@@ -23,8 +23,11 @@ from groups.labels import CONVENTIONAL, OWNER, GroupLabels
 from kcoord.process import bridge
 from kcoord.protocol.errors import Error, ProtocolError
 
-LABEL, SHOWN = "label:", "shown:"
-"""Fields of the form, and what it showed: only differences are applied, so that two people do not undo each other."""
+LABEL, SHOWN, REMOVE = "label:", "shown:", "remove:"
+"""Fields of the form, and what it showed: only differences are applied, so that two people do not undo each other.
+
+A field that is emptied removes its label. One that was empty has a box for that.
+"""
 BLANK_LINES = 2
 """For labels of other names."""
 EXAMPLE = {OWNER: "payments"}
@@ -34,11 +37,16 @@ MANY = 10
 
 @dataclass(frozen=True, slots=True)
 class LabelLine:
-    """A label in the form. `given`: the text of its field; `shown`: what it was."""
+    """A label in the form. `given`: the text of its field; `shown`: what it was; `is_empty`: it is stored without any.
+
+    `removed`: the box that removes an empty one is ticked.
+    """
 
     name: str
     given: str
     shown: str
+    is_empty: bool
+    removed: bool
 
 
 @require_http_methods(["GET", "POST"])
@@ -82,17 +90,23 @@ def group_labels(request: HttpRequest, group_id: str) -> HttpResponse:
 
 def _line(name: str, labels: Mapping[str, str], posted: QueryDict) -> LabelLine:
     stored = labels.get(name, "")
-    return LabelLine(name, posted.get(LABEL + name, stored), posted.get(SHOWN + name, stored))
+    given, shown = posted.get(LABEL + name, stored), posted.get(SHOWN + name, stored)
+    return LabelLine(name, given, shown, labels.get(name) == "", REMOVE + name in posted)
 
 
 def changes_of(posted: QueryDict) -> dict[str, str | None]:
-    """What a form changes; None removes. Raises ProtocolError INVALID_REQUEST for a value without a name."""
+    """What a form changes; None removes, and a name without a value is a label with the empty one.
+
+    Raises ProtocolError INVALID_REQUEST for a value without a name.
+    """
     changes: dict[str, str | None] = {}
     for field in posted:
         if field.startswith(LABEL):
             name, text = field.removeprefix(LABEL), posted.get(field, "").strip()
             if text != posted.get(SHOWN + name, ""):
                 changes[name] = text or None
+        elif field.startswith(REMOVE) and not posted.get(LABEL + field.removeprefix(REMOVE), "").strip():
+            changes[field.removeprefix(REMOVE)] = None
     return changes | new_labels(posted)
 
 
@@ -103,16 +117,15 @@ def written_lines(posted: QueryDict) -> list[tuple[str, str]]:
 
 
 def new_labels(posted: QueryDict, *, removing: bool = False) -> dict[str, str | None]:
-    """The labels of the lines where a name can be written. `removing`: a name without a value removes its label.
+    """The labels of the lines where a name can be written.
 
-    Raises ProtocolError INVALID_REQUEST for a line of which half is missing.
+    A name without a value is a label with the empty one; `removing`: it removes the label. Raises ProtocolError
+    INVALID_REQUEST for a value without a name.
     """
     changes: dict[str, str | None] = {}
     for name, value in zip(posted.getlist("name"), posted.getlist("value"), strict=False):
         if value.strip() and not name.strip():
             raise ProtocolError(Error.INVALID_REQUEST, f"Write the name of the label with the value {value[:40]!r}.")
-        if name.strip() and not value.strip() and not removing:
-            raise ProtocolError(Error.INVALID_REQUEST, f"Write the value of the label {name[:40]!r}.")
         if name.strip():
-            changes[name.strip()] = value.strip() or None
+            changes[name.strip()] = value.strip() or (None if removing else "")
     return changes

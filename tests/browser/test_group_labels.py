@@ -18,6 +18,7 @@ LABELS = {
     "contact": "https://chat.example.com/channels/payments-on-call",
     "runbook": "https://wiki.example.com/teams/payments/runbooks/billing-consumer-is-late",
     "cost-center": "4711",
+    "critical": "",
     "description": "reads orders, and writes bills to a table that the accountants look at every morning " * 2,
 }
 

@@ -125,10 +125,29 @@ def test_labels_are_set_changed_and_removed(operator: Client, idle: Seed) -> Non
     assert "Labels changed: zone removed, by root" in told(operator.get("/groups/idle"))
 
 
+def test_a_label_can_have_an_empty_value(operator: Client, idle: Seed) -> None:
+    operator.post(URL, {"name": ["critical", ""], "value": [" ", ""]})
+    assert labels_of(idle) == {"critical": ""}, "as over REST"
+    page = operator.get(URL).content.decode()
+    assert 'name="label:critical" value="" placeholder="(empty)"' in page
+    assert page.count('name="remove:') == 1, "an emptied field removes the labels that have a value"
+    form = {"label:critical": "", "shown:critical": ""}
+    operator.post(URL, form)
+    assert labels_of(idle) == {"critical": ""}
+    operator.post(URL, {**form, "label:critical": "yes", "remove:critical": "yes"})
+    assert labels_of(idle) == {"critical": "yes"}, "what was written counts"
+    label_again = {"label:critical": "yes", "shown:critical": "yes", "name": "critical", "value": ""}
+    operator.post(URL, label_again)
+    assert labels_of(idle) == {"critical": ""}
+    refused = operator.post(URL, {**form, "remove:critical": "yes", "label:owner": "x" * 256})
+    assert re.search(r'name="remove:critical" value="yes" checked', refused.content.decode())
+    operator.post(URL, {**form, "remove:critical": "yes"})
+    assert labels_of(idle) == {}
+
+
 @pytest.mark.parametrize(
     ("form", "says"),
     [
-        ({"name": ["zone"], "value": [""]}, "Write the value of the label 'zone'."),
         ({"name": [""], "value": ["b"]}, "Write the name of the label with the value 'b'."),
         ({"name": ["n" * 64], "value": ["b"]}, "a label name has 1 to 63 characters"),
         ({"label:owner": "x" * 256}, "a label value has at most 255 characters"),
