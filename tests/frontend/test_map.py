@@ -97,6 +97,20 @@ def test_more_owners_than_colours_show_lag_and_name_owners_on_demand(person: Cli
     assert lit(person, f"?owner={members[12]}") == {12}, "a member can be isolated all the same"
 
 
+def test_what_is_counted_of_a_map_that_does_not_fit_is_said(person: Client, seed: Seed) -> None:
+    """3,000 partitions, of which those at the ends have no owner; only the first are drawn."""
+    worker = member_id("wide", 0)
+    pk = seed.group("wide", leader=worker)
+    seed.members(pk, [worker])
+    seed.topic("telemetry", 3_000)
+    seed.assign(pk, {("telemetry", partition): worker for partition in range(1, 2_999)})
+    seed.commit(pk, {("telemetry", partition): 1 for partition in range(3_000)})
+    page = person.get("/groups/wide").content.decode()
+    assert "3,000 partitions, 2 without an owner" in page
+    assert "No owner among those drawn: 0</p>" in page
+    assert "The numbers are of the partitions that are drawn." in page
+
+
 def test_lag_can_be_shown_instead_of_owners(person: Client, seed: Seed) -> None:
     group(seed)
     assert "o0" in cells(person)[0][0]

@@ -61,7 +61,7 @@ def button(html: str, act: str) -> str:
 @pytest.mark.usefixtures("second_person")
 def test_the_maker_is_told_to_ask_someone_else(operator: Client, plan: str) -> None:
     html = page(operator, plan)
-    assert "waits for approval" in plain(html)
+    assert "Waits for approval" in plain(html)
     assert "You made this plan, so someone else has to approve it" in plain(html)
     assert "disabled" in button(html, "approve")
     assert button(html, "apply") == ""
@@ -81,7 +81,7 @@ def test_someone_else_approves_it_and_then_it_is_applied(operator: Client, colle
     assert "Approved: the plan can be applied." in plain(told)
     html = page(operator, plan)
     assert "by colleague" in plain(html)
-    assert "waits for approval" not in plain(html)
+    assert "Waits for approval" not in plain(html)
     assert button(html, "approve") == ""
     assert "Applied: the offsets of 2 partitions are set." in plain(
         operator.post(plan, {"act": "apply"}, follow=True).content.decode()
@@ -92,7 +92,7 @@ def test_someone_else_approves_it_and_then_it_is_applied(operator: Client, colle
 def test_applying_it_before_is_refused(colleague: Client, plan: str) -> None:
     refused = colleague.post(plan, {"act": "apply"})
     assert refused.status_code == 409
-    assert "waits for approval" in plain(refused.content.decode())
+    assert "Waits for approval" in plain(refused.content.decode())
 
 
 @pytest.mark.usefixtures("second_person")
@@ -120,7 +120,7 @@ def test_the_list_tells_and_filters_what_waits(operator: Client, colleague: Clie
 
 def test_without_the_setting_a_plan_is_applied_at_once(operator: Client, plan: str) -> None:
     html = page(operator, plan)
-    assert "waits for approval" not in html
+    assert "Waits for approval" not in html
     assert button(html, "approve") == ""
     assert button(html, "apply")
     assert "Waits for approval" not in page(operator, "/plans")
