@@ -12,7 +12,6 @@ from pytest_django.fixtures import SettingsWrapper
 from frontend.middleware import ADMIN
 from kcoord.access.read_only import REASON, SETTING
 from kcoord.access.tokens import ALL_RULES, create_token
-from kcoord.audit.acts import PAGES
 from kcoord.models import ApiToken
 from tests.frontend.seed import Seed, working_group
 from tests.frontend.test_audit_walk import (
@@ -22,6 +21,7 @@ from tests.frontend.test_audit_walk import (
     head,
     post,
     records,
+    refused_act,
 )
 from tests.frontend.test_every_action import ACTIONS, Buttons, Shown
 
@@ -51,7 +51,7 @@ def test_what_would_change_something_is_refused_and_recorded(
     assert answer.status_code == 403
     assert REASON in unescape(answer.content.decode())
     (found,) = records(seed, before)
-    assert (found.result, found.act, found.principal) == ("refused", PAGES.get(name, "request"), "root")
+    assert (found.result, found.act, found.principal) == ("refused", refused_act(name, story), "root")
 
 
 @pytest.mark.parametrize("shown", ACTIONS, ids=lambda shown: f"{shown.action}-{'-'.join(shown.buttons)}")
