@@ -19,7 +19,6 @@ from django.urls import reverse_lazy
 from frontend import throttle
 from frontend.viewer import viewer_of
 from frontend.views.page import menu_of, message
-from frontend.wording import plural
 from kcoord.access import read_only
 from kcoord.audit import caller as callers
 from kcoord.audit.recording import Act
@@ -115,8 +114,7 @@ def admin_change_password(request: HttpRequest, extra_context: dict[str, Any] | 
 def _told_to_wait(view: SignIn | ChangePassword, wait_ms: int, **shown: Any) -> HttpResponse:
     """The page of a form again, with how long to wait: 429 with Retry-After."""
     seconds = -(-wait_ms // 1000)
-    wait = f"Too many failed attempts. Try again in {plural(seconds, 'second')}."
-    response = view.render_to_response(view.get_context_data(wait=wait, **shown), status=429)
+    response = view.render_to_response(view.get_context_data(wait=seconds, **shown), status=429)
     response.headers["Retry-After"] = str(seconds)
     return response
 

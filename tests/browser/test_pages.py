@@ -7,9 +7,10 @@ import re
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from frontend.throttle import account_key
 from tests.browser.audit import audit_in_every_look, axe
 from tests.browser.conftest import Wrongs, open_context, sign_in, watch
-from tests.frontend.seed import Seed, member_id, reconciling_group, working_group
+from tests.frontend.seed import Seed, member_id, now_ms, reconciling_group, working_group
 from tests.support.accounts import PASSWORD, USER
 from tests.support.processes import Running
 
@@ -245,3 +246,45 @@ async def test_the_admin_keeps_to_its_own_policy(page: Page, seed: Seed) -> None
     await page.locator("#id_rules-0-pattern").select_option("prefix")
     await page.get_by_role("button", name="Save", exact=True).click()
     await expect(page.locator("#secret")).to_have_text(re.compile(r"^kc_[\w-]{43}$"))
+
+
+async def test_a_wait_at_the_sign_in_is_counted_down_and_its_end_is_said_once(
+    stranger: Page, seed: Seed, wrongs: Wrongs
+) -> None:
+    wrongs.expected = ["the server responded with a status of 429"]
+    seed.connection.execute(
+        "insert into frontend_signinattempt (key, failures, last_at) values (%s, 11, %s)",
+        [account_key(USER).key, now_ms()],
+    )
+    await stranger.clock.install()
+    await stranger.goto("/sign-in")
+    await stranger.get_by_label("User name").fill(USER)
+    await stranger.get_by_label("Password").fill("wrong")
+    await stranger.get_by_role("button", name="Sign in").click()
+    shown, said = stranger.locator("#countdown"), stranger.get_by_role("alert")
+    first = int((await shown.text_content() or "").split()[3])
+    await stranger.evaluate(
+        "window.said = 0; new MutationObserver(() => { window.said += 1; })"
+        ".observe(document.querySelector('[role=alert]'), {childList: true, characterData: true, subtree: true})"
+    )
+    await stranger.clock.run_for(2_000)
+    await expect(shown).to_have_text(re.compile(rf"Try again in ({first - 2}|{first - 3}) seconds\."))
+    assert await stranger.evaluate("window.said") == 0
+    assert await audit_in_every_look(stranger, "sign-in-wait") == []
+    await stranger.clock.run_for(70_000)
+    await expect(shown).to_have_text("You can try again now.")
+    await expect(said).to_have_text("Too many failed attempts. You can try again now.")
+    assert await stranger.evaluate("window.said") == 1
+
+
+async def test_large_offsets_of_a_topic_fit_a_narrow_window(page: Page, seed: Seed) -> None:
+    seed.topic("orders", 4, [123_456_789_012] * 3)
+    seed.connection.execute("update groups_watermark set log_start_offset = 120456789012")
+    seed.connection.execute("update groups_watermark set sampled_at = 1 where partition = 1")
+    await page.goto("/topics/orders")
+    assert await audit_in_every_look(page, "topic-large-offsets") == []
+    await page.set_viewport_size({"width": 390, "height": 844})
+    table = page.get_by_role("group", name="Partitions")
+    assert await table.evaluate("element => element.scrollWidth - element.clientWidth") == 0
+    for number in await table.get_by_text("123,456,789,012").all():
+        assert await number.evaluate("cell => cell.offsetHeight < 2 * 24"), "in one line"

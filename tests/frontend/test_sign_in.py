@@ -191,7 +191,8 @@ def test_a_session_does_not_help_to_guess_the_password(client: Client, seed: See
     answer = change_password(client, PASSWORD)
     assert answer.status_code == 429
     assert answer.headers["Retry-After"] == "1"
-    assert "Too many failed attempts. Try again in 1 second." in answer.content.decode()
+    assert 'data-seconds="1" aria-hidden="true">Try again in 1 second.' in answer.content.decode()
+    assert "countdown.js" in answer.content.decode()
     assert get_user_model().objects.get(username="mara").check_password(PASSWORD)
     assert sign_in(Client(), password=PASSWORD).status_code == 429, "one count for both forms"
 
