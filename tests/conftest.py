@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import httpx
@@ -153,11 +153,34 @@ def django_db_setup(worker_database: str) -> Iterator[None]:
     connections.close_all()
 
 
+@pytest.fixture(scope="session")
+def empty_tables(worker_database: str) -> Iterator[Callable[[], None]]:
+    """Empty the tables of the service, in one session: a new one costs more than the statement."""
+    connection = psycopg.connect(worker_database, autocommit=True)
+
+    def empty() -> None:
+        nonlocal connection
+        try:
+            connection.execute(EMPTIED)
+        except psycopg.OperationalError:
+            if not connection.closed:
+                raise
+            connection = psycopg.connect(worker_database, autocommit=True)  # a test ended all sessions
+            connection.execute(EMPTIED)
+
+    yield empty
+    connection.close()
+
+
 @pytest.fixture
-def database(worker_database: str, django_db_setup: None, django_db_blocker: pytest.FixtureRequest) -> Iterator[str]:
+def database(
+    worker_database: str,
+    empty_tables: Callable[[], None],
+    django_db_setup: None,
+    django_db_blocker: pytest.FixtureRequest,
+) -> Iterator[str]:
     """Conninfo of an empty, migrated database. What the test writes is committed."""
-    with psycopg.connect(worker_database, autocommit=True) as connection:
-        connection.execute(EMPTIED)
+    empty_tables()
     with django_db_blocker.unblock():
         yield worker_database
 
