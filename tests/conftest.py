@@ -99,6 +99,16 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[ADMIN_VARIABLE] = admin
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let the tests that mostly wait run beside those that compute."""
+    if config.option.dist != "loadgroup":
+        return None
+    from tests.support.scheduling import Scheduling
+
+    return Scheduling(config, log)
+
+
 def pytest_collection_finish() -> None:
     """What was collected stays, so searches for garbage need not visit it."""
     gc.freeze()

@@ -1,0 +1,76 @@
+"""Which worker runs what."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.database import ROOT
+from tests.support.scheduling import next_scope
+
+QUEUE = {
+    "tests/groups/core/test_many.py": [
+        "tests/groups/core/test_many.py::test_a",
+        "tests/groups/core/test_many.py::test_b",
+    ],
+    "tests/wire/test_quick.py": ["tests/wire/test_quick.py::test_it"],
+    "tests/browser/test_page.py": ["tests/browser/test_page.py::test_it"],
+    "stack": ["tests/chaos/test_run.py::test_it@stack"],
+}
+
+
+@pytest.mark.parametrize(
+    ("waits", "expected"),
+    [
+        (True, ["stack", "tests/wire/test_quick.py", "tests/browser/test_page.py", "tests/groups/core/test_many.py"]),
+        (False, ["tests/browser/test_page.py", "tests/groups/core/test_many.py", "stack", "tests/wire/test_quick.py"]),
+    ],
+)
+def test_a_worker_takes_its_kind_first_and_the_long_ones_of_it(waits: bool, expected: list[str]) -> None:
+    left = dict(QUEUE)
+    taken = []
+    while left:
+        taken.append(next_scope(left, waits=waits))
+        del left[taken[-1]]
+    assert taken == expected
+
+
+CONFTEST = """
+from tests.support.scheduling import Scheduling
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return Scheduling(config, log)
+"""
+FILE = """
+import os
+
+import pytest
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_it(number):
+    print("ran in", os.environ["PYTEST_XDIST_WORKER"], __name__)
+"""
+
+
+def test_the_tests_of_a_file_run_in_one_worker_and_none_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    for name in "abcd":
+        (tmp_path / f"test_{name}.py").write_text(FILE)
+    command = [sys.executable, "-m", "pytest", "-n2", "--dist=loadgroup", "-rP", "-p", "no:django", "-c", "/dev/null"]
+    done = subprocess.run(
+        [*command, "--rootdir", str(tmp_path), str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "24 passed" in done.stdout, done.stdout + done.stderr
+    ran = {line for line in done.stdout.splitlines() if line.startswith("ran in")}
+    assert len(ran) == 4, ran
