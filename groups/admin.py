@@ -24,6 +24,7 @@ from groups.models import (
     CoordinatorNode,
     CoordinatorPartition,
     Event,
+    GenerationTopics,
     Group,
     GroupLabels,
     Member,
@@ -245,6 +246,16 @@ class PendingMemberAdmin(ReadOnlyAdmin):
     readonly_fields = ("forgotten",)
     ordering = ("id",)
     forgotten = instant("deadline", "forgotten at")
+
+
+@admin.register(GenerationTopics)
+class GenerationTopicsAdmin(ReadOnlyAdmin):
+    """What the members of classic groups subscribed to."""
+
+    list_display = ("group", "topics")
+    list_select_related = ("group",)
+    search_fields = ("group__group_id",)
+    ordering = ("group",)
 
 
 @admin.register(Event)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from pathlib import Path
 
 from kcoord import admin_theme
 from kcoord.config import Config
@@ -65,7 +66,8 @@ ASGI_APPLICATION = "kcoord.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [],
+        # Before those of the theme, which belong to an app that has to come before Django's admin.
+        "DIRS": [Path(__file__).parent / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [

@@ -153,7 +153,7 @@ class GenerationTopics(ProtocolOwned):
     topics = ArrayField(models.TextField())
 
     def __str__(self) -> str:
-        return f"{self.group_id}: {len(self.topics)} topics"
+        return f"{self.group}: {', '.join(self.topics)}"
 
 
 class ConsumerMember(ProtocolOwned):

@@ -96,6 +96,17 @@ def test_the_index_calls_lists_what_the_menu_calls_them(operator: Client) -> Non
     assert listed[address(Counter, "changelist")] == "Counters"
 
 
+def test_headings_leave_ids_as_they_are_and_empty_lists_say_so(operator: Client) -> None:
+    from groups.models import Group, GroupConfigOverride
+
+    row = Group.objects.get(group_id="billing")
+    assert re.search(r"<a [^>]*>billing</a>", operator.get(address(Group, "change", row.pk)).content.decode())
+    assert "There are no rows yet." in operator.get(address(GroupConfigOverride, "changelist")).content.decode()
+    nothing = operator.get(address(Group, "changelist"), {"q": "nothing"}).content.decode()
+    assert "No row matches." in nothing
+    assert '<a href="?">Show all</a>' in nothing
+
+
 @pytest.mark.parametrize("model", OURS)
 def test_lists_and_rows_can_be_looked_at(operator: Client, model: type[Model]) -> None:
     if model is ApiToken:
