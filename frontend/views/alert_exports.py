@@ -51,14 +51,14 @@ def alert_rules_csv(request: HttpRequest) -> HttpResponseBase:
     viewer = viewer_of(request)
     rules = bridge.call(lambda runtime: runtime.get(AlertService).rules(viewer.listed))
     head = (
-        "rule_id", "name", "enabled", "pattern", "group_name", "verdicts", "min_lag", "min_time_lag_ms", "for_ms",
-        "remind_ms", "send_resolved", "receivers", "updated_at", "updated_by",
+        "rule_id", "name", "enabled", "pattern", "group_name", "label", "verdicts", "min_lag", "min_time_lag_ms",
+        "for_ms", "remind_ms", "send_resolved", "receivers", "updated_at", "updated_by",
     )  # fmt: skip
     rows = (
         (
-            rule.id, rule.name, rule.enabled, rule.pattern, rule.group_name, " ".join(rule.verdicts), rule.min_lag,
-            rule.min_time_lag_ms, rule.for_ms, rule.remind_ms, rule.send_resolved, " ".join(rule.receivers),
-            iso(rule.updated_at), rule.updated_by,
+            rule.id, rule.name, rule.enabled, rule.pattern, rule.group_name, rule.label, " ".join(rule.verdicts),
+            rule.min_lag, rule.min_time_lag_ms, rule.for_ms, rule.remind_ms, rule.send_resolved,
+            " ".join(rule.receivers), iso(rule.updated_at), rule.updated_by,
         )
         for rule in rules
         if sees_rule(viewer, rule)

@@ -129,6 +129,30 @@ def test_people_see_alerts_of_their_groups_and_no_rules(client: Client, seed: Se
     assert reader.get(NEW).status_code == 403
 
 
+def test_a_rule_that_names_a_hidden_group_does_not_exist(client: Client, seed: Seed) -> None:
+    """Who may describe the cluster sees all rules, but for those that name a group which is denied to them."""
+    put_rule(seed.connection, "of all", group_name="")
+    shown = put_rule(seed.connection, "one", pattern="literal", group_name="billing")
+    hidden = put_rule(seed.connection, "other", pattern="literal", group_name="secret-plans")
+    reader = account("describe:cluster:kafka-cluster", "describe:group:*", "deny:describe:group:secret-plans")
+    html = page(reader, "/alerts")
+    assert ("one" in plain(html), "of all" in plain(html)) == (True, True)
+    assert "secret-plans" not in html
+    assert f"/alerts/rules/{hidden}" not in html
+    assert {row["name"] for row in table(reader, "/alerts/rules.csv")} == {"of all", "one"}
+    assert [reader.get(f"/alerts/rules/{number}").status_code for number in (shown, hidden, hidden + 1)] == [
+        200,
+        404,
+        404,
+    ]
+
+
+def test_the_file_of_rules_has_all_that_a_rule_says(operator: Client, seed: Seed) -> None:
+    operator.post(NEW, {**FORM, "label": "owner=payments"})
+    (row,) = table(operator, "/alerts/rules.csv")
+    assert (row["group_name"], row["label"], row["min_lag"]) == ("billing", "owner=payments", "10000")
+
+
 def test_rules_in_words(person: Client, seed: Seed) -> None:
     put_rule(seed.connection)
     put_rule(seed.connection, "all", group_name="", verdicts=[], min_lag=None, min_time_lag_ms=600_000, enabled=False)
