@@ -43,6 +43,15 @@ MOST_ASKED = 5_000
 
 
 @dataclass(frozen=True, slots=True)
+class Button:
+    """A button of the page: what it does, what it takes, and what is said then; "": what the plan's state says."""
+
+    carry_out: Callable[..., Awaitable[PlanHeader]]
+    need: Need
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """The request that made a plan. `reset` None: it cannot be a command, and `reason` says why."""
 
@@ -70,19 +79,19 @@ class Review:
 def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> HttpResponse:
     """Review a plan; apply it, undo it, or plan again; end the hold."""
     act = request.POST.get("act", "") if request.method == "POST" else None
-    if act is not None and act not in _ACTS:
-        raise BadAddress(f"act: must be one of {', '.join(_ACTS)}.")
+    if act is not None and act not in _BUTTONS:
+        raise BadAddress(f"act: must be one of {', '.join(_BUTTONS)}.")
     if act:
-        require(request, _TAKEN[act], group_id)
+        require(request, _BUTTONS[act].need, group_id)
     viewer = viewer_of(request)
     if "\0" in group_id:
         return message(request, 404, "No such group", "Not a valid group id.")
     refusal = Refusal()
     if act is not None:
-        step = partial(_ACTS[act], request=request, group_id=group_id, plan_id=str(plan_id))
+        step = partial(_BUTTONS[act].carry_out, request=request, group_id=group_id, plan_id=str(plan_id))
         carried, refusal = attempt(step)
         if carried is not None:
-            told = _TOLD[act] if act in _TOLD else _told(carried)
+            told = _BUTTONS[act].told or _told(carried)
             return done(request, told, f"{group_url(group_id)}/plans/{carried.id}")
     cursor, only_risky = text(request, "after") or None, text(request, "only") == "risky"
     found, missed = attempt(lambda runtime: _review(runtime, viewer, group_id, plan_id, cursor, only_risky))
@@ -211,26 +220,16 @@ async def _release(runtime: Runtime, request: HttpRequest, group_id: str, plan_i
     return await runtime.get(PlanService).get(group_id, plan_id)
 
 
-_ACTS: Mapping[str, Callable[..., Awaitable[PlanHeader]]] = {
-    "approve": _approve,
-    "apply": _apply,
-    "undo": _undo,
-    "clamp": partial(_revise, clamp=True),
-    "keep": partial(_revise, keep_unknown=True),
-    "again": _again,
-    "release": _release,
+_BUTTONS: Mapping[str, Button] = {
+    "approve": Button(_approve, APPROVE, "Approved: the plan can be applied."),
+    "apply": Button(_apply, APPLY),
+    "undo": Button(_undo, APPLY),
+    "clamp": Button(partial(_revise, clamp=True), PLAN),
+    "keep": Button(partial(_revise, keep_unknown=True), PLAN),
+    "again": Button(_again, PLAN),
+    "release": Button(_release, HOLD, "The hold has ended: members can join."),
 }
-"""What the buttons of a plan's page do."""
-_TAKEN: Mapping[str, Need] = {
-    "approve": APPROVE,
-    "apply": APPLY,
-    "undo": APPLY,
-    "clamp": PLAN,
-    "keep": PLAN,
-    "again": PLAN,
-    "release": HOLD,
-}
-"""What they take."""
+"""By the field `act` of their forms."""
 
 
 async def _review(
@@ -280,10 +279,6 @@ def _parameters(plan: PlanHeader, viewer: Viewer) -> list[tuple[str, str]]:
     if isinstance(topics, list) and topics:
         told.append(("Topics", joined([str(topic) for topic in topics], 5)))
     return told
-
-
-_TOLD = {"release": "The hold has ended: members can join.", "approve": "Approved: the plan can be applied."}
-"""What is said after an act that leaves the plan's state as it is."""
 
 
 def _told(plan: PlanHeader) -> str:

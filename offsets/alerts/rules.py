@@ -28,7 +28,7 @@ def check_spec(spec: RuleSpec, receivers: Sequence[Receiver]) -> None:
         check_group_id(spec.group_name)
     elif len(spec.group_name) > 255 or "\0" in spec.group_name:
         raise _invalid("group_name", "at most 255 characters; empty: all groups")
-    if fault := _label_fault(spec.label or ""):
+    if fault := _label_fault(spec.label):
         raise _invalid("label", f"{fault}; write name=value, or name for any value")
     known = [kind.value for kind in VerdictKind]
     unknown = [kind for kind in spec.verdicts if kind not in known]

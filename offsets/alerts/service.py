@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from typing import Any
 
 from kcoord.access.rights import Operation, Principal
@@ -93,7 +93,6 @@ class AlertService:
             was = _changeable(await self._store.rule(connection, rule_id), rule_id, principal)
             before = {name: getattr(was, name) for name in _SPEC}
             spec = RuleSpec(**{**before, **given})
-            spec = replace(spec, label=was.label) if spec.label is None else spec
             _require(principal, spec.pattern, spec.group_name)
             check_spec(spec, receivers)
             await self._check_name(connection, spec.name, rule_id)

@@ -175,7 +175,6 @@ def _arrays(alerts: Sequence[Alert], names: Sequence[str]) -> dict[str, list[Any
 def _columns(spec: RuleSpec, principal: str, now: Millis) -> dict[str, Any]:
     return {
         **asdict(spec),
-        "label": spec.label or "",
         "verdicts": list(spec.verdicts),
         "receivers": list(spec.receivers),
         "principal": principal,

@@ -14,7 +14,7 @@ from offsets.core.types import Millis
 class RuleSpec:
     """What a rule says: which groups (`pattern`: `literal` or `prefix` of `group_name`), what, for how long, to whom.
 
-    `label`: only groups with this label, `name=value`, or `name` for any value; "": any group; None: as it is, or any.
+    `label`: only groups with this label, `name=value`, or `name` for any value; "": any group.
     A verdict of `verdicts`, a lag of `min_lag` records, or a time lag of `min_time_lag_ms`: any of them, and at least
     one of them is given.
     """
@@ -29,29 +29,17 @@ class RuleSpec:
     remind_ms: Millis
     send_resolved: bool
     receivers: Sequence[str]
-    enabled: bool = True
-    label: str | None = None
+    enabled: bool
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(RuleSpec):
     """A stored rule."""
 
     id: int
-    name: str
-    enabled: bool
-    pattern: str
-    group_name: str
-    verdicts: Sequence[str]
-    min_lag: int | None
-    min_time_lag_ms: Millis | None
-    for_ms: Millis
-    remind_ms: Millis
-    send_resolved: bool
-    receivers: Sequence[str]
     updated_at: Millis
     updated_by: str
-    label: str = ""
 
     @property
     def deciding(self) -> AlertRule:

@@ -107,7 +107,7 @@ RULE = {"name": "r", "pattern": "literal", "group_name": "g", "verdicts": "stuck
 
 
 def ruled() -> dict[str, Any]:
-    spec = RuleSpec("r", "literal", "g", ["stuck"], None, None, 0, 0, True, ["oncall"])
+    spec = RuleSpec("r", "literal", "g", ["stuck"], None, None, 0, 0, True, ["oncall"], True, "")
 
     async def make(runtime: Runtime) -> int:
         return (await runtime.get(AlertService).create(spec, Principal(0, "x", ALL_ALLOWED))).id

@@ -93,6 +93,7 @@ def spec(*names: str, **fields: Any) -> RuleSpec:
     given: dict[str, Any] = {
         "name": "billing", "pattern": "prefix", "group_name": "", "verdicts": ["stuck"], "min_lag": 100,
         "min_time_lag_ms": None, "for_ms": 0, "remind_ms": 0, "send_resolved": True, "receivers": names,
+        "enabled": True, "label": "",
     }  # fmt: skip
     return RuleSpec(**{**given, **fields})
 
