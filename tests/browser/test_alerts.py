@@ -104,4 +104,9 @@ async def test_a_refusal_stays_when_the_page_is_fetched_again(page: Page, seed: 
         seed.changed("billing")
     await (await fetched.value).finished()
     await expect(page.get_by_role("heading", name="No alert is open")).to_be_visible()
+    heading, refusal = page.get_by_role("heading", name="Alerts", exact=True), page.get_by_role("alert")
+    above, below = await refusal.bounding_box(), await heading.bounding_box()
+    assert above
+    assert below
+    assert above["y"] + above["height"] + 8 <= below["y"], "it does not touch the heading"
     await expect(page.get_by_role("alert")).to_contain_text(f"there is no alert {alert}")
