@@ -107,7 +107,9 @@ async def test_tokens_of_one_account_are_one_person(
             " where name like 'limited-%%'",
             [digest],
         )
-        (owner,) = connection.execute("select id from auth_user").fetchone() or (0,)
+        (owner,) = connection.execute(
+            "select owner_id from kcoord_apitoken where digest = %s", [digest]
+        ).fetchone() or (0,)
     plan = await Plans(first).made("to-offset", offset=40, topics=[{"name": "orders"}])
     assert_problem(await approve(second, plan), Error.INVALID_REQUEST, status=409)
     page = Principal(0, "mara", ALL_ALLOWED, Holder.USER, owner)  # the account itself, on the dashboard
