@@ -39,11 +39,18 @@ def instants(first: Millis, last: Millis, zone: tzinfo, most: int) -> list[Milli
     day -= timedelta(days=day.toordinal() % days)
     found: set[Millis] = set()
     while (midnight := _instant(day, 0, zone)) <= last:
-        for offset in range(0, DAY, step) if step < DAY else (0,):
+        for offset in _offsets(first - midnight, last - midnight, step, day, zone) if step < DAY else (0,):
             if first <= (at := _instant(day, offset, zone) if offset else midnight) <= last:
                 found.add(at)
         day += timedelta(days=days)
     return sorted(found)
+
+
+def _offsets(first: int, last: int, step: Millis, day: date, zone: tzinfo) -> range:
+    """Times of day among which all are that lie between `first` and `last` ms after its midnight."""
+    length = _instant(day + timedelta(days=1), 0, zone) - _instant(day, 0, zone)
+    change = abs(length - DAY)  # of the clocks, on this day
+    return range(max(first - change, 0) // step * step, min(last + change + 1, DAY), step)
 
 
 def time_ticks(first: Millis, last: Millis, zone: tzinfo = UTC, most: int = 10) -> list[Tick]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frontend.history import ticks as ticks_module
 from frontend.history.chart import (
     HEIGHT,
     LENGTH,
@@ -92,6 +93,16 @@ def test_times_are_few_round_and_within_the_span(first: int, length: int, zone: 
         assert all(tick.long.endswith(":00") for tick in ticks)
     if length >= 10 * HOUR:
         assert ticks, "there is a round instant in it"
+
+
+@pytest.mark.parametrize("length", [1, 9 * SECOND, 9 * MINUTE, 9 * HOUR, 300 * DAY])
+def test_only_instants_near_the_span_are_looked_at(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day has 86,400 seconds: charts of minutes, and modules with a chart of nothing, would compute them all."""
+    looked_at = []
+    instant = ticks_module._instant
+    monkeypatch.setattr(ticks_module, "_instant", lambda *given: looked_at.append(given) or instant(*given))
+    time_ticks(NIGHT, NIGHT + length)
+    assert len(looked_at) < 50
 
 
 def test_ticks_are_round_where_the_reader_is() -> None:
