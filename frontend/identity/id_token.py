@@ -9,12 +9,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from authlib.oidc.core import CodeIDToken
-from joserfc import jwt
-from joserfc.errors import InvalidKeyIdError, JoseError
-from joserfc.jwk import KeySet
-from joserfc.jws import JWSRegistry
-
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 """Signatures that only the provider can make. No HMAC: its key would be the client's secret, or a public key."""
 
@@ -40,6 +34,13 @@ def verify(
     skew_seconds: int,
 ) -> dict[str, Any]:
     """The claims of a token. `keys` is the provider's JWKS. Raises UnknownKey, BadToken."""
+    # Imported by the first sign-in: a tenth of the start of every server and worker, and most have no provider.
+    from authlib.oidc.core import CodeIDToken
+    from joserfc import jwt
+    from joserfc.errors import InvalidKeyIdError, JoseError
+    from joserfc.jwk import KeySet
+    from joserfc.jws import JWSRegistry
+
     if len(token) > LARGEST_TOKEN:
         raise BadToken("longer than 64 KiB")
     registry = JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)

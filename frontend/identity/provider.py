@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from authlib.oauth2.rfc7636 import create_s256_code_challenge
-
 from frontend.identity import id_token, transport
 from frontend.identity.refusals import Reason, SignInRefused
 from kcoord import identity_settings as names
@@ -70,6 +68,8 @@ class Provider:
 
     def address(self, attempt: Attempt) -> str:
         """Where to send the browser. Raises SignInRefused."""
+        from authlib.oauth2.rfc7636 import create_s256_code_challenge  # not at every start, as in `id_token`
+
         endpoint = self._endpoint("authorization_endpoint")
         query = urlencode(
             {
