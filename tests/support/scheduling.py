@@ -1,8 +1,8 @@
 """Which worker of `make test` runs which tests, and in which order.
 
-There is one worker more than there are cores. The first begins with tests that mostly wait, for servers to start, for
-sessions to end, for three minutes of chaos, while the others compute; whoever has nothing left of its own kind takes of
-the other. So the cores are busy, and no more tests compute at a time than there are cores until one kind is finished.
+The first worker begins with tests that mostly wait, for servers to start, for sessions to end, for three minutes of
+chaos, while the others compute; whoever has nothing left of its own kind takes of the other. So tests that start whole
+stacks do not compete with each other for the cores.
 
 The tests of a file stay together, so what its fixtures start is started once, and so do those of an `xdist_group`. What
 takes long begins early: begun last, it would be all that runs in the end.
