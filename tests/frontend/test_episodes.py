@@ -180,7 +180,7 @@ def test_the_page_shows_each_rebalance_with_its_phases(person: Client, seed: See
     assert len(rows) == 2
     assert "b-3f2a81c0… sent no heartbeat in time 2 → 1 −1 joining" in rows[0]
     assert "0 → 2 +2 joining" in rows[1]
-    assert "stable generation 1" in rows[1]
+    assert "Stable generation 1" in rows[1]
     assert page.count('<rect class="phase joining"') == 2
     assert "2 rebalances began in the last 10 min (not flapping, which begins at 10)." in page
     assert "2 → 1" not in person.get("/groups/billing/rebalances?cause=joined").content.decode()
@@ -215,7 +215,7 @@ def test_a_deleted_group_keeps_its_history(person: Client, seed: Seed) -> None:
     seed.event("gone", EventKind.REBALANCE_STARTED.value, 1, A, cause="member_left")
     seed.event("gone", EventKind.GROUP_DELETED.value, 1)
     page = person.get("/groups/gone/rebalances").content.decode()
-    assert "group deleted" in page
+    assert "Group deleted" in page
     assert person.get("/groups/never/rebalances").status_code == 404
     assert person.get("/groups/gone/rebalances?from=x").status_code == 400
 
