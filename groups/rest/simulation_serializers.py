@@ -65,11 +65,7 @@ class SimulationView(serializers.Serializer[Any]):
 
     group_id = serializers.CharField()
     assignor = serializers.CharField()
-    partitions = Int32(
-        min_value=0,
-        source="total",
-        help_text="Partitions of the topics that members subscribe to.",
-    )
+    partitions = Int32(min_value=0, source="total", help_text="Partitions of the topics that members subscribe to.")
     moved = Int32(min_value=0, help_text="Partitions that a member would give up.")
     members = SimulatedMember(many=True)
     moves = SimulatedMove(many=True)

@@ -1,8 +1,8 @@
 """Which worker of `make test` runs which tests, and in which order.
 
-The first worker begins with tests that mostly wait, for servers to start, for sessions to end, for three minutes of
-chaos, while the others compute; whoever has nothing left of its own kind takes of the other. So tests that start whole
-stacks do not compete with each other for the cores.
+The first worker begins with the tests that mostly wait: for servers to start, for sessions to end, for three minutes of
+chaos. The others begin with the tests that compute. A worker that has no tests of its own kind left runs those of the
+other kind. So tests that start whole stacks do not compete with each other for the cores.
 
 The tests of a file stay together, so what its fixtures start is started once, and so do those of an `xdist_group`. What
 takes long begins early: begun last, it would be all that runs in the end.
