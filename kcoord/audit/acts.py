@@ -59,6 +59,16 @@ ACTS: Mapping[str, str] = {
 }
 """Every act by name, with its label."""
 
+RESOURCES: Mapping[str, str] = {
+    "alert.rule": "alert-rule",
+    "alert.delete": "alert-rule",
+    "alert.test": "receiver",
+    "member": "group",
+    "offsets": "group",
+    "request": "path",
+}
+"""What acts are about where the first part of their names does not say it: by act, or by that part of several."""
+
 OPERATIONS: Mapping[str, str] = {
     "createGroup": "group.create",
     "deleteGroup": "group.delete",
@@ -140,3 +150,9 @@ KAFKA: Mapping[str, str] = {
     "offset_delete": "offsets.delete",
 }
 """APIs of Kafka's protocol."""
+
+
+def resource_of(act: str) -> str:
+    """What kind of thing an act is about."""
+    first = act.partition(".")[0]
+    return RESOURCES.get(act) or RESOURCES.get(first, first)

@@ -18,7 +18,7 @@ from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
 from kcoord.audit import caller as callers
-from kcoord.audit.acts import FORMS, OPERATIONS, PAGES
+from kcoord.audit.acts import FORMS, OPERATIONS, PAGES, resource_of
 from kcoord.audit.caller import Caller, Door
 from kcoord.audit.recording import Act
 from kcoord.audit.refusals import Refusals, is_temporary
@@ -121,12 +121,6 @@ def act_of(request: HttpRequest) -> str:
         page = match.url_name or ""
         return FORMS.get((page, request.POST.get("act", "")), PAGES.get(page, "request"))
     return "request"
-
-
-def resource_of(act: str) -> str:
-    """What kind of thing an act is about."""
-    subject = "receiver" if act == "alert.test" else act.partition(".")[0]
-    return {"member": "group", "offsets": "group", "request": "path"}.get(subject, subject)
 
 
 def _subject(request: HttpRequest) -> str:

@@ -18,7 +18,7 @@ from psycopg.rows import namedtuple_row
 from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
-from kcoord.audit.acts import ACTS, OPERATIONS
+from kcoord.audit.acts import ACTS, OPERATIONS, resource_of
 from kcoord.audit.chain import Audit
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
@@ -241,6 +241,8 @@ async def test_an_act_leaves_one_record_with_before_and_after(operation: str, wo
     assert answer.is_success, answer.text
     (found,) = records(database, before.seq)
     assert (found.result, found.act) == ("done", OPERATIONS[operation])
+    # An alert that was muted is in the records of its group; a refusal has only its number.
+    assert operation == "muteAlert" or found.resource == resource_of(found.act)
     assert found.name == name or not name
     assert (found.kind, found.door) == ("token", "http")
     assert found.principal.startswith("test-")
@@ -265,6 +267,7 @@ async def test_a_refused_act_leaves_one_record(
     assert operation == "deleteGroups" or 400 <= answer.status_code < 500
     (found,) = records(database, before.seq)
     assert (found.result, found.act, found.count) == ("refused", OPERATIONS[operation], 1)
+    assert found.resource == resource_of(found.act)
     assert found.error
     assert found.principal.startswith("limited-")
     assert found.request_id == answer.headers["x-request-id"]
