@@ -88,7 +88,7 @@ class ChangePassword(PasswordChangeView):
         if "old_password" not in form.errors:
             throttle.succeeded(name, _address(self.request))
         else:
-            note(Act("account.password", "account", name, error="WRONG CREDENTIALS"), callers.current())
+            note([Act("account.password", "account", name, error="WRONG CREDENTIALS")])
         return super().form_invalid(form)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

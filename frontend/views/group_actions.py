@@ -35,7 +35,7 @@ from frontend.views.page import LONGEST_TEXT, BadAddress, message, page, show
 from frontend.wording import joined, plural
 from groups.labels import GroupLabels
 from kcoord.audit.recording import Act as Record
-from kcoord.audit.requests import note_items
+from kcoord.audit.requests import note
 from kcoord.process import bridge
 from kcoord.protocol.errors import ProtocolError
 from kcoord.rest.labels import merged
@@ -131,7 +131,7 @@ def _perform(request: HttpRequest, act: Act, lines: Sequence[Review]) -> list[Re
             text, refusal = _ACTS[act](request, line)
             refused = bool(refusal.text) and not refusal.is_temporary
             results.append(Result(line, not refusal.text, text or refusal.text, refused))
-    note_items(
+    note(
         Record(f"group.{act.value}", "group", result.review.group_id, reason=result.text, error="NOT DONE")
         for result in results
         if result.refused

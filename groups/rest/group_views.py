@@ -29,7 +29,7 @@ from groups.rest.seen import seen_classic_group, seen_consumer_group
 from groups.rest.software import classic_with_software, consumer_with_software
 from kcoord.access.rights import Operation, Resource
 from kcoord.audit.recording import Act
-from kcoord.audit.requests import note_items
+from kcoord.audit.requests import note
 from kcoord.http import paths
 from kcoord.http.addresses import came_by
 from kcoord.process.runtime import Runtime
@@ -132,7 +132,7 @@ class GroupsView(ControlView):
         principal = self.principal.name
         deleted = self.service(lambda runtime: runtime.get(GroupDeletion).delete(allowed, principal=principal))
         results = {**refused, **{result.group_id: result for result in deleted}}
-        note_items(
+        note(
             Act("group.delete", "group", result.group_id, reason=result.detail, error=result.error.name)
             for result in results.values()
             if 400 <= result.error.status < 500  # as of requests with one result: an outage is no refusal

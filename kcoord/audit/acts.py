@@ -65,6 +65,7 @@ RESOURCES: Mapping[str, str] = {
     "alert.test": "receiver",
     "member": "group",
     "offsets": "group",
+    "session": "account",
     "request": "path",
 }
 """What acts are about where the first part of their names does not say it: by act, or by that part of several."""
@@ -129,6 +130,10 @@ PAGES: Mapping[str, str] = {
 """What pages usually do, by the names of their URLs."""
 
 FORMS: Mapping[tuple[str, str], str] = {
+    ("group-actions", "hold"): "group.hold",
+    ("group-actions", "release"): "group.release",
+    ("group-actions", "labels"): "group.labels",
+    ("group-actions", "delete"): "group.delete",
     ("alerts", "test"): "alert.test",
     ("alert-rule", "delete"): "alert.delete",
     ("offset-plan", "approve"): "offsets.approve",
@@ -139,7 +144,7 @@ FORMS: Mapping[tuple[str, str], str] = {
     ("token", "rotate"): "token.rotate",
     ("token", "revoke"): "token.delete",
 }
-"""Forms that do something else than their page usually does, by the name of its URL and the field `act`."""
+"""Forms of pages that do several things, or not what they usually do, by the name of the URL and the field `act`."""
 
 KAFKA: Mapping[str, str] = {
     "create_topics": "topic.create",

@@ -1,9 +1,9 @@
 """Refused requests in the audit, bounded: a client that sends them as fast as it can must not fill the table.
 
-The first refusal of a kind is recorded at once. A kind is who was refused (or from which network, if nobody knows
-who), through which door, what for, and with which error. Those of the same kind that follow within a minute are
-counted, and recorded together when the minute is over. A process remembers a bounded number of kinds; all others
-are counted as one kind.
+The first refusal of a kind is recorded at once, for each thing that its request named. A kind is who was refused (or
+from which network, if nobody knows who), through which door, what for, and with which error. Those of the same kind
+that follow within a minute are counted, and recorded together when the minute is over. A process remembers a bounded
+number of kinds; all others are counted as one kind.
 
 A process that is killed loses the counts of its last minute, and nothing else.
 """
@@ -11,6 +11,7 @@ A process that is killed loses the counts of its last minute, and nothing else.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from ipaddress import IPv6Address, ip_address
 
@@ -29,6 +30,9 @@ MOST_KNOWN = 500
 """The most kinds of refusals of principals that a process remembers."""
 MOST_UNKNOWN = 100
 """The most kinds of refusals of callers without a valid token or account: they cannot crowd out the others."""
+MOST_NAMES = 100
+"""The most things of one request that get records of their own, as many as a page acts on; others are counted. Callers
+without a valid token or account get one record."""
 SUBSCRIBER_BITS = 64
 """A subscriber of a provider has at least 2^64 IPv6 addresses; the first half of one identifies it (RFC 6177)."""
 
@@ -59,22 +63,37 @@ class Refusals:
         """As `note`, behind the answer. While the process starts or ends nothing can be recorded."""
         if self._runtime.loop is None:
             return
-        self._spawn(self.note(act, caller))
+        self._spawn(self.note([act], caller))
 
-    async def note(self, act: Act, caller: Caller) -> None:
-        """Record a refusal, or count it. If Postgres is not available it is recorded later, and logged now."""
+    async def note(self, acts: Iterable[Act], caller: Caller) -> None:
+        """Record what was refused of a request, or count it.
+
+        If Postgres is not available it is recorded later, and logged now.
+        """
+        begun: dict[Key, set[str]] = {}  # the names of each kind that this request is the first of
+        writing: list[_Seen] = []
+        for act in acts:
+            key, kept, who = self._kind(act, caller)
+            if key not in self._seen:
+                self._seen[key] = _Seen(kept, replace(who))
+                self._timers[key] = asyncio.get_running_loop().call_later(self._window_seconds, self._end, key)
+                begun[key] = set()
+            names = begun.get(key)
+            if names is None or kept.name in names or len(names) == (MOST_NAMES if _is_known(who) else 1):
+                self._seen[key].more += 1
+            else:
+                names.add(kept.name)
+                writing.append(_Seen(kept, replace(who), 1))
+        if writing:
+            await self._write(writing)
+
+    def _kind(self, act: Act, caller: Caller) -> tuple[Key, Act, Caller]:
+        """The kind of a refusal, and what is recorded of it: of one kind too many only the door."""
         key = key_of(act, caller)
-        seen = self._seen.get(key)
-        if seen is None and self._is_full(caller):
-            key = caller.door.value, "too many kinds", str(_is_known(caller))
-            act, caller = Act("request", "path", error="TOO MANY KINDS"), Caller(caller.door, caller.kind)
-            seen = self._seen.get(key)
-        if seen is not None:
-            seen.more += 1
-            return
-        self._seen[key] = _Seen(act, replace(caller))
-        self._timers[key] = asyncio.get_running_loop().call_later(self._window_seconds, self._end, key)
-        await self._write([_Seen(act, replace(caller), 1)])
+        if key in self._seen or not self._is_full(caller):
+            return key, act, caller
+        key = caller.door.value, "too many kinds", str(_is_known(caller))
+        return key, Act("request", "path", error="TOO MANY KINDS"), Caller(caller.door, caller.kind)
 
     def _is_full(self, caller: Caller) -> bool:
         known = _is_known(caller)

@@ -48,9 +48,9 @@ def Audited(get_response: Handler) -> Handler:  # noqa: N802 - settings name it 
             with callers.calling(caller_of(request)) as caller:
                 awaited: Awaitable[HttpResponseBase] = get_response(request)
                 response = await awaited
-                act = refusal(request, response, caller)
-                if act is not None and runtimes.is_running():
-                    await runtimes.current().get(Refusals).note(act, caller)
+                acts = refusals(request, response, caller)
+                if acts and runtimes.is_running():
+                    await runtimes.current().get(Refusals).note(acts, caller)
                 return response
 
         return asynchronous
@@ -58,27 +58,21 @@ def Audited(get_response: Handler) -> Handler:  # noqa: N802 - settings name it 
     def synchronous(request: HttpRequest) -> HttpResponseBase:
         with callers.calling(caller_of(request)) as caller:
             response: HttpResponseBase = get_response(request)
-            act = refusal(request, response, caller)
-            if act is not None:
-                note(act, caller)
+            note(refusals(request, response, caller), caller)
             return response
 
     return synchronous
 
 
-def note(act: Act, caller: Caller) -> None:
-    """Record a refusal from a thread that runs no event loop."""
+def note(acts: Iterable[Act], caller: Caller | None = None) -> None:
+    """Record what was refused of a request, from a thread that runs no event loop. `caller` None: the current one."""
+    refused, who = list(acts), caller or callers.current()
+    if not refused:
+        return
     try:
-        bridge.call(lambda runtime: runtime.get(Refusals).note(act, caller))
+        bridge.call(lambda runtime: runtime.get(Refusals).note(refused, who))
     except ProtocolError as error:
-        log.warning("refusal_not_recorded", act=act.act, principal=caller.name, reason=error.detail)
-
-
-def note_items(acts: Iterable[Act]) -> None:
-    """Record what was refused of a request that is answered item by item, from a thread that runs no event loop."""
-    caller = callers.current()
-    for act in acts:
-        note(act, caller)
+        log.warning("refusal_not_recorded", act=refused[0].act, principal=who.name, reason=error.detail)
 
 
 def caller_of(request: HttpRequest) -> Caller:
@@ -88,8 +82,8 @@ def caller_of(request: HttpRequest) -> Caller:
     return Caller(door, address=str(request.META.get("REMOTE_ADDR") or ""), request_id=context.request_id())
 
 
-def refusal(request: HttpRequest, response: HttpResponseBase, caller: Caller) -> Act | None:
-    """The record of a request that was refused; None if it was not.
+def refusals(request: HttpRequest, response: HttpResponseBase, caller: Caller) -> list[Act]:
+    """The records of a request that was refused, one for each thing that it names; none if it was not.
 
     That is one that is answered 401 or 403, or would have changed something and is answered another 4xx. A panel that
     is fetched after its session ended is not one.
@@ -97,15 +91,16 @@ def refusal(request: HttpRequest, response: HttpResponseBase, caller: Caller) ->
     status, match = response.status_code, request.resolver_match
     reads = request.method in READING
     if caller.refused or match is None or not 400 <= status < 500 or status in NOT_REFUSALS:
-        return None
+        return []
     if reads and (status not in (401, 403) or (status == 401 and caller.door is not Door.HTTP)):
-        return None
+        return []
     error, detail, action = _problem(response)
     if is_temporary(action):
-        return None
+        return []
     act = act_of(request)
-    name = next((str(value) for value in match.kwargs.values()), "") or caller.subject or _subject(request)
-    return Act(act, resource_of(act), name or request.path if act == "request" else name, reason=detail, error=error)
+    name = next((str(value) for value in match.kwargs.values()), "") or caller.subject
+    names = ([name] if name else _subjects(request)) or [request.path if act == "request" else ""]
+    return [Act(act, resource_of(act), name, reason=detail, error=error) for name in names]
 
 
 def act_of(request: HttpRequest) -> str:
@@ -123,17 +118,23 @@ def act_of(request: HttpRequest) -> str:
     return "request"
 
 
-def _subject(request: HttpRequest) -> str:
-    """The name in the query, form or body of a request that was refused before anybody read it."""
+def _subjects(request: HttpRequest) -> list[str]:
+    """The names in the query, form or body of a request that was refused before anybody read it.
+
+    A form has several only for groups that were ticked in a list; its other names are of something else.
+    """
+    ticked = [name for name in dict.fromkeys(request.POST.getlist("group")) if name]
+    if ticked:
+        return ticked
     found = subject_of(request.GET.dict()) or subject_of(request.POST.dict() if request.POST else None)
     if found:
-        return found
+        return [found]
     try:
         if not 0 < int(request.headers.get("Content-Length") or 0) <= LONGEST_BODY:
-            return ""
-        return subject_of(json.loads(request.body))
+            return []
+        return list(filter(None, [subject_of(json.loads(request.body))]))
     except (ValueError, RecursionError, RawPostDataException, UnreadablePostError):
-        return ""
+        return []
 
 
 def subject_of(content: object) -> str:

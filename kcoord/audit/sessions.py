@@ -42,4 +42,4 @@ def _failed(sender: Any, credentials: Mapping[str, Any], request: HttpRequest | 
     name = given if model._default_manager.filter(**{model.USERNAME_FIELD: given}).exists() else ""
     caller = callers.of_request() or (caller_of(request) if request is not None else callers.of_process())
     caller.refused = True
-    note(Act(SIGN_IN, "account", name, error="WRONG CREDENTIALS"), caller)
+    note([Act(SIGN_IN, "account", name, error="WRONG CREDENTIALS")], caller)

@@ -17,13 +17,14 @@ from django.urls import URLPattern, reverse
 from psycopg.rows import namedtuple_row
 from pytest_django.fixtures import SettingsWrapper
 
+from frontend.listing.bulk import Act
 from frontend.urls import urlpatterns
 from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.access.tokens import create_token, parse_rule
-from kcoord.audit.acts import ACTS, FORMS, PAGES
+from kcoord.audit.acts import ACTS, FORMS, PAGES, resource_of
 from kcoord.audit.chain import Audit
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -195,7 +196,7 @@ def post(client: Client, name: str, story: Story, parts: dict[str, Any]) -> Any:
 
 def refused_act(name: str, story: Story) -> str:
     """What a refused form is recorded as."""
-    return "request" if name == "group-actions" else story.act or PAGES.get(name, "request")
+    return story.act or PAGES.get(name, "request")
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -211,6 +212,7 @@ def test_a_page_leaves_one_record(operator: Client, seed: Seed, name: str) -> No
     assert answer.status_code in (200, 302), answer.content.decode()
     (found,) = records(seed, before)
     assert (found.result, found.act) == ("done", story.act or PAGES[name])
+    assert name == "alerts" or found.resource == resource_of(found.act)
     assert (found.kind, found.principal, found.door) == ("person", "root", "dashboard")
     assert found.address == "127.0.0.1"
     assert PASSWORD not in f"{found.before}{found.after}"
@@ -257,9 +259,27 @@ def test_the_second_form_of_a_page_is_recorded_as_what_it_does(
         assert (found.resource, found.name) == ("receiver", "oncall"), "as a test that was sent"
 
 
+@pytest.mark.parametrize("act", Act)
+def test_a_form_for_several_groups_is_refused_for_each(person: Client, seed: Seed, act: Act) -> None:
+    before = head()
+    form = {"act": act.value, "group": ["b", "a", "b"], "name": "owner"}
+    assert post(person, "group-actions", Story(form=form), {}).status_code == 403
+    found = [(one.result, one.act, one.resource, one.name) for one in records(seed, before)]
+    assert found == [("refused", f"group.{act.value}", "group", name) for name in "ba"]
+
+
+@pytest.mark.parametrize("act", [Act.HOLD, Act.LABELS, Act.DELETE])
+def test_so_is_one_that_is_not_complete(operator: Client, seed: Seed, act: Act) -> None:
+    before = head()
+    form = {"act": act.value, "group": ["b", "a"], "value": "ann", "name": ""}
+    assert post(operator, "group-actions", Story(form=form), {}).status_code == 400
+    found = [(one.act, one.name, one.error) for one in records(seed, before)]
+    assert found == [(f"group.{act.value}", name, "HTTP 400") for name in "ba"]
+
+
 def test_every_page_is_walked(operator: Client) -> None:
     found = changing(operator)
     assert found - set(OWN) == set(STORIES)
     assert set(OWN) <= found
-    assert set(PAGES) | {page for page, _ in FORMS} <= set(STORIES)
+    assert {*PAGES, *(page for page, _ in FORMS)} == set(STORIES)
     assert {*PAGES.values(), *FORMS.values()} <= set(ACTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -36,18 +37,18 @@ def refused(database: str) -> list[Any]:
 async def test_the_first_is_recorded_at_once_and_those_that_follow_together(runtime: Runtime, database: str) -> None:
     refusals = Refusals(runtime, window_seconds=1_000_000)
     for _ in range(500):
-        await refusals.note(HOLD, token())
+        await refusals.note([HOLD], token())
     assert [(row.principal, row.count) for row in refused(database)] == [("deploy", 1)]
-    await refusals.note(HOLD, token("other"))
+    await refusals.note([HOLD], token("other"))
     await refusals.close()
     assert [(row.principal, row.count) for row in refused(database)] == [("deploy", 1), ("other", 1), ("deploy", 499)]
 
 
 async def test_a_window_ends_by_itself(runtime: Runtime, database: str) -> None:
     refusals = Refusals(runtime, window_seconds=0.01)
-    await refusals.note(HOLD, token())
+    await refusals.note([HOLD], token())
     await eventually(lambda: not refusals._seen, "the window ends")
-    await refusals.note(HOLD, token())
+    await refusals.note([HOLD], token())
     await refusals.close()
     assert [row.count for row in refused(database)] == [1, 1]
 
@@ -56,14 +57,30 @@ async def test_nobody_can_fill_the_table(runtime: Runtime, database: str, monkey
     monkeypatch.setattr(module, "MOST_UNKNOWN", 5)
     refusals = Refusals(runtime, window_seconds=1_000_000)
     for number in range(200):
-        await refusals.note(HOLD, Caller(Door.HTTP, address=f"198.51.100.{number}"))
+        await refusals.note([HOLD], Caller(Door.HTTP, address=f"198.51.100.{number}"))
     assert len(refused(database)) == 6
-    await refusals.note(HOLD, token())
+    await refusals.note([HOLD], token())
     await refusals.close()
     found = refused(database)
     assert len(found) == 8
     assert found[-2].principal == "deploy", "who is known is not crowded out"
     assert (found[-1].error, found[-1].count, found[-1].address) == ("TOO MANY KINDS", 194, "")
+
+
+async def test_each_thing_of_a_request_is_recorded(
+    runtime: Runtime, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_NAMES", 3)
+    refusals = Refusals(runtime, window_seconds=1_000_000)
+    acts = [replace(HOLD, name=name) for name in "abcde"]
+    await refusals.note(acts, token())
+    assert [(row.name, row.count) for row in refused(database)] == [("a", 1), ("b", 1), ("c", 1)]
+    await refusals.note(acts, token())
+    await refusals.note(acts, Caller(Door.HTTP, address="198.51.100.7"))
+    await refusals.close()
+    assert [(row.principal, row.name, row.count) for row in refused(database)[3:]] == [
+        ("", "a", 1), ("deploy", "a", 2 + 5), ("", "a", 4)
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -78,7 +95,7 @@ async def test_what_cannot_be_written_is_written_later(runtime: Runtime, databas
     refusals = Refusals(runtime, window_seconds=1_000_000)
     with psycopg.connect(database) as connection:
         connection.execute("lock table kcoord_auditpending")
-        await refusals.note(HOLD, token())
+        await refusals.note([HOLD], token())
         assert refused(database) == []
     await refusals.close()
     assert [row.count for row in refused(database)] == [1]
