@@ -46,24 +46,21 @@ select pg_advisory_xact_lock(%(key)s)
 
 -- name: groups_of_alert_rules
 -- For each rule the groups for which its condition holds, the worst verdict of a group first and its lag last. Rules for
--- one group, or for a label with its value, look their groups up. The others begin at the verdicts, which are few, and at
--- the last samples that any of them is about: each of those is read once, however many rules there are.
-with valued as materialized (
-    select *, jsonb_build_object(split_part(label, '=', 1), substr(label, strpos(label, '=') + 1)) as pair
-    from offsets_alertrule
-    where enabled and pattern = 'prefix' and strpos(label, '=') > 0
-), named as materialized (
+-- one group look it up. The others begin at the verdicts, which are few, and at the last samples that any of them is about:
+-- each of those is read once, and so are the labels of these groups, however many rules there are.
+with named as materialized (
     select r.id, r.verdicts, r.min_lag, r.min_time_lag_ms, g.id as key, g.group_id
     from offsets_alertrule r
     join groups_group g on g.group_id = r.group_name
     where r.enabled and r.pattern = 'literal'
-    union all
-    select r.id, r.verdicts, r.min_lag, r.min_time_lag_ms, g.id, g.group_id
-    from valued r
-    join groups_grouplabels l on l.labels @> r.pair
-    join groups_group g on g.group_id = l.group_name and starts_with(g.group_id, r.group_name)
+      and (r.label = '' or exists (select from groups_grouplabels l
+                                   where l.group_name = r.group_name
+                                     and case when strpos(r.label, '=') = 0 then l.labels ? r.label
+                                              else l.labels ->> split_part(r.label, '=', 1)
+                                                   = substr(r.label, strpos(r.label, '=') + 1)
+                                         end))
 ), beginning as materialized (
-    select * from offsets_alertrule where enabled and pattern = 'prefix' and strpos(label, '=') = 0
+    select * from offsets_alertrule where enabled and pattern = 'prefix'
 ), unwell as materialized (
     select g.group_id, v.kind, v.since
     from offsets_groupverdict v
@@ -73,8 +70,19 @@ with valued as materialized (
     select g.group_id, l.lag, l.time_lag_ms
     from offsets_grouplag l
     join groups_group g on g.id = l.group_id
-    where l.lag >= (select min(min_lag) from beginning)
-       or l.time_lag_ms >= (select min(min_time_lag_ms) from beginning)
+    where exists (select from beginning)
+      and (l.lag >= (select min(min_lag) from beginning)
+           or l.time_lag_ms >= (select min(min_time_lag_ms) from beginning))
+), labelled as materialized (
+    -- As rules write them. The first = of a rule ends the name, so that no rule is about a name that has one.
+    select l.group_name as group_id, written.label
+    from (select group_id from unwell union select group_id from late) found
+    join groups_grouplabels l on l.group_name = found.group_id
+    cross join lateral jsonb_each_text(l.labels) pair (name, value)
+    cross join lateral (values (pair.name), (pair.name || '=' || pair.value)) written (label)
+    where exists (select from beginning where label <> '')
+      and strpos(pair.name, '=') = 0
+      and written.label in (select label from beginning)
 ), judged as (
     select r.id as rule_id, r.group_id, v.kind, v.since
     from named r
@@ -83,6 +91,13 @@ with valued as materialized (
     select r.id, v.group_id, v.kind, v.since
     from beginning r
     join unwell v on v.kind = any(r.verdicts) and starts_with(v.group_id, r.group_name)
+    where r.label = ''
+    union all
+    select r.id, v.group_id, v.kind, v.since
+    from beginning r
+    join labelled using (label)
+    join unwell v using (group_id)
+    where v.kind = any(r.verdicts) and starts_with(v.group_id, r.group_name)
 ), behind as (
     select r.id as rule_id, r.group_id, r.min_lag, l.lag, l.time_lag_ms
     from named r
@@ -91,6 +106,13 @@ with valued as materialized (
     select r.id, l.group_id, r.min_lag, l.lag, l.time_lag_ms
     from beginning r
     join late l on (l.lag >= r.min_lag or l.time_lag_ms >= r.min_time_lag_ms) and starts_with(l.group_id, r.group_name)
+    where r.label = ''
+    union all
+    select r.id, l.group_id, r.min_lag, l.lag, l.time_lag_ms
+    from beginning r
+    join labelled using (label)
+    join late l using (group_id)
+    where (l.lag >= r.min_lag or l.time_lag_ms >= r.min_time_lag_ms) and starts_with(l.group_id, r.group_name)
 ), matched as (
     select rule_id, group_id, kind as cause, null::bigint as value, min(since) as since,
            array_position(%(worst_first)s::text[], kind::text) as place
@@ -101,16 +123,9 @@ with valued as materialized (
            case when lag >= min_lag then lag else time_lag_ms end, null, 100
     from behind
 )
-select m.rule_id, m.group_id, m.cause, m.value, m.since
-from matched m
-join offsets_alertrule r on r.id = m.rule_id
-where r.label = ''
-   or exists (select from groups_grouplabels l
-              where l.group_name = m.group_id
-                and case when strpos(r.label, '=') = 0 then l.labels ? r.label
-                         else l.labels ->> split_part(r.label, '=', 1) = substr(r.label, strpos(r.label, '=') + 1)
-                    end)
-order by m.rule_id, m.group_id, m.place
+select rule_id, group_id, cause, value, since
+from matched
+order by rule_id, group_id, place
 limit %(limit)s
 
 -- name: unresolved_alerts

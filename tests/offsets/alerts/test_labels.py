@@ -75,6 +75,33 @@ async def test_a_rule_is_for_the_groups_with_its_label(
     assert await open_groups(runtime) == found
 
 
+@pytest.mark.parametrize(
+    ("label", "is_found"),
+    [("", True), ("owner", True), ("owner=payments", True), ("owner=other", False), ("team", False)],
+)
+async def test_a_rule_for_one_group_looks_at_its_label(
+    runtime: Runtime, world: World, label: str, is_found: bool
+) -> None:
+    await world.group("billing")
+    await world.lag("billing", 100)
+    await runtime.get(GroupLabels).alter("billing", {"owner": "payments"}, "ann")
+    await runtime.get(AlertService).create(spec(label=label, pattern="literal", group_name="billing"), ADMIN)
+    await world.judged()
+    await runtime.get(AlertChecks).check()
+    assert (await open_groups(runtime) == {"billing"}) is is_found
+
+
+@pytest.mark.parametrize(("label", "is_found"), [("a=b", False), ("a=b=c", False), ("a", False), ("b=c=d", True)])
+async def test_the_first_equals_sign_ends_the_name(runtime: Runtime, world: World, label: str, is_found: bool) -> None:
+    await world.group("billing")
+    await world.verdict("billing", "stuck", START_MS - 5_000)
+    await runtime.get(GroupLabels).alter("billing", {"a=b": "c", "b": "c=d"}, "ann")
+    await runtime.get(AlertService).create(spec(label=label), ADMIN)
+    await world.judged()
+    await runtime.get(AlertChecks).check()
+    assert (await open_groups(runtime) == {"billing"}) is is_found
+
+
 async def test_a_rule_keeps_and_changes_its_label(api: httpx.AsyncClient) -> None:
     body = {"name": "payments", "pattern": "prefix", "group_name": "", "verdicts": ["stuck"], "receivers": ["ops"]}
     rule = (await api.post("/v1/alerts/rules", json={**body, "label": "owner=payments"})).json()
