@@ -4,15 +4,15 @@ Grammar of a file: `-- name: lock_group` starts a statement; comment lines that 
 the statement with `%(parameter)s` placeholders. Each statement is sent with its name in front as a comment, so that
 logs and `pg_stat_statements` show our names.
 
-What several statements of a file have in common is written once: `-- fragment: matching` starts it, and a line
-`-- include: matching` in a statement stands for its lines. That is done when the file is read; a statement never
-depends on its parameters.
+What several statements of a package have in common is written once: `-- fragment: matching` starts it, and a line
+`-- include: matching` in a statement stands for its lines, also in another file. That is done when the files are read;
+a statement never depends on its parameters.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
 _HEADING = re.compile(r"^-- (?P<kind>name|fragment): (?P<name>[a-z][a-z0-9_]*)\s*$")
@@ -35,20 +35,25 @@ class Queries:
         return iter(self._statements.items())
 
 
-def parse(text: str, origin: str) -> dict[str, str]:
-    """Statements of one file by name, with their fragments in place.
+def parse(texts: Mapping[str, str]) -> dict[str, str]:
+    """Statements of one package by name, with their fragments in place. `texts`: its files by name.
 
     Raises ValueError for text before the first name, a duplicate or empty name, an unknown fragment or one that no
     statement includes, and a fragment that includes another.
     """
-    blocks = _blocks(text, origin)
-    fragments = {name: lines for (kind, name), lines in blocks.items() if kind == "fragment"}
+    blocks: dict[tuple[str, str], tuple[str, list[str]]] = {}
+    for origin, text in texts.items():
+        for key, lines in _blocks(text, origin).items():
+            if key in blocks:
+                raise ValueError(f"{origin}: {key[1]} is defined in {blocks[key][0]} too")
+            blocks[key] = origin, lines
+    fragments = {name: (origin, lines) for (kind, name), (origin, lines) in blocks.items() if kind == "fragment"}
     included: set[str] = set()
-    for name, lines in fragments.items():
+    for name, (origin, lines) in fragments.items():
         if any(_INCLUDE.match(line) for line in lines):
             raise ValueError(f"{origin}: the fragment {name} includes another")
 
-    def complete(lines: list[str]) -> Iterator[str]:
+    def complete(origin: str, lines: list[str]) -> Iterator[str]:
         for line in lines:
             match = _INCLUDE.match(line)
             if match is None:
@@ -57,12 +62,11 @@ def parse(text: str, origin: str) -> dict[str, str]:
             if match["name"] not in fragments:
                 raise ValueError(f"{origin}: no fragment named {match['name']}")
             included.add(match["name"])
-            yield from (match["indent"] + part for part in fragments[match["name"]])
+            yield from (match["indent"] + part for part in fragments[match["name"]][1])
 
-    statements = {name: "\n".join(complete(lines)) for (kind, name), lines in blocks.items() if kind == "name"}
-    unused = sorted(fragments.keys() - included)
-    if unused:
-        raise ValueError(f"{origin}: no statement includes {', '.join(unused)}")
+    statements = {name: "\n".join(complete(*block)) for (kind, name), block in blocks.items() if kind == "name"}
+    for name in sorted(fragments.keys() - included):
+        raise ValueError(f"{fragments[name][0]}: no statement includes {name}")
     return {name: statement.strip().rstrip(";") for name, statement in statements.items()}
 
 
@@ -92,13 +96,10 @@ def _blocks(text: str, origin: str) -> dict[tuple[str, str], list[str]]:
 
 
 def queries(package: str) -> Queries:
-    """All statements of `package`/sql/*.sql. Raises ValueError if a name occurs in two files."""
-    statements: dict[str, str] = {}
-    for path in sorted(files(package).joinpath("sql").iterdir(), key=lambda p: p.name):
-        if not path.name.endswith(".sql"):
-            continue
-        for name, statement in parse(path.read_text(encoding="utf-8"), f"{package}/sql/{path.name}").items():
-            if name in statements:
-                raise ValueError(f"{package}: two statements are named {name}")
-            statements[name] = f"/* {package}.{name} */ {statement}"
+    """All statements of `package`/sql/*.sql. Raises ValueError as `parse`."""
+    paths = sorted(files(package).joinpath("sql").iterdir(), key=lambda path: path.name)
+    texts = {
+        f"{package}/sql/{path.name}": path.read_text(encoding="utf-8") for path in paths if path.name.endswith(".sql")
+    }
+    statements = {name: f"/* {package}.{name} */ {statement}" for name, statement in parse(texts).items()}
     return Queries(package, statements)

@@ -84,33 +84,38 @@ def fill(connection: psycopg.Connection[tuple[object, ...]]) -> None:
 
 
 def test_parser_refuses_what_it_cannot_name() -> None:
-    assert parse("-- name: one\n-- why\nselect 1;\n\n-- name: two\nselect 2", "f") == {
+    assert parse({"f": "-- name: one\n-- why\nselect 1;\n\n-- name: two\nselect 2"}) == {
         "one": "select 1",
         "two": "select 2",
     }
     with pytest.raises(ValueError, match="before the first"):
-        parse("select 1", "f")
+        parse({"f": "select 1"})
     with pytest.raises(ValueError, match="twice"):
-        parse("-- name: one\nselect 1\n-- name: one\nselect 2", "f")
+        parse({"f": "-- name: one\nselect 1\n-- name: one\nselect 2"})
     with pytest.raises(ValueError, match="no statement"):
-        parse("-- name: one\n-- only a comment\n", "f")
+        parse({"f": "-- name: one\n-- only a comment\n"})
 
 
 def test_fragment_is_written_once_and_stands_in_each_statement_that_includes_it() -> None:
     matching = "-- fragment: matching\n-- why\nand a = 1\nand (b = 2\n     or c = 3)\n\n"
     one = "-- name: one\nselect 1\n  -- include: matching\nlimit 1\n"
     two = "-- name: two\nselect 2\n-- include: matching"
-    assert parse(matching + one + two, "f") == {
+    assert parse({"f": matching + one + two}) == {
         "one": "select 1\n  and a = 1\n  and (b = 2\n       or c = 3)\nlimit 1",
         "two": "select 2\nand a = 1\nand (b = 2\n     or c = 3)",
     }
     with pytest.raises(ValueError, match="no fragment named other"):
-        parse("-- name: one\nselect 1\n-- include: other", "f")
+        parse({"f": "-- name: one\nselect 1\n-- include: other"})
     with pytest.raises(ValueError, match="no statement includes matching"):
-        parse(matching + "-- name: one\nselect 1", "f")
+        parse({"f": matching + "-- name: one\nselect 1"})
     with pytest.raises(ValueError, match="the fragment more includes another"):
-        parse(matching + "-- fragment: more\n  -- include: matching\n-- name: one\nselect 1\n-- include: more", "f")
+        parse({"f": matching + "-- fragment: more\n  -- include: matching\n-- name: one\nselect 1\n-- include: more"})
     with pytest.raises(ValueError, match="matching is defined twice"):
-        parse(matching * 2, "f")
+        parse({"f": matching * 2})
+    assert parse({"f": one, "g": matching, "h": two}) == parse({"f": matching + one + two})
+    with pytest.raises(ValueError, match="h: matching is defined in f too"):
+        parse({"f": matching + one, "h": matching})
+    with pytest.raises(ValueError, match="h: two is defined in g too"):
+        parse({"f": matching, "g": two, "h": two})
     with pytest.raises(ValueError, match="matching has no statement"):
-        parse("-- fragment: matching\n-- why\n-- name: one\nselect 1\n-- include: matching", "f")
+        parse({"f": "-- fragment: matching\n-- why\n-- name: one\nselect 1\n-- include: matching"})
