@@ -83,7 +83,7 @@ def _release(brief: GroupBrief) -> tuple[str, str]:
 
 
 def _labels(brief: GroupBrief) -> tuple[str, str]:
-    return "Gets the labels that are written below; its other labels stay.", ""
+    return "Gets the labels written below, and loses those with Remove ticked; its other labels stay.", ""
 
 
 def _delete(brief: GroupBrief) -> tuple[str, str]:

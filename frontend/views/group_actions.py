@@ -110,7 +110,7 @@ def _unconfirmed(request: HttpRequest, act: Act) -> Refusal:
             return Refusal(error.detail, 400)
     if act is Act.LABELS:
         try:
-            changes = new_labels(request.POST, removing=True)
+            changes = new_labels(request.POST)
             merged({}, changes)
         except ProtocolError as error:
             return Refusal(error.detail, 400)
@@ -150,7 +150,7 @@ def _release(request: HttpRequest, line: Review) -> tuple[str, Refusal]:
 
 
 def _labels(request: HttpRequest, line: Review) -> tuple[str, Refusal]:
-    changes, name = new_labels(request.POST, removing=True), actor(request)
+    changes, name = new_labels(request.POST), actor(request)
     changed, refusal = attempt(lambda runtime: runtime.get(GroupLabels).alter(line.group_id, changes, name))
     return (f"Changed {joined(list(changes), len(changes))}." if changed else ""), refusal
 
@@ -221,7 +221,7 @@ def _page(
 def _labels_of(request: HttpRequest) -> Mapping[str, str | None]:
     """The labels of the form; an example if none are written, or not properly."""
     try:
-        return new_labels(request.POST, removing=True) or EXAMPLE
+        return new_labels(request.POST) or EXAMPLE
     except ProtocolError:
         return EXAMPLE
 

@@ -28,6 +28,8 @@ LABEL, SHOWN, REMOVE = "label:", "shown:", "remove:"
 
 A field that is emptied removes its label. One that was empty has a box for that.
 """
+REMOVED = "removed"
+"""The box of a line for a name, on the page for several groups: it removes the label. Its value is the line's place."""
 BLANK_LINES = 2
 """For labels of other names."""
 EXAMPLE = {OWNER: "payments"}
@@ -110,22 +112,33 @@ def changes_of(posted: QueryDict) -> dict[str, str | None]:
     return changes | new_labels(posted)
 
 
-def written_lines(posted: QueryDict) -> list[tuple[str, str]]:
-    """The lines where a name can be written, as they were written; some that are blank if nothing was."""
+def written_lines(posted: QueryDict) -> list[tuple[str, str, bool]]:
+    """The lines where a name can be written, as they were written, and whether their boxes are ticked.
+
+    Some that are blank if nothing was.
+    """
     written = list(zip(posted.getlist("name"), posted.getlist("value"), strict=False))
-    return written or [("", "")] * BLANK_LINES
+    ticked = posted.getlist(REMOVED)
+    lines = [(name, value, str(place) in ticked) for place, (name, value) in enumerate(written)]
+    return lines or [("", "", False)] * BLANK_LINES
 
 
-def new_labels(posted: QueryDict, *, removing: bool = False) -> dict[str, str | None]:
-    """The labels of the lines where a name can be written.
+def new_labels(posted: QueryDict) -> dict[str, str | None]:
+    """The labels of the lines where a name can be written; None removes.
 
-    A name without a value is a label with the empty one; `removing`: it removes the label. Raises ProtocolError
-    INVALID_REQUEST for a value without a name.
+    A name without a value is a label with the empty one. Raises ProtocolError INVALID_REQUEST for a value or a box
+    without a name, and for a value of what the box removes.
     """
     changes: dict[str, str | None] = {}
-    for name, value in zip(posted.getlist("name"), posted.getlist("value"), strict=False):
-        if value.strip() and not name.strip():
+    for written_name, written_value, removed in written_lines(posted):
+        name, value = written_name.strip(), written_value.strip()
+        if value and not name:
             raise ProtocolError(Error.INVALID_REQUEST, f"Write the name of the label with the value {value[:40]!r}.")
-        if name.strip():
-            changes[name.strip()] = value.strip() or (None if removing else "")
+        if removed and not name:
+            raise ProtocolError(Error.INVALID_REQUEST, "Write the name of the label to remove.")
+        if removed and value:
+            wrong = f"Label {name[:40]!r}: clear its value to remove it, or untick Remove to set it."
+            raise ProtocolError(Error.INVALID_REQUEST, wrong)
+        if name:
+            changes[name] = None if removed else value
     return changes

@@ -233,23 +233,33 @@ class TestSeveralGroups:
         review = told(operator.get("/group-actions", form))
         assert "Label: 2 groups" in review
         assert "There is no such group" in review
-        answer = operator.post("/group-actions", {**form, "name": ["owner", "team"], "value": ["ann", ""]})
-        assert "Changed owner and team." in told(answer)
-        assert (labels_of(idle), labels_of(idle, "other")) == ({"owner": "ann"}, {"owner": "ann", "zone": "b"})
+        lines = {"name": ["owner", "team", "critical"], "value": ["ann", "", " "], "removed": "1"}
+        answer = operator.post("/group-actions", {**form, **lines})
+        assert "Changed owner, team and critical." in told(answer)
+        assert labels_of(idle) == {"owner": "ann", "critical": ""}
+        assert labels_of(idle, "other") == {"owner": "ann", "critical": "", "zone": "b"}
+
+    def test_a_name_alone_removes_nothing(self, operator: Client, idle: Seed) -> None:
+        label(idle, "idle", team="x")
+        operator.post("/group-actions", {"act": "labels", "group": "idle", "name": "team", "value": ""})
+        assert labels_of(idle) == {"team": ""}
 
     @pytest.mark.parametrize(
-        ("name", "value", "says"),
+        ("line", "says"),
         [
-            ("", "", "Write the name of a label: nothing was changed."),
-            ("", "x", "Write the name of the label with the value"),
-            ("n" * 64, "x", "a label name has 1 to 63 characters"),
+            ({"name": "", "value": ""}, "Write the name of a label: nothing was changed."),
+            ({"name": "", "value": "x"}, "Write the name of the label with the value"),
+            ({"name": "", "value": "", "removed": "0"}, "Write the name of the label to remove."),
+            ({"name": "team", "value": "x", "removed": "0"}, "Label 'team': clear its value to remove it, or untick"),
+            ({"name": "n" * 64, "value": "x"}, "a label name has 1 to 63 characters"),
         ],
     )
     def test_nothing_is_changed_without_a_label(
-        self, operator: Client, idle: Seed, name: str, value: str, says: str
+        self, operator: Client, idle: Seed, line: dict[str, str], says: str
     ) -> None:
-        answer = operator.post("/group-actions", {"act": "labels", "group": "idle", "name": name, "value": value})
+        answer = operator.post("/group-actions", {"act": "labels", "group": "idle", **line})
         assert (answer.status_code, says in told(answer)) == (400, True)
+        assert ('name="removed" value="0" checked' in answer.content.decode()) == ("removed" in line)
         assert labels_of(idle) == {}
 
     def test_it_takes_admin(self, person: Client, idle: Seed) -> None:
