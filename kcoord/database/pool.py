@@ -10,15 +10,14 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import psycopg
 import structlog
 from psycopg import errors as pg
-from psycopg.rows import AsyncRowFactory, RowMaker, TupleRow, kwargs_row
+from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from kcoord.config import Config
@@ -29,6 +28,7 @@ from kcoord.database.liveness import LivenessWatch, WatchedConnection
 from kcoord.database.lock_waits import CROWDED_TRY_MS, FIRST_TRY_MS, LockWaits
 from kcoord.database.pool_usage import PoolUsage, usage_of
 from kcoord.database.request_age import Receipt, RequestAge
+from kcoord.database.row_factories import by_name
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
 
@@ -55,34 +55,6 @@ UNAVAILABLE = (
 to give."""
 
 RETRIED = (pg.DeadlockDetected, pg.SerializationFailure)
-
-
-def by_name(kind: Callable[..., T]) -> AsyncRowFactory[T]:
-    """A row factory for a class or a function that takes the columns by name.
-
-    Each field of a class needs a column: a default would hide one that the statement forgot. Raises TypeError, when
-    rows are made, if names differ.
-    """
-    if not isinstance(kind, type):
-        return kwargs_row(kind)
-
-    def factory(cursor: psycopg.AsyncCursor[Any]) -> RowMaker[T]:
-        # Not cursor.description: it makes an object of each column, a tenth of the CPU time of a heartbeat.
-        result = cursor.pgresult
-        return _maker(kind, tuple(result.fname(number) or b"" for number in range(result.nfields)) if result else ())
-
-    return factory
-
-
-@lru_cache(maxsize=1_000)
-def _maker(kind: type[T], names: tuple[bytes, ...]) -> RowMaker[T]:
-    fields: Sequence[str] = kind.__match_args__  # type: ignore[attr-defined]
-    columns = [name.decode() for name in names]
-    if columns and sorted(columns) != sorted(fields):
-        raise TypeError(f"{kind} has the fields {fields}, the rows have {columns}")
-    if columns == list(fields):
-        return lambda values: kind(*values)
-    return lambda values: kind(**dict(zip(columns, values, strict=True)))
 
 
 _SNAPSHOT = "set transaction isolation level repeatable read, read only"
