@@ -58,6 +58,7 @@ RETRIED = (pg.DeadlockDetected, pg.SerializationFailure)
 
 
 _SNAPSHOT = "set transaction isolation level repeatable read, read only"
+_MAY_PAUSE = "set local idle_in_transaction_session_timeout = {}"
 _PLAN_EACH_TIME = "set local plan_cache_mode = force_custom_plan"
 
 
@@ -75,6 +76,7 @@ class Database:
         self.blockers = Blockers(self._end_stuck_sessions)
         self._config = config
         self._limit_ms = config.int("database.transaction.timeout.ms")
+        self._statement_ms = config.int("database.statement.timeout.ms")
         self._lane = LockWaits(config)
         self._patience = LivenessWatch()
         self._droppers: list[Callable[[], None]] = []
@@ -99,7 +101,7 @@ class Database:
             kwargs=sessions.arguments(
                 self.conninfo,
                 "kcoord",
-                statement_timeout=self._config.int("database.statement.timeout.ms"),
+                statement_timeout=self._statement_ms,
                 idle_in_transaction_session_timeout=self._limit_ms,
                 **bounds_ms,
             ),
@@ -165,11 +167,13 @@ class Database:
         psycopg prepares what it has sent some times, and Postgres then keeps a plan for any group, which joins a few
         rows one by one: seconds for a group of 10,000 partitions. `keep_plans`: it may, for statements that are the
         same for a group of any size, in requests so frequent that planning counts.
+        Nobody waits for what it locks, so that it may pause as long as a statement may take: a process that gets no
+        turn on a busy machine is not a frozen one.
         Raises ProtocolError COORDINATOR_NOT_AVAILABLE when no connection is available.
         """
         async with self.connection() as connection, connection.transaction():
-            begin = _SNAPSHOT if keep_plans else f"{_SNAPSHOT}; {_PLAN_EACH_TIME}"
-            await connection.execute(begin, prepare=False)
+            begin = f"{_SNAPSHOT}; {_MAY_PAUSE.format(self._statement_ms)}"
+            await connection.execute(begin if keep_plans else f"{begin}; {_PLAN_EACH_TIME}", prepare=False)
             yield connection
 
     async def transaction(

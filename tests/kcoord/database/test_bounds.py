@@ -80,6 +80,16 @@ async def test_sessions_have_bounds(db: Database) -> None:
     assert await db.transaction(work) == ["800ms", "800ms", "250ms", "15s"], "the bound is back"
     async with db.connection() as connection:
         assert await work(connection) == ["0", "800ms", "0", "15s"], "what reads may take long"
+    for keep_plans in (False, True):
+        async with db.snapshot(keep_plans=keep_plans) as connection:
+            assert await work(connection) == ["0", "15s", "0", "15s"], "what reads may also pause"
+
+
+async def test_a_process_that_gets_no_turn_while_it_reads_keeps_its_snapshot(db: Database) -> None:
+    async with db.snapshot() as connection:
+        before = await db.value(connection, "select value from bounds_row where id = 1")
+        time.sleep(1)  # noqa: ASYNC251 - nothing of the process runs, for longer than a transaction may stall
+        assert await db.value(connection, "select value from bounds_row where id = 1") == before
 
 
 async def test_a_process_that_stands_still_in_a_transaction_loses_its_locks(
