@@ -118,13 +118,9 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "q": limits.q,
         "searchable": bool(limits.q) or found.totals.topics > Limits().topics,
         "actions": _actions(request, group_id, found.totals.lag),
-        "group_url": group_url(group_id),
-        "hold_url": f"{group_url(group_id)}/hold",
-        "reset_url": f"{group_url(group_id)}/reset?{ONE_OFFSET}",
         "reset_missing": missing(viewer, PLAN, group_id),
         "hold_missing": missing(viewer, HOLD, group_id),
         "kick_missing": missing(viewer, KICK, group_id),
-        "kick_url": f"{group_url(group_id)}/kick",
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
         "verdicts": verdict_lines(
             summaries(looked.verdicts), found.header.state, explained=True, names=context["names"]
@@ -132,12 +128,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "failed_parts": joined(looked.failed, len(looked.failed)) if looked.failed else "",
         "findings": looked.findings,
         **_labels(looked.labels, group_id),
-        "findings_url": f"{reverse('frontend:findings')}?{urlencode({'group': group_id})}",
-        "history_url": f"{group_url(group_id)}/events",
-        "rebalances_url": f"{group_url(group_id)}/rebalances",
-        "commits_url": f"{group_url(group_id)}/commits",
-        "report_url": f"{group_url(group_id)}/report" if viewer.topics.unlimited else "",
-        "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
+        **_addresses(group_id, reports=viewer.topics.unlimited),
         "only_owners": settings.KCOORD.only_owners,
     }
     context |= context_of(request, tab, limits, found)
@@ -145,6 +136,23 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         request, wanted, context["strips"], context["owners"], found.owners, many_owners=context["many_owners"]
     )
     return show(request, "group", context, section="groups")
+
+
+def _addresses(group_id: str, *, reports: bool) -> dict[str, str]:
+    """Of the pages about the group. `reports`: the person may see the one of what would be assigned."""
+    here = group_url(group_id)
+    return {
+        "group_url": here,
+        "hold_url": f"{here}/hold",
+        "reset_url": f"{here}/reset?{ONE_OFFSET}",
+        "kick_url": f"{here}/kick",
+        "findings_url": f"{reverse('frontend:findings')}?{urlencode({'group': group_id})}",
+        "history_url": f"{here}/events",
+        "rebalances_url": f"{here}/rebalances",
+        "commits_url": f"{here}/commits",
+        "report_url": f"{here}/report" if reports else "",
+        "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
+    }
 
 
 def _labels(labels: Mapping[str, str], group_id: str) -> dict[str, Any]:
