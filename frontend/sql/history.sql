@@ -1,13 +1,6 @@
 -- name: sampled_topics
--- The topics on which a group's lag was sampled, by steps through the key: one index lookup each.
-with recursive own as (
-    (select topic from offsets_lagsample where group_name = %(group_id)s order by topic limit 1)
-    union all
-    select (select s.topic from offsets_lagsample s
-            where s.group_name = %(group_id)s and s.topic > own.topic
-            order by s.topic limit 1)
-    from own
-    where own.topic is not null)
+-- The topics on which a group's lag was sampled.
+-- include: own_topics
 select topic
 from own
 where topic is not null

@@ -58,9 +58,9 @@ where group_name = %(group_id)s and topic = any(%(topics)s) and at >= %(first)s 
 group by topic, slice
 order by topic, slice
 
--- name: total_lag_history
--- One look samples all topics at the same instant. Steps from topic to topic through the key, which begins with the group:
--- the index of instants has the samples of all groups.
+-- fragment: own_topics
+-- The topics on which a group's lag was sampled, by steps through the key, which begins with the group: one look into the
+-- index for each. The index of instants has the samples of all groups. The last step finds none.
 with recursive own as (
     (select topic from offsets_lagsample where group_name = %(group_id)s order by topic limit 1)
     union all
@@ -69,6 +69,10 @@ with recursive own as (
             order by s.topic limit 1)
     from own
     where own.topic is not null)
+
+-- name: total_lag_history
+-- One look samples all topics at the same instant.
+-- include: own_topics
 select '' as topic, slice, max(lag) as lag, max(time_lag_ms) as time_lag_ms
 from (select at, ((at - %(first)s) * %(slices)s / (%(last)s - %(first)s))::int as slice, sum(lag)::bigint as lag,
              max(time_lag_ms) as time_lag_ms

@@ -84,17 +84,9 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageRow:
+class MessageRow(Message):
     """A message as lists show it. It waits while `next_at` is set; without `sent_at` after that, it has failed."""
 
-    id: str
-    rule_id: int | None
-    rule_name: str
-    receiver: str
-    notice: str
-    content: Mapping[str, Any]
-    created_at: Millis
-    attempts: int
     next_at: Millis | None
     sent_at: Millis | None
     error: str

@@ -25,7 +25,7 @@ from groups.core.model.consumer_records import (
     TargetFailed,
     TimersRearmed,
 )
-from groups.core.model.consumer_state import MemberState
+from groups.core.model.consumer_state import ConsumerMember, MemberState
 from groups.core.model.group import Group
 from groups.core.model.records import (
     AssignmentsStored,
@@ -45,7 +45,7 @@ from groups.core.model.records import (
     RebalanceStarted,
     Record,
 )
-from groups.core.model.types import ClassicGroup, Millis
+from groups.core.model.types import ClassicGroup, ClassicMember, Millis
 
 LONGEST_TEXT = 500
 """Longest text in the detail of an event, in characters."""
@@ -240,52 +240,40 @@ class _Timeline:
     ) -> GroupEvent:
         match record:
             case ConsumerMemberRemoved():
-                return self._event(
-                    _REMOVALS.get(record.cause, EventKind.MEMBER_REMOVED),
-                    record.member_id,
-                    instance_id=record.instance_id,
-                    cause=record.cause.value,
-                    reason=record.detail or None,
-                    principal=record.by or None,
-                    session_timeout_ms=record.session_timeout_ms,
-                )
+                return self._removed(record)
             case ConsumerMemberReplaced():
-                return self._event(
-                    EventKind.MEMBER_REPLACED,
-                    record.member.member_id,
-                    instance_id=record.member.instance_id,
-                    old_member_id=record.old_member_id,
-                )
+                return self._replaced(record.member, record.old_member_id)
             case ConsumerMemberJoined():
-                return self._event(
-                    EventKind.MEMBER_JOINED,
-                    record.member.member_id,
-                    instance_id=record.member.instance_id,
-                    client_id=record.member.client_id,
-                    client_host=record.member.client_host,
-                )
+                return self._joined(record.member)
 
     def _membership(self, record: MemberAdded | MemberReplaced | MemberRemoved) -> GroupEvent:
-        if isinstance(record, MemberRemoved):
-            self._members -= 1
-            return self._event(
-                _REMOVALS.get(record.cause, EventKind.MEMBER_REMOVED),
-                record.member_id,
-                instance_id=record.instance_id,
-                cause=record.cause.value,
-                reason=record.detail or None,
-                principal=record.by or None,
-                session_timeout_ms=record.session_timeout_ms,
-            )
-        member = record.member
-        if isinstance(record, MemberReplaced):
-            return self._event(
-                EventKind.MEMBER_REPLACED,
-                member.member_id,
-                instance_id=member.instance_id,
-                old_member_id=record.old_member_id,
-            )
-        self._members += 1
+        match record:
+            case MemberRemoved():
+                self._members -= 1
+                return self._removed(record)
+            case MemberReplaced():
+                return self._replaced(record.member, record.old_member_id)
+            case MemberAdded():
+                self._members += 1
+                return self._joined(record.member)
+
+    def _removed(self, record: MemberRemoved | ConsumerMemberRemoved) -> GroupEvent:
+        return self._event(
+            _REMOVALS.get(record.cause, EventKind.MEMBER_REMOVED),
+            record.member_id,
+            instance_id=record.instance_id,
+            cause=record.cause.value,
+            reason=record.detail or None,
+            principal=record.by or None,
+            session_timeout_ms=record.session_timeout_ms,
+        )
+
+    def _replaced(self, member: ClassicMember | ConsumerMember, old_member_id: str) -> GroupEvent:
+        return self._event(
+            EventKind.MEMBER_REPLACED, member.member_id, instance_id=member.instance_id, old_member_id=old_member_id
+        )
+
+    def _joined(self, member: ClassicMember | ConsumerMember) -> GroupEvent:
         return self._event(
             EventKind.MEMBER_JOINED,
             member.member_id,
