@@ -18,7 +18,8 @@ from tests.conformance.http_backend import HttpBackend
 from tests.conformance.http_consumer import ConsumerHttpDriver
 from tests.conformance.http_driver import HttpDriver
 from tests.conformance.http_terms import Args, Exchange, HttpAnswer, HttpRequest
-from tests.conformance.wire_terms import TRANSLATIONS, Translation
+from tests.conformance.wire_requests import Translation
+from tests.conformance.wire_terms import TRANSLATIONS
 from tests.wire.client import WireClient
 
 

@@ -6,70 +6,19 @@ left to the schema, as clients do; versions are those that the case names, else 
 
 from __future__ import annotations
 
-import re
 import uuid
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from kcoord.protocol.errors import BY_CODE
-from kcoord.wire.codes import UNSUPPORTED_VERSION
 from kcoord.wire.reading import Fields
-from tests.conformance.conventions import NEWEST_VERSIONS
-from tests.conformance.driver import BrokenPromise
+from tests.conformance import wire_offsets
 from tests.conformance.http_terms import Args, HttpAnswer, HttpRequest
-from tests.conformance.skips import OLDEST_OVER_THE_WIRE
+from tests.conformance.wire_requests import Translation, WireRequest, body_of, group_of, refused, version_of
 
-RETENTION_TIME = 4
-"""The newest version of OffsetCommit that has a retention time."""
 INSTANCE_ID = 5
 """The oldest version of JoinGroup that has an instance id."""
-_IN_GROUP = re.compile(r"/v1/groups/(?P<group>[^/]*)")
-_TRANSACTION = re.compile(r"/v1/transactions/(?P<id>[^/]*)/end")
-
-
-@dataclass(frozen=True, slots=True)
-class WireRequest:
-    """A request by the names of kio's fields."""
-
-    api: str
-    version: int
-    fields: Mapping[str, Any]
-    client_id: str = "t"
-
-
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """How one call travels."""
-
-    request: Callable[[HttpRequest, Args], WireRequest]
-    read: Callable[[Fields, WireRequest], HttpAnswer]
-
-
-def name_of(code: int) -> str:
-    """The name of an error."""
-    return "UNSUPPORTED_VERSION" if code == UNSUPPORTED_VERSION else BY_CODE[code].name
-
-
-def _refused(code: int, **fields: Any) -> HttpAnswer:
-    return HttpAnswer(400, {"error": name_of(code), **fields})
-
-
-def _group(request: HttpRequest) -> str:
-    found = _IN_GROUP.match(request.path)
-    if found is None:
-        raise BrokenPromise(f"{request.path} names no group")
-    return unquote(found["group"])
-
-
-def _body(request: HttpRequest) -> Mapping[str, Any]:
-    return request.body or {}
-
-
-def _version(call: str, args: Args) -> int:
-    return int(args.get("api_version", NEWEST_VERSIONS[call]))
 
 
 def _bytes(encoded: str) -> bytes:
@@ -84,9 +33,9 @@ def _text(raw: bytes | None) -> str:
 
 
 def _join(request: HttpRequest, args: Args) -> WireRequest:
-    body = _body(request)
+    body = body_of(request)
     fields = {
-        "group_id": _group(request),
+        "group_id": group_of(request),
         "session_timeout": body["session_timeout_ms"],
         "rebalance_timeout": body["rebalance_timeout_ms"],
         "member_id": body["member_id"],
@@ -94,7 +43,7 @@ def _join(request: HttpRequest, args: Args) -> WireRequest:
         "protocol_type": body["protocol_type"],
         "protocols": [{"name": p["name"], "metadata": _bytes(p["metadata"])} for p in body["protocols"]],
     }
-    version = _version("JoinGroup", args)
+    version = version_of("JoinGroup", args)
     if body["group_instance_id"] is not None:  # some cases name one beside an older version
         version = max(version, INSTANCE_ID)
     return WireRequest("join_group", version, fields, body.get("client_id", "t"))
@@ -102,7 +51,7 @@ def _join(request: HttpRequest, args: Args) -> WireRequest:
 
 def _joined(answer: Fields, sent: WireRequest) -> HttpAnswer:
     if answer.error_code:
-        return _refused(answer.error_code, member_id=answer.member_id)
+        return refused(answer.error_code, member_id=answer.member_id)
     members = [
         {
             "member_id": member.member_id,
@@ -118,9 +67,9 @@ def _joined(answer: Fields, sent: WireRequest) -> HttpAnswer:
 
 
 def _sync(request: HttpRequest, args: Args) -> WireRequest:
-    body = _body(request)
+    body = body_of(request)
     fields = {
-        "group_id": _group(request),
+        "group_id": group_of(request),
         **{name: body[name] for name in ("generation_id", "member_id", "group_instance_id")},
         "protocol_type": body["protocol_type"],
         "protocol_name": body["protocol_name"],
@@ -129,41 +78,41 @@ def _sync(request: HttpRequest, args: Args) -> WireRequest:
             for entry in body["assignments"]
         ],
     }
-    return WireRequest("sync_group", _version("SyncGroup", args), fields)
+    return WireRequest("sync_group", version_of("SyncGroup", args), fields)
 
 
 def _synced(answer: Fields, sent: WireRequest) -> HttpAnswer:
     if answer.error_code:
-        return _refused(answer.error_code)
+        return refused(answer.error_code)
     told = {name: answer.get(name, sent.fields[name]) for name in ("protocol_type", "protocol_name")}
     return HttpAnswer(200, {**told, "assignment": _text(answer.assignment)})
 
 
 def _heartbeat(request: HttpRequest, args: Args) -> WireRequest:
-    return WireRequest("heartbeat", _version("Heartbeat", args), {"group_id": _group(request), **_body(request)})
+    return WireRequest("heartbeat", version_of("Heartbeat", args), {"group_id": group_of(request), **body_of(request)})
 
 
 def _leave(request: HttpRequest, args: Args) -> WireRequest:
-    members = _body(request)["members"]
-    fields = {"group_id": _group(request), "members": members, "member_id": members[0].get("member_id", "")}
-    return WireRequest("leave_group", _version("LeaveGroup", args), fields)
+    members = body_of(request)["members"]
+    fields = {"group_id": group_of(request), "members": members, "member_id": members[0].get("member_id", "")}
+    return WireRequest("leave_group", version_of("LeaveGroup", args), fields)
 
 
 def _left(answer: Fields, sent: WireRequest) -> HttpAnswer:
     if answer.error_code:
-        return _refused(answer.error_code)
+        return refused(answer.error_code)
     fields = ("member_id", "group_instance_id", "error_code")
     return HttpAnswer(200, {"members": [{name: member.get(name) for name in fields} for member in answer.members]})
 
 
 def _nothing(answer: Fields, sent: WireRequest) -> HttpAnswer:
     """Of answers that have nothing but their error."""
-    return _refused(answer.error_code) if answer.error_code else HttpAnswer(200, {})
+    return refused(answer.error_code) if answer.error_code else HttpAnswer(200, {})
 
 
 def _beat(request: HttpRequest, args: Args) -> WireRequest:
     """ConsumerGroupHeartbeat. A topic that never existed has an id that nobody knows."""
-    body = dict(_body(request))
+    body = dict(body_of(request))
     owned = body.pop("topic_partitions", None)
     if "rebalance_timeout_ms" in body:
         body["rebalance_timeout"] = body.pop("rebalance_timeout_ms")
@@ -172,13 +121,13 @@ def _beat(request: HttpRequest, args: Args) -> WireRequest:
         if owned is None
         else [{"topic_id": each.get("topic_id") or uuid.uuid4(), "partitions": each["partitions"]} for each in owned]
     )
-    fields = {"group_id": _group(request), **body}
-    return WireRequest("consumer_group_heartbeat", _version("ConsumerGroupHeartbeat", args), fields)
+    fields = {"group_id": group_of(request), **body}
+    return WireRequest("consumer_group_heartbeat", version_of("ConsumerGroupHeartbeat", args), fields)
 
 
 def _beaten(answer: Fields, sent: WireRequest) -> HttpAnswer:
     if answer.error_code:
-        return _refused(answer.error_code)
+        return refused(answer.error_code)
     assignment = None if answer.assignment is None else {"topic_partitions": _partitions(answer.assignment)}
     told = {"member_id": answer.member_id, "member_epoch": answer.member_epoch}
     return HttpAnswer(200, {**told, "heartbeat_interval_ms": answer.heartbeat_interval, "assignment": assignment})
@@ -191,139 +140,17 @@ def _partitions(assignment: Fields) -> list[dict[str, Any]]:
     ]
 
 
-# Offsets
-
-
-def _topics(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": topic["name"],
-            "partitions": [
-                {
-                    "partition_index": entry["partition"],
-                    "committed_offset": entry["committed_offset"],
-                    "committed_leader_epoch": entry.get("committed_leader_epoch", -1),
-                    "committed_metadata": entry.get("committed_metadata"),
-                }
-                for entry in topic["partitions"]
-            ],
-        }
-        for topic in body["topics"]
-    ]
-
-
-def _commit(request: HttpRequest, args: Args) -> WireRequest:
-    body = _body(request)
-    has_retention = body["retention_time_ms"] != -1
-    fields = {
-        "group_id": _group(request),
-        "generation_id_or_member_epoch": body["generation_id_or_member_epoch"],
-        "member_id": body["member_id"],
-        "group_instance_id": body["group_instance_id"],
-        "retention_time": body["retention_time_ms"],
-        "topics": _topics(body),
-    }
-    version = max(_version("OffsetCommit", args), OLDEST_OVER_THE_WIRE["OffsetCommit"])
-    version = RETENTION_TIME if has_retention else version
-    return WireRequest("offset_commit", version, fields)
-
-
-def _txn_commit(request: HttpRequest, args: Args) -> WireRequest:
-    body = _body(request)
-    fields = {**body, "group_id": _group(request), "topics": _topics(body)}
-    return WireRequest("txn_offset_commit", 3, fields)
-
-
-def _committed(answer: Fields, sent: WireRequest) -> HttpAnswer:
-    """The error of the whole request is that of every partition: there is no other room for it."""
-    topics = _results(answer)
-    codes = {entry["error_code"] for topic in topics for entry in topic["partitions"]}
-    if len(codes) == 1 and (code := codes.pop()):
-        return _refused(code)
-    return HttpAnswer(200, {"topics": topics})
-
-
-def _results(answer: Fields) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": topic.name,
-            "partitions": [{"partition": p.partition_index, "error_code": p.error_code} for p in topic.partitions],
-        }
-        for topic in answer.topics
-    ]
-
-
-def _end(request: HttpRequest, args: Args) -> WireRequest:
-    found = _TRANSACTION.match(request.path)
-    if found is None:
-        raise BrokenPromise(f"{request.path} names no transaction")
-    return WireRequest("end_txn", 4, {"transactional_id": unquote(found["id"]), **_body(request)})
-
-
-def _fetch(request: HttpRequest, args: Args) -> WireRequest:
-    body = _body(request)
-    groups = body["groups"] if "groups" in body else [{"group_id": _group(request), **body}]
-    asked = [
-        {
-            "group_id": group["group_id"],
-            "member_id": group["member_id"],
-            "member_epoch": group["member_epoch"],
-            "topics": None
-            if group["topics"] is None
-            else [{"name": topic["name"], "partition_indexes": topic["partitions"]} for topic in group["topics"]],
-        }
-        for group in groups
-    ]
-    fields = {"groups": asked, "require_stable": body["require_stable"]}
-    return WireRequest("offset_fetch", _version("OffsetFetch", args), fields)
-
-
-def _fetched(answer: Fields, sent: WireRequest) -> HttpAnswer:
-    groups = [
-        {
-            "group_id": group.group_id,
-            "error_code": group.error_code,
-            "topics": [
-                {"name": topic.name, "partitions": [_offset(entry) for entry in topic.partitions]}
-                for topic in group.topics
-            ],
-        }
-        for group in answer.groups
-    ]
-    if len(groups) > 1:
-        return HttpAnswer(200, {"groups": groups})
-    return _refused(groups[0]["error_code"]) if groups[0]["error_code"] else HttpAnswer(200, groups[0])
-
-
-def _offset(entry: Fields) -> dict[str, Any]:
-    """Of an offset; Kafka's protocol does not tell when it was committed."""
-    fields = ("committed_offset", "committed_leader_epoch", "metadata", "error_code")
-    return {"partition": entry.partition_index, "commit_timestamp": None, **{name: entry[name] for name in fields}}
-
-
-def _delete_offsets(request: HttpRequest, args: Args) -> WireRequest:
-    topics = [
-        {"name": topic["name"], "partitions": [{"partition_index": p} for p in topic["partitions"]]}
-        for topic in _body(request)["topics"]
-    ]
-    return WireRequest("offset_delete", 0, {"group_id": _group(request), "topics": topics})
-
-
-def _offsets_deleted(answer: Fields, sent: WireRequest) -> HttpAnswer:
-    return _refused(answer.error_code) if answer.error_code else HttpAnswer(200, {"topics": _results(answer)})
-
-
 # Operators
 
 
 def _describe(request: HttpRequest, args: Args) -> WireRequest:
-    return WireRequest("describe_groups", 6, {"groups": [_group(request)]})
+    return WireRequest("describe_groups", 6, {"groups": [group_of(request)]})
 
 
 def _described(answer: Fields, sent: WireRequest) -> HttpAnswer:
     (group,) = answer.groups
     if group.error_code:
-        return _refused(group.error_code)
+        return refused(group.error_code)
     members = [
         {
             **{name: member[name] for name in ("member_id", "group_instance_id", "client_id")},
@@ -337,13 +164,13 @@ def _described(answer: Fields, sent: WireRequest) -> HttpAnswer:
 
 
 def _describe_consumer(request: HttpRequest, args: Args) -> WireRequest:
-    return WireRequest("consumer_group_describe", 1, {"group_ids": [_group(request)]})
+    return WireRequest("consumer_group_describe", 1, {"group_ids": [group_of(request)]})
 
 
 def _consumer_described(answer: Fields, sent: WireRequest) -> HttpAnswer:
     (group,) = answer.groups
     if group.error_code:
-        return _refused(group.error_code)
+        return refused(group.error_code)
     members = [
         {
             **{name: member[name] for name in ("member_id", "rack_id", "member_epoch", "subscribed_topic_names")},
@@ -365,7 +192,7 @@ def _delete(request: HttpRequest, args: Args) -> WireRequest:
 
 def _deleted(answer: Fields, sent: WireRequest) -> HttpAnswer:
     (result,) = answer.results
-    return _refused(result.error_code) if result.error_code else HttpAnswer(204, {})
+    return refused(result.error_code) if result.error_code else HttpAnswer(204, {})
 
 
 def _many_deleted(answer: Fields, sent: WireRequest) -> HttpAnswer:
@@ -380,7 +207,7 @@ def _list(request: HttpRequest, args: Args) -> WireRequest:
 
 def _listed(answer: Fields, sent: WireRequest) -> HttpAnswer:
     if answer.error_code:
-        return _refused(answer.error_code)
+        return refused(answer.error_code)
     groups = [
         {
             "group_id": group.group_id,
@@ -417,7 +244,7 @@ def _delete_topic(request: HttpRequest, args: Args) -> WireRequest:
 
 def _topic_deleted(answer: Fields, sent: WireRequest) -> HttpAnswer:
     (result,) = answer.responses
-    return _refused(result.error_code) if result.error_code else HttpAnswer(204, {})
+    return refused(result.error_code) if result.error_code else HttpAnswer(204, {})
 
 
 TRANSLATIONS: Mapping[str, Translation] = {
@@ -426,11 +253,11 @@ TRANSLATIONS: Mapping[str, Translation] = {
     "Heartbeat": Translation(_heartbeat, _nothing),
     "LeaveGroup": Translation(_leave, _left),
     "ConsumerGroupHeartbeat": Translation(_beat, _beaten),
-    "OffsetCommit": Translation(_commit, _committed),
-    "OffsetFetch": Translation(_fetch, _fetched),
-    "OffsetDelete": Translation(_delete_offsets, _offsets_deleted),
-    "TxnOffsetCommit": Translation(_txn_commit, _committed),
-    "EndTxn": Translation(_end, _nothing),
+    "OffsetCommit": Translation(wire_offsets.commit, wire_offsets.committed),
+    "OffsetFetch": Translation(wire_offsets.fetch, wire_offsets.fetched),
+    "OffsetDelete": Translation(wire_offsets.delete_offsets, wire_offsets.offsets_deleted),
+    "TxnOffsetCommit": Translation(wire_offsets.txn_commit, wire_offsets.committed),
+    "EndTxn": Translation(wire_offsets.end, _nothing),
     "DescribeGroup": Translation(_describe, _described),
     "DescribeGroups": Translation(_describe, _described),
     "ConsumerGroupDescribe": Translation(_describe_consumer, _consumer_described),
