@@ -59,7 +59,8 @@ from groups_group g
 where true
 
 -- fragment: first_keys
-where %(after_key)s::bigint is null or (s.key, s.group_id) > (%(after_key)s, %(after)s)
+-- Of any type: the comparison says which, before the parameter is asked whether it is there.
+where (s.key, s.group_id) > (%(after_key)s, %(after)s) or %(after_key)s is null
 order by s.key, s.group_id
 limit %(limit)s
 
@@ -155,9 +156,7 @@ from (
     -- include: with_owner
       -- include: matching
 ) s
-where %(after_key)s::text is null or (s.key, s.group_id) > (%(after_key)s, %(after)s)
-order by s.key, s.group_id
-limit %(limit)s
+-- include: first_keys
 
 -- name: list_groups_by_owner_before
 select s.id, s.group_id, s.key
@@ -165,9 +164,7 @@ from (
     -- include: with_owner
       -- include: matching
 ) s
-where (s.key, s.group_id) < (%(after_key)s, %(after)s)
-order by s.key desc, s.group_id desc
-limit %(limit)s
+-- include: last_keys
 
 -- name: list_groups_by_owner_descending
 select s.id, s.group_id, s.key
