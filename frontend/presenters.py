@@ -125,7 +125,7 @@ def _announcement(page: GroupPage) -> str:
     header = page.header
     members = plural(page.counts.members, "member")
     word = generation_word(header).lower()
-    return f"{header.group_id} is {state(header.state).label}, {word} {header.generation_id}, {members}"
+    return f"{header.group_id} is {state(header.state).label}, {word} {header.generation_id:,}, {members}"
 
 
 def _members(page: GroupPage, chosen: Mapping[str, int]) -> list[MemberLine]:

@@ -121,7 +121,7 @@ def markdown(taken: Snapshot) -> str:
     blocks = [
         f"# Consumer group {_code(taken['group_id'])}",
         f"Taken at {taken['taken_at']} from <{taken['url']}>.",
-        f"**{state}** since {since}, generation {taken['generation_id']}. {_text(taken['explanation'])}",
+        f"**{state}** since {since}, generation {taken['generation_id']:,}. {_text(taken['explanation'])}",
         *([_labels(taken["labels"])] if taken["labels"] else ()),
         *(_attention(taken["verdicts"]) if taken["verdicts"] else ()),
         f"Lag: {_lag(taken['lag'])}.",

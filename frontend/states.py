@@ -63,14 +63,14 @@ def explain(page: GroupPage) -> str:
         case "CompletingRebalance":
             leader = member_name(header.leader_id, names(page)) if header.leader_id else "the leader"
             return (
-                f"{plural(counts.members, 'member')} joined generation {header.generation_id}; the coordinator waits "
+                f"{plural(counts.members, 'member')} joined generation {header.generation_id:,}; the coordinator waits "
                 f"for {leader} to assign the partitions."
             )
         case "Stable":
             who = "One member works" if counts.members == 1 else f"{counts.members:,} members work"
             return (
-                f"{who} on generation {header.generation_id}. A member that sends no heartbeat until its session ends "
-                "loses its partitions to the others."
+                f"{who} on generation {header.generation_id:,}. A member that sends no heartbeat until its session "
+                "ends loses its partitions to the others."
             )
         case "Empty" if counts.pending_ids:
             return f"No members yet; {plural(counts.pending_ids, 'member id')} given out and about to join."

@@ -95,12 +95,12 @@ def _took(detail: Mapping[str, Any]) -> str:
 def _completed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     members = plural(int(detail.get("members", 0)), "member")
     leader = f"; {member_name(str(detail['leader']), event.names)} leads" if detail.get("leader") else ""
-    return f"Generation {event.generation_id}: {members} joined{_took(detail)}{leader}"
+    return f"Generation {event.generation_id:,}: {members} joined{_took(detail)}{leader}"
 
 
 def _assigned(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     members = plural(int(detail.get("members", 0)), "member")
-    return f"Generation {event.generation_id} is stable: partitions assigned to {members}{_took(detail)}"
+    return f"Generation {event.generation_id:,} is stable: partitions assigned to {members}{_took(detail)}"
 
 
 def why(event: Event) -> str:
@@ -118,7 +118,7 @@ def _why(detail: Mapping[str, Any], member: str) -> str:
 
 
 def _epoch(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    return f"Epoch {event.generation_id}: {why(event)}"
+    return f"Epoch {event.generation_id:,}: {why(event)}"
 
 
 def _target(event: Event, member: str, detail: Mapping[str, Any]) -> str:

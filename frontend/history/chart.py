@@ -37,6 +37,8 @@ COUNT, LENGTH = "count", "length"
 LONGEST_GAP = 3
 """Steps without a value that a line bridges: thinned-out and late samples are not an outage."""
 MOST_MARKS = 200
+LONG_LABEL = 8
+"""Characters of a label for which the usual room beside the drawing does not suffice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,11 @@ class Chart:
     marks: Sequence[tuple[float, str]]
     spots: Sequence[Spot]
     rows: Sequence[Row]
+
+    @property
+    def has_long_labels(self) -> bool:
+        """Labels of values need more room than usual, such as `100 k days`."""
+        return any(len(tick.label) >= LONG_LABEL for tick in self.y_ticks)
 
     @property
     def empty(self) -> bool:

@@ -210,7 +210,7 @@ class _Fold:
             return Outcome("warn", "started over")
         known = self.members is not None
         return Outcome(
-            "warn" if known else "idle", f"{'overtaken' if known else 'followed'} by epoch {event.generation_id}"
+            "warn" if known else "idle", f"{'overtaken' if known else 'followed'} by epoch {event.generation_id:,}"
         )
 
     def _progress(self, kind: Kind, event: Event, current: Episode) -> None:

@@ -88,7 +88,9 @@ def count_labels(values: Sequence[int]) -> list[str]:
 
 
 def length_labels(values: Sequence[Millis]) -> list[str]:
-    """`0`, `30 s`, `1 min 30 s`."""
+    """`0`, `30 s`, `1 min 30 s`; days as `count_labels` writes numbers: `100 k days`."""
+    if values[-1] >= 10_000 * DAY:
+        return [f"{_short(value // DAY, values[-1] // DAY)} days" if value else "0" for value in values]
     return [duration(value) if value else "0" for value in values]
 
 

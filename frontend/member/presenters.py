@@ -64,8 +64,13 @@ class Subscribed:
     readable: bool = True
 
 
-def present(page: MemberPage, viewer: Viewer, concerns: Concerns, stale_ms: Millis) -> dict[str, Any]:
-    """The context of a member that its group has. `stale_ms`: from when a watermark is stale."""
+def present(
+    page: MemberPage, viewer: Viewer, concerns: Concerns, *, stale_ms: Millis, window_ms: Millis
+) -> dict[str, Any]:
+    """The context of a member that its group has. `stale_ms`: from when a watermark is stale.
+
+    `window_ms`: in which time rebalances are counted that are flapping.
+    """
     found, header = page.present, page.header
     assert found is not None
     assert header is not None
@@ -77,7 +82,7 @@ def present(page: MemberPage, viewer: Viewer, concerns: Concerns, stale_ms: Mill
         "detail": found.detail,
         "protocol": _protocol(found, header),
         "state": concerns.state,
-        "verdicts": _verdicts(concerns, header, {member.member_id: who} if who else {}),
+        "verdicts": _verdicts(concerns, header, {member.member_id: who} if who else {}, window_ms),
         "leads": not consumer and member.member_id == header.leader_id,
         "away": member.member_epoch == AWAY_EPOCH,
         "consumer": consumer,
@@ -96,9 +101,9 @@ def present(page: MemberPage, viewer: Viewer, concerns: Concerns, stale_ms: Mill
     }
 
 
-def _verdicts(concerns: Concerns, header: GroupHeader, names: Names) -> list[VerdictLine]:
+def _verdicts(concerns: Concerns, header: GroupHeader, names: Names, window_ms: Millis) -> list[VerdictLine]:
     """Of a late member says what happens to it, not to the first of several. `names`: that of the member."""
-    found = verdict_lines(summaries(concerns.verdicts), header.state, explained=True, names=names)
+    found = verdict_lines(summaries(concerns.verdicts), header.state, window_ms=window_ms, explained=True, names=names)
     return [
         replace(line, next=LOST if line.due_at else None) if line.state is KINDS[VerdictKind.LATE] else line
         for line in found

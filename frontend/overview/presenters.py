@@ -84,12 +84,16 @@ class Rate:
     summary: str
 
 
-def attended(needy: Needy, group_url: Callable[[str], str], list_url: Callable[[str, str], str]) -> Attended:
-    """What needs attention. `list_url`: of the groups with a value of a filter."""
+def attended(
+    needy: Needy, group_url: Callable[[str], str], list_url: Callable[[str, str], str], window_ms: Millis
+) -> Attended:
+    """What needs attention. `list_url`: of the groups with a value of a filter. `window_ms`: as in `lines`."""
     needs: list[Need] = []
     found = needy.found
     for group in found.groups:
-        worst, *others = lines(group.verdicts, group.state, names=needy.names.get(group.group_id, {}))
+        worst, *others = lines(
+            group.verdicts, group.state, window_ms=window_ms, names=needy.names.get(group.group_id, {})
+        )
         repeats = bool(needs) and needs[-1].worst.state is worst.state
         call = whom_to_call(needy.labels.get(group.group_id, {}))
         needs.append(Need(group.group_id, group_url(group.group_id), worst, others, repeats, call))

@@ -8,6 +8,7 @@ from typing import Any
 
 from frontend.rows import Millis
 from frontend.viewer import Viewer
+from kcoord.access.rights import Operation
 from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import INT64_MAX
 from kcoord.sql import queries
@@ -24,11 +25,15 @@ LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """A plan without its lines. `totals` as in `offsets.core.plan_types.Totals`."""
+    """A plan without its lines. `totals` as in `offsets.core.plan_types.Totals`.
+
+    `parameters`: that of its strategy if it is short, without a group that the viewer may not describe.
+    """
 
     id: str
     group_id: str
     strategy: str
+    parameters: Mapping[str, Any]
     totals: Mapping[str, Any]
     state: str
     reason: str
@@ -96,7 +101,15 @@ async def all_plans(runtime: Runtime, viewer: Viewer, wanted: PlanFilter, limit:
 
 
 async def _seen(runtime: Runtime, viewer: Viewer, plans: Sequence[PlanRow]) -> tuple[PlanRow, ...]:
+    seen = tuple(replace(plan, parameters=_parameters(viewer, plan)) for plan in plans)
     if viewer.topics.unlimited:
-        return tuple(plans)
-    totals = await seen_totals(runtime, [plan.id for plan in plans], viewer.topics)
-    return tuple(replace(plan, totals=totals[plan.id]) for plan in plans)
+        return seen
+    totals = await seen_totals(runtime, [plan.id for plan in seen], viewer.topics)
+    return tuple(replace(plan, totals=totals[plan.id]) for plan in seen)
+
+
+def _parameters(viewer: Viewer, plan: PlanRow) -> Mapping[str, Any]:
+    source = plan.parameters.get("from_group")
+    if source is None or viewer.principal.may_group(Operation.DESCRIBE, str(source)):
+        return plan.parameters
+    return {name: value for name, value in plan.parameters.items() if name != "from_group"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 from django import template
@@ -16,6 +17,10 @@ from offsets.core.samples import TimeLag
 register = template.Library()
 
 DASH = SafeString('<span class="none">–</span>')
+SHORT_NAME = 24
+"""Characters of a name that fits any line and is not given places to break."""
+_PARTS = re.compile(r"(?<=[-_./:@])(?=[^-_./:@])(?!(?<=[0-9][.])[0-9])")
+"""After a separator, but not within an address or a version."""
 
 register.filter("number", wording.number)
 register.filter("compact", wording.compact)
@@ -103,10 +108,18 @@ def state_badge(state: State) -> SafeString:
 def time_lag(lag: TimeLag) -> SafeString:
     """The age of the next record to read: `45 s`, `at least 2 h`; a dash if it is not known."""
     if lag.ms is not None:
-        return format_html("{}", wording.time_lag(lag.ms))
+        return format_html('<span class="figure">{}</span>', wording.time_lag(lag.ms))
     if lag.at_least_ms is not None:
-        return format_html("at least {}", wording.time_lag(lag.at_least_ms))
+        return format_html('<span class="figure">at least {}</span>', wording.time_lag(lag.at_least_ms))
     return DASH
+
+
+@register.filter
+def breakable(value: str) -> SafeString:
+    """A name that breaks at its separators where it is too long for its line; browsers do so only at some of them."""
+    if len(value) <= SHORT_NAME:
+        return format_html("{}", value)
+    return format_html_join(SafeString("<wbr>"), "{}", ((part,) for part in _PARTS.split(value)))
 
 
 @register.simple_tag
@@ -114,15 +127,16 @@ def client_at(client_id: str, client_host: str) -> SafeString:
     """A member's client and host, which may break before the host; a long name of the client in full in the title."""
     client = name(client_id, wording.LONGEST_CLIENT)
     if client_id and client_host:
-        return format_html("{}<wbr>@{}", client, client_host)
-    return client if client_id else format_html("{}", client_host)
+        return format_html("{}<wbr>@{}", client, breakable(client_host))
+    return client if client_id else breakable(client_host)
 
 
 @register.simple_tag
 def name(value: str, most: int = wording.LONGEST_NAME) -> SafeString:
     """A name in a list: if it is longer than `most`, its beginning and end, in full in the title."""
     shown = wording.elided(value, most)
-    return format_html("{}", value) if shown == value else format_html('<span title="{}">{}</span>', value, shown)
+    text = breakable(shown)
+    return text if shown == value else format_html('<span class="elided" title="{}">{}</span>', value, text)
 
 
 @register.simple_tag

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from frontend.rows import Millis, Names
 from frontend.states import State, state
-from frontend.wording import Due, elided, joined, member_name, plural
+from frontend.wording import Due, elided, joined, member_name, plural, span
 from groups.core.model.verdicts import VerdictKind
 from offsets.verdicts.reads import Summary
 
@@ -59,18 +59,23 @@ class VerdictLine:
 
 
 def lines(
-    verdicts: Iterable[Summary], group_state: str, *, explained: bool = False, names: Names = NOBODY
+    verdicts: Iterable[Summary],
+    group_state: str,
+    *,
+    window_ms: Millis,
+    explained: bool = False,
+    names: Names = NOBODY,
 ) -> list[VerdictLine]:
     """The verdicts on one group in their order.
 
-    `group_state`: the protocol's name of its state. `explained`: the page says beside them why the group is in it.
-    `names`: those of members that the page knows.
+    `group_state`: the protocol's name of its state. `window_ms`: in which time rebalances are counted.
+    `explained`: the page says beside them why the group is in it. `names`: those of members that the page knows.
     """
-    return [_line(verdict, state(group_state), names, explained=explained) for verdict in verdicts]
+    return [_line(verdict, state(group_state), names, window_ms, explained=explained) for verdict in verdicts]
 
 
-def _line(verdict: Summary, group_state: State, names: Names, *, explained: bool) -> VerdictLine:
-    text, advice = _words(verdict, group_state, names)
+def _line(verdict: Summary, group_state: State, names: Names, window_ms: Millis, *, explained: bool) -> VerdictLine:
+    text, advice = _words(verdict, group_state, names, window_ms)
     if verdict.kind is VerdictKind.STUCK and not explained:
         text += f" {group_state.meaning}"
     return VerdictLine(
@@ -96,7 +101,7 @@ NEXT: Mapping[VerdictKind, Due] = {
 """What happens by itself when a verdict is due; the instant follows."""
 
 
-def _words(verdict: Summary, group_state: State, names: Names) -> tuple[str, str]:
+def _words(verdict: Summary, group_state: State, names: Names, window_ms: Millis) -> tuple[str, str]:
     """What is wrong, and what to do."""
     number, one = verdict.number, verdict.number == 1
     match verdict.kind:
@@ -124,7 +129,7 @@ def _words(verdict: Summary, group_state: State, names: Names) -> tuple[str, str
                 "Nobody reads these topics in this group any more. Pin the offsets if somebody will come back."
             )
         case VerdictKind.FLAPPING:
-            return f"{plural(number, 'rebalance')} within a few minutes.", (
+            return f"{plural(number, 'rebalance')} within {span(window_ms)}.", (
                 "The events say who came, left or timed out. Common causes are workers that crash, and processing that "
                 "takes longer than the session."
             )

@@ -33,6 +33,7 @@ from frontend.wording import joined
 from groups.core.subscription import NONE as NO_TOPICS
 from kcoord.access.rights import Resource
 from kcoord.process import bridge
+from offsets.verdicts.checks import thresholds
 from offsets.verdicts.reads import summaries
 
 SETTLED = ("Stable", "Empty", "Dead")
@@ -123,7 +124,11 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "kick_missing": missing(viewer, KICK, group_id),
         "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
         "verdicts": verdict_lines(
-            summaries(looked.verdicts), found.header.state, explained=True, names=context["names"]
+            summaries(looked.verdicts),
+            found.header.state,
+            window_ms=thresholds(settings.KCOORD).flapping_window_ms,
+            explained=True,
+            names=context["names"],
         ),
         "failed_parts": joined(looked.failed, len(looked.failed)) if looked.failed else "",
         "findings": looked.findings,

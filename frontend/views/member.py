@@ -21,6 +21,7 @@ from frontend.views.page import cursor, cursor_address, is_panel, message, page,
 from frontend.wording import number
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
+from offsets.verdicts.checks import thresholds
 
 
 def member_url(group_id: str, member_id: str) -> str:
@@ -55,7 +56,13 @@ def member(request: HttpRequest, group_id: str, member_id: str) -> HttpResponse:
         # A page that is already open gets its panel with status 200: htmx would not show one with an error status.
         return show(request, "member", context, section="groups", status=200 if is_panel(request) else 404)
     kick = f"{group_url(group_id)}/kick?{urlencode({'member': member_id})}"
-    context |= presenters.present(found, viewer, concern, settings.KCOORD.int("lag.stale.ms"))
+    context |= presenters.present(
+        found,
+        viewer,
+        concern,
+        stale_ms=settings.KCOORD.int("lag.stale.ms"),
+        window_ms=thresholds(settings.KCOORD).flapping_window_ms,
+    )
     context |= {"action": action(viewer, "Remove the member…", kick, KICK, group_id, bad=True)}
     return show(request, "member", context | _pages(request, found, after is not None), section="groups")
 

@@ -18,6 +18,7 @@ from frontend.views.groups import Pace, group_url
 from frontend.views.health import limits_of, part_urls, read_now
 from frontend.views.page import page, show
 from kcoord.process import bridge
+from offsets.verdicts.checks import thresholds
 
 
 def _list_url(name: str, value: str) -> str:
@@ -33,7 +34,9 @@ def overview(request: HttpRequest) -> HttpResponse:
     parts = bridge.call(lambda runtime: runtime.get(OverviewParts).read(viewer))
     config = settings.KCOORD
     attention, counts, activity = (parts.get(name, Part()) for name in ("attention", "counts", "activity"))
-    found = attention.value and presenters.attended(attention.value, group_url, _list_url)
+    found = attention.value and presenters.attended(
+        attention.value, group_url, _list_url, thresholds(config).flapping_window_ms
+    )
     return show(
         request,
         "overview",

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from datetime import tzinfo
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from frontend.offsets.reset_form import CHOICES
 from frontend.plans.reads import PlanFilter, PlanList, PlanRow, all_plans
+from frontend.plans.words import new_offsets
 from frontend.states import State
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
 from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, fixed, instant, page, show, text
+from frontend.zones import zone_of
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from offsets.core.plan_types import PlanState
@@ -25,16 +27,19 @@ STATES = {
     PlanState.UNDONE.value: State("undone", "Undone", "idle", "It was applied, and then the earlier offsets restored."),
 }
 UNAPPROVED = State("unapproved", "Waits for approval", "warn", "Nothing is changed until someone else approves it.")
-_STRATEGIES = {choice.strategy.value: choice.label for choice in CHOICES}
 
 
 @dataclass(frozen=True, slots=True)
 class PlanLine:
-    """A plan as the list shows it. `risks`: how many offsets it removes or puts outside the log."""
+    """A plan as the list shows it. `amount`: by how much, since when, from where; "" if the strategy says all.
+
+    `risks`: how many offsets it removes or puts outside the log.
+    """
 
     plan: PlanRow
     state: State
     strategy: str
+    amount: str
     url: str
     group_url: str
     risks: int
@@ -55,7 +60,7 @@ def plan_list(request: HttpRequest) -> HttpResponse:
     filters = {"q": wanted.q, "who": wanted.who, "from": wanted.since, "to": wanted.until}
     context = {
         "now": found.now,
-        "lines": [_line(plan, second_person) for plan in found.plans],
+        "lines": [_line(plan, second_person, zone_of(request)) for plan in found.plans],
         "filters": filters,
         "states": _choices(second_person),
         "state": UNAPPROVED.name if wanted.unapproved else wanted.state,
@@ -97,7 +102,7 @@ def _choices(second_person: bool) -> list[tuple[str, str]]:
     return [("", "All"), *((state.name, state.label) for state in states)]
 
 
-def _line(plan: PlanRow, second_person: bool) -> PlanLine:
+def _line(plan: PlanRow, second_person: bool, zone: tzinfo) -> PlanLine:
     here = group_url(plan.group_id)
     state = STATES.get(plan.state) or State(plan.state, plan.state, "idle", "")
     if second_person and plan.state == PlanState.PLANNED.value and plan.approved_at is None:
@@ -106,7 +111,7 @@ def _line(plan: PlanRow, second_person: bool) -> PlanLine:
     return PlanLine(
         plan,
         state,
-        _STRATEGIES.get(plan.strategy, plan.strategy),
+        *new_offsets(plan.strategy, plan.parameters, zone),
         f"{here}/plans/{plan.id}",
         here,
         risks,

@@ -16,9 +16,10 @@ from frontend import queries
 from frontend.allowed import HOLD, PLAN, missing, require
 from frontend.commands import Command, service_url
 from frontend.offsets.presets import exact, presets
-from frontend.offsets.reset_form import CHOICES, Choice, Given, chosen, invalid, read, write
+from frontend.offsets.reset_form import CHOICES, Choice, Given, invalid, read, write
 from frontend.offsets.reset_queries import TickList, TickPartition, TickTopic, tick_list
 from frontend.offsets.ticks import ALL, CHOSEN, Ticks, ticks
+from frontend.plans.words import new_offsets
 from frontend.states import state
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.actions import (
@@ -44,7 +45,7 @@ from kcoord.resets.strategies import Reset
 from kcoord.rest.paging import Page
 from offsets.core.plan_types import PlanHeader
 from offsets.plans.service import PlanService
-from offsets.plans.visible import with_seen_totals
+from offsets.plans.visible import shown_parameters, with_seen_totals
 
 RECENT = 10
 STEPS = ("Partitions", "New offsets", "Hold", "Preview", "Apply", "Verify", "End the hold")
@@ -122,7 +123,7 @@ def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
         "group": seen.group,
         "state": state(seen.group.state) if seen.group else None,
         "reason": given.get("reason", ""),
-        "recent": [(plan, chosen(plan.strategy).label) for plan in seen.recent.items],
+        "recent": [(plan, _recent_words(plan, viewer, zone)) for plan in seen.recent.items],
         "now": seen.now,
         "steps": steps(0),
         "commands": _commands(request, given, group_id, seen.group),
@@ -170,6 +171,11 @@ async def request_of(runtime: Runtime, viewer: Viewer, group_id: str, plan_id: s
     if hidden or not all(map(viewer.sees_topic, topics)):
         raise invalid("That plan names topics or a group that your account may not describe: make a new plan.")
     return reset, reason
+
+
+def _recent_words(plan: PlanHeader, viewer: Viewer, zone: tzinfo) -> str:
+    words = new_offsets(plan.strategy, shown_parameters(plan, viewer.principal), zone)
+    return ", ".join(filter(None, words))
 
 
 async def _recent(runtime: Runtime, viewer: Viewer, group_id: str) -> Page[PlanHeader]:

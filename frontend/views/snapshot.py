@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.http import require_safe
 
@@ -22,6 +23,7 @@ from frontend.views.page import BadAddress, attached, missing, page
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from offsets.verdicts.checks import thresholds
 from offsets.verdicts.reads import summaries
 
 REBALANCES = 10
@@ -48,7 +50,13 @@ def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpRespon
         state(looked.page.header.state),
         context["explanation"],
         context["next_timer"],
-        verdict_lines(summaries(looked.verdicts), looked.page.header.state, explained=True, names=names(looked.page)),
+        verdict_lines(
+            summaries(looked.verdicts),
+            looked.page.header.state,
+            window_ms=thresholds(settings.KCOORD).flapping_window_ms,
+            explained=True,
+            names=names(looked.page),
+        ),
         past.shown[:REBALANCES],
         request.build_absolute_uri(group_url(group_id)),
         {label.name: label.value for label in shown_labels(looked.labels)},

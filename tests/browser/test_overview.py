@@ -81,7 +81,7 @@ async def test_a_new_verdict_shows_without_a_reload(page: Page, seed: Seed) -> N
     await page.get_by_role("heading", name="Health").evaluate("element => { element.kept = true }")
     verdict(seed, pk, "flapping", number=12)
     seed.changed("billing")
-    await expect(page.locator(".need")).to_contain_text("12 rebalances within a few minutes.")
+    await expect(page.locator(".need")).to_contain_text("12 rebalances within 10 min.")
     assert await page.get_by_role("heading", name="Health").evaluate("element => element.kept"), "no reload"
 
 

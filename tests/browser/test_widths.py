@@ -61,7 +61,7 @@ WITHOUT_CSV = """
 SCROLLING = """
 [...document.querySelectorAll("details.chart-values")].forEach((values) => { values.open = true; }),
 [...document.querySelectorAll("main .table-wrap")].filter(
-  (wrap) => wrap.scrollWidth > wrap.clientWidth + 1 && !wrap.querySelector(".heat-map, .topic-partitions"),
+  (wrap) => wrap.scrollWidth > wrap.clientWidth + 1 && !wrap.querySelector(".heat-map"),
 ).map((wrap) => wrap.textContent.replace(/\\s+/g, " ").slice(0, 160))
 """
 """Tables that a narrow window has to scroll sideways; maps have a column for each partition and may."""
@@ -159,6 +159,7 @@ async def test_what_has_the_focus_is_not_below_the_bars(walk: Walk, seed: Seed, 
 async def test_long_names_fit_every_page(walk: Walk, seed: Seed) -> None:
     """Names as long as they may be, without a place to break: on the pages of a group, a member, a plan and a topic."""
     name, topic, member = "g" * 240, "t" * 240, "m" * 250
+    put_alert(seed.connection, put_rule(seed.connection, "n" * 100), name, at=now_ms())
     pk = seed.group(name, leader=member)
     seed.members(pk, [member], client_id="c" * 200)
     seed.topic(topic, 4, [123_456_789_012_345] * 4)
@@ -179,11 +180,21 @@ async def test_long_names_fit_every_page(walk: Walk, seed: Seed) -> None:
             continue
         query = f"?member={member}" if page == "kick-member" else QUERIES.get(page, "")
         await walk.page.goto(reverse(f"frontend:{page}", kwargs={one: long[one] for one in converters}) + query)
-        for width in AUDITED:
+        for width in WIDTHS[:3]:
             await walk.page.set_viewport_size({"width": width, "height": 900})
             if await walk.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                 wide.append(f"{page} at {width}: {await walk.page.evaluate(WIDER)}")
     assert wide == []
+
+
+LABEL = """
+list => {
+  const label = getComputedStyle(list.querySelector(".field-group_id"), "::before");
+  const lines = Math.round(parseFloat(label.height) / parseFloat(label.lineHeight));
+  return [label.content.slice(1, -1), label.textTransform, lines];
+}
+"""
+"""How the name of a long value is written before it, and in how many lines."""
 
 
 async def test_long_names_fit_the_admin(walk: Walk, seed: Seed) -> None:
@@ -198,9 +209,59 @@ async def test_long_names_fit_the_admin(walk: Walk, seed: Seed) -> None:
             await walk.page.set_viewport_size({"width": width, "height": 900})
             assert not await walk.page.evaluate("document.documentElement.scrollWidth > innerWidth"), (address, width)
     await walk.page.goto("/admin/groups/group/")
+    await walk.page.set_viewport_size({"width": min(WIDTHS), "height": 900})
+    assert await walk.page.locator("#result_list").evaluate(LABEL) == ["Group id", "none", 1]
+    await walk.page.set_viewport_size({"width": max(AUDITED), "height": 900})
     last = await walk.page.locator("#result_list tbody td").last.bounding_box()
     assert last is not None
     assert last["x"] + last["width"] <= 1440
+
+
+WORDS_BROKEN = """
+name => {
+  const range = document.createRange(), texts = document.createTreeWalker(name, NodeFilter.SHOW_TEXT), broken = [];
+  while (texts.nextNode()) {
+    range.selectNodeContents(texts.currentNode);
+    const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+    if (lines.size > 1) broken.push(texts.currentNode.data);
+  }
+  return broken;
+}
+"""
+
+
+async def test_names_break_at_their_separators(walk: Walk, seed: Seed) -> None:
+    """And a table that is wider than the window is reached with the keyboard and does not widen the page."""
+    name = "clickstream.sessions_of_customers.eu-central-1.production.hourly_aggregates.v2"
+    seed.topic(name, 1, [10**14])
+    seed.commit(seed.group(name), {(name, 0): 1})
+    for address in ("/groups", "/topics", f"/groups/{name}?tab=offsets"):
+        await walk.page.goto(address)
+        for width in WIDTHS[:3]:
+            await walk.page.set_viewport_size({"width": width, "height": 900})
+            shown = walk.page.locator("main tbody th", has_text="clickstream.").locator("a, span").first
+            assert await shown.evaluate(WORDS_BROKEN) == [], (address, width)
+            assert not await walk.page.evaluate("document.documentElement.scrollWidth > innerWidth"), (address, width)
+        for box in await walk.page.locator("main .table-wrap").all():
+            await expect(box).to_have_attribute("tabindex", "0")
+
+
+async def test_labels_of_a_plot_are_not_cut_off(walk: Walk, seed: Seed) -> None:
+    """Not even those of a group that is ages behind."""
+    seed.group_lag(seed.group("ages"), 10**14, 90_000 * 86_400_000)
+    seed.lag_samples("ages", {"orders": [10**14] * 40}, every_ms=60_000)
+    seed.connection.execute("update offsets_lagsample set time_lag_ms = 90000::bigint * 86400000")
+    for width in AUDITED:
+        await walk.page.set_viewport_size({"width": width, "height": 900})
+        await walk.page.goto("/groups/ages/history?span=1h")
+        chart = walk.page.locator(".chart.long-labels")
+        await expect(chart.locator(".chart-y").last).to_have_text("100 k days")
+        frame = await chart.bounding_box()
+        assert frame is not None
+        for label in await chart.locator(".chart-y").all():
+            box = await label.bounding_box()
+            assert box is not None
+            assert box["x"] >= frame["x"], (width, await label.text_content())
 
 
 async def test_compact_rows_do_not_break_numbers(walk: Walk, seed: Seed) -> None:

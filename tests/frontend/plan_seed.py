@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 
 import psycopg
 from psycopg.types.json import Jsonb
@@ -19,6 +20,8 @@ def put_plan(
     made_by: str = "mara",
     reason: str = "",
     lines: int = 3,
+    strategy: str = "to-earliest",
+    parameters: Mapping[str, object] | None = None,
     **totals: int | None,
 ) -> uuid.UUID:
     """A plan on `lines` partitions of the topic orders, made at this instant (ms)."""
@@ -27,10 +30,12 @@ def put_plan(
     connection.execute(
         "insert into offsets_offsetplan (id, group_name, strategy, parameters, totals, state, reason, created_at,"
         " created_by, applied_at, applied_by, undone_at, undone_by)"
-        " values (%s, %s, 'to-earliest', '{}', %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        " values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
         [
             plan_id,
             group_id,
+            strategy,
+            Jsonb(dict(parameters or {})),
             Jsonb({"partitions": lines, **TOTALS, **totals}),
             state,
             reason,

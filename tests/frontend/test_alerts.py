@@ -67,7 +67,9 @@ def test_empty_pages_say_what_to_do(operator: Client, seed: Seed, settings: Sett
     assert "No rules yet" in said
     assert "sets KCOORD_ALERTS_RECEIVERS_FILE to its path" in said
     assert "No message has been sent yet." in said
-    assert "There is no receiver yet, and a rule needs one." in plain(page(operator, NEW))
+    form = page(operator, NEW)
+    assert "There is no receiver yet, and a rule needs one." in plain(form)
+    assert re.search(r"<button[^>]* disabled[^>]*>Create rule</button>", form)
 
 
 def test_open_alerts_in_words(operator: Client, seed: Seed) -> None:

@@ -148,6 +148,9 @@ def test_a_run_is_started_from_its_page(
 
 
 def test_without_archive_a_start_is_refused_on_the_page(operator: Client, seed: Seed) -> None:
+    page = operator.get("/archive/start?kind=archive").content.decode()
+    assert re.search(r"<button[^>]* disabled[^>]*>Start</button>", page)
+    assert "It cannot be started: no archive is configured." in plain(page)
     refused = operator.post("/archive/start?kind=archive")
     assert refused.status_code == 409
     assert "KCOORD_ARCHIVE_PATH" in plain(refused.content.decode())

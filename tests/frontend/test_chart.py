@@ -81,6 +81,17 @@ def test_lengths_are_round_in_units_of_time() -> None:
     assert length_labels(length_ticks(0)) == ["0", "1 s"]
     assert length_labels(length_ticks(70 * SECOND)) == ["0", "30 s", "1 min", "1 min 30 s"]
     assert length_labels(length_ticks(5 * HOUR)) == ["0", "2 h", "4 h", "6 h"]
+    assert length_labels(length_ticks(4_000 * DAY)) == ["0", "1,000 days", "2,000 days", "3,000 days", "4,000 days"]
+    assert length_labels(length_ticks(90_000 * DAY)) == ["0", "50 k days", "100 k days"]
+
+
+def test_long_labels_get_room_beside_the_drawing() -> None:
+    def drawn(value: int) -> Chart:
+        return chart([Series("lag", [Point(0, value)])], first=0, last=HOUR, step_ms=MINUTE, kind=LENGTH)
+
+    assert drawn(100_000 * DAY).has_long_labels
+    assert drawn(70 * SECOND).has_long_labels
+    assert not drawn(5 * HOUR).has_long_labels
 
 
 @given(st.integers(0, 2_000_000_000_000), st.integers(SECOND, 400 * DAY), zones)

@@ -40,16 +40,21 @@ LIMITS = Limits(timers_ms=15_000, sample_ms=60_000, check_ms=5_000)
 
 def texts(*verdicts: Verdict, state: str = "Stable") -> list[str]:
     """What is wrong, for each kind."""
-    return [line.text for line in lines(summaries(verdicts), state)]
+    return [line.text for line in lines(summaries(verdicts), state, window_ms=600_000)]
 
 
 def test_every_kind_has_its_words_and_its_place() -> None:
     assert set(KINDS) == set(PLACES) == set(VerdictKind)
     for kind in VerdictKind:
-        (line,) = lines(summaries([Verdict(kind, NOW, "t", NOW, 1, 1, ("1",))]), "PreparingRebalance")
+        (line,) = lines(summaries([Verdict(kind, NOW, "t", NOW, 1, 1, ("1",))]), "PreparingRebalance", window_ms=1)
         assert line.state.name == kind.value
         assert line.text.endswith(".")
         assert line.advice.endswith(".")
+
+
+def test_rebalances_are_counted_in_the_time_that_is_set() -> None:
+    found = summaries([Verdict(VerdictKind.FLAPPING, 1, number=12)])
+    assert [line.text for line in lines(found, "Stable", window_ms=240_000)] == ["12 rebalances within 4 min."]
 
 
 @pytest.mark.parametrize(
@@ -351,3 +356,13 @@ def test_the_page_of_a_group_has_its_verdicts_as_of_now(person: Client, seed: Se
     assert "“Preparing rebalance” does not end.</p>" in text.replace("\n", ""), "why is said above"
     assert "99 rebalances" not in text, "that was some time ago"
     assert text.count(">Late</span>") == 2, "the verdict and the member"
+
+
+def test_a_group_is_said_to_flap_in_the_same_time_on_every_page(person: Client, seed: Seed) -> None:
+    verdict(seed, seed.group("g"), "flapping", number=10)
+    for number in range(10):
+        seed.event("g", "rebalance_started", number, ms_ago=300_000 + number, cause="member_joined")
+    seed.connection.execute("insert into offsets_activity values (1, 0, 0, 0)")  # from which events on
+    assert "10 rebalances began in the last 10 min (flapping" in person.get("/groups/g/rebalances").content.decode()
+    for path in ("/", "/groups/g", "/groups/g/snapshot.md"):
+        assert "10 rebalances within 10 min." in person.get(path).content.decode(), path

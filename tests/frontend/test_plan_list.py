@@ -8,15 +8,17 @@ import re
 
 import psycopg
 import pytest
+from django.contrib.auth import get_user_model
 from django.test import Client
 
 from frontend.plans.reads import LAST_ID, PAGE_SIZE
 from kcoord.rest.paging import INT64_MAX
 from kcoord.sql import queries
 from tests.conftest import START_MS
+from tests.frontend.conftest import PASSWORD
 from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, now_ms
-from tests.frontend.viewers import ALL
+from tests.frontend.viewers import ALL, allow
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
 
@@ -61,6 +63,38 @@ def test_a_line_says_what_a_plan_does(operator: Client, some: None) -> None:
     page = operator.get("/plans?state=applied").content.decode()
     row = " ".join(re.sub(r"<[^>]+>", " ", page[page.index("<tbody") : page.index("</tbody")]).split())
     assert row == "billing Earliest Applied 3 of 3 change 2 +1,200 bug 17 1 h ago mara 59 min ago ops"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "parameters", "words"),
+    [
+        ("shift-by", {"by": -100}, "Backwards 100 records"),
+        ("shift-by", {"by": 1_200}, "Forwards 1,200 records"),
+        ("to-offset", {"offset": 0}, "An offset 0"),
+        ("to-committed-at", {"at": 1_700_000_000_000}, "Committed at a time 2023-11-14 22:13:20 UTC"),
+        ("by-duration", {"duration": "PT1H30M"}, "Records written recently PT1H30M"),
+        ("copy-from-group", {"from_group": "billing-v1"}, "Copy another group billing-v1"),
+        ("to-latest", {"topics": ["orders"], "clamp": True}, "Latest"),
+    ],
+)
+def test_a_line_says_by_how_much_and_since_when(
+    operator: Client, seed: Seed, strategy: str, parameters: dict[str, object], words: str
+) -> None:
+    put_plan(seed.connection, "billing", made_at=now_ms(), strategy=strategy, parameters=parameters)
+    page = operator.get("/plans").content.decode()
+    row = " ".join(re.sub(r"<[^>]+>", " ", page[page.index("<tbody") : page.index("</tbody")]).split())
+    assert row.startswith(f"billing {words} Planned")
+
+
+def test_a_group_that_may_not_be_seen_is_not_named_as_the_source(client: Client, seed: Seed) -> None:
+    user = get_user_model().objects.create_user("mara", password=PASSWORD)
+    allow(user, "describe:group:billing", "describe:topic:*")
+    client.force_login(user)
+    given = {"from_group": "unseen-source"}
+    put_plan(seed.connection, "billing", made_at=now_ms(), strategy="copy-from-group", parameters=given)
+    page = client.get("/plans").content.decode()
+    assert "Copy another group" in page
+    assert "unseen-source" not in page
 
 
 def test_pages_show_every_plan_once(operator: Client, seed: Seed) -> None:

@@ -9,8 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend import wording
+from frontend.templatetags.kcoord_ui import breakable
 
 NOW = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("billing.eu_central-1", "billing.eu_central-1"),
+        ("clickstream.sessions_eu/a:b@10.0.0.7", "clickstream.|sessions_|eu/|a:|b@|10.0.0.7"),
+        ("orders-v1.2-backfill--retry.v3", "orders-|v1.2-|backfill--|retry.|v3"),
+        ("g" * 240, "g" * 240),
+        ("<b>-and-a-name-that-is-long", "&lt;b&gt;-|and-|a-|name-|that-|is-|long"),
+    ],
+)
+def test_long_names_break_at_their_separators(name: str, shown: str) -> None:
+    assert breakable(name) == shown.replace("|", "<wbr>")
 
 
 @pytest.mark.parametrize(

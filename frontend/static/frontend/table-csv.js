@@ -8,7 +8,7 @@
     if (node.matches("input[type=text], select")) return node.value;
     if (node.matches("button, form, input, [aria-hidden=true], .narrow-only")) return "";
     if (node.matches("time[datetime]")) return node.getAttribute("datetime");
-    if (node.matches(".id[title], .owned-ranges[title]")) return node.title;
+    if (node.matches(".id[title], .elided[title], .owned-ranges[title]")) return node.title;
     const inner = [...node.childNodes].map(text).join("");
     return node.matches("div, p, li, br") ? ` ${inner} ` : inner;
   };

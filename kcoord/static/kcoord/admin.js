@@ -10,6 +10,10 @@ document.addEventListener("DOMContentLoaded", () => {
       head.append(name);
     }
   }
+  // In a narrow window a value stands after the name of its column, written as in the head of a wide table.
+  for (const cell of document.querySelectorAll("[data-label]")) {
+    cell.dataset.label = cell.dataset.label.charAt(0).toUpperCase() + cell.dataset.label.slice(1);
+  }
   // simplebar makes its regions when the page has been loaded, and gives all of them the same name.
   addEventListener("load", () => {
     const regions = document.querySelectorAll(".simplebar-content-wrapper[role=region]");
