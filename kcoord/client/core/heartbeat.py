@@ -46,34 +46,21 @@ class Departure:
             log.info("group %s: the leave was answered with error %d", shared.config.group_id, refused[0])
 
 
-class Heartbeats:
+class Heartbeats(HeartbeatLane):
     """Sends heartbeats while the member has a session; leaves when max_poll_interval_ms passed without a poll.
 
     `failure` is what ended the lane, if it was not `stop`: without heartbeats the membership cannot continue.
     """
 
     def __init__(self, shared: Shared, departure: Departure) -> None:
+        super().__init__(shared.config, shared.news, shared.lanes)
         self._shared = shared
         self._departure = departure
-        self._lane = HeartbeatLane(shared.config, shared.news, shared.lanes)
-
-    @property
-    def failure(self) -> BaseException | None:
-        """What ended the heartbeats."""
-        return self._lane.failure
-
-    def start(self) -> None:
-        """Start, unless already started."""
-        self._lane.start(self._beat_until_stopped)
-
-    async def stop(self, deadline: float) -> bool:
-        """Stop; waits for a heartbeat in flight, until `deadline`. True if it ended."""
-        return await self._lane.stop(deadline)
 
     async def _beat_until_stopped(self) -> None:
         shared = self._shared
         membership, timer = shared.membership, shared.timer
-        while not self._lane.stopped:
+        while not self.stopped:
             now = shared.news.clock()
             if membership.in_group and timer.poll_expired(now):
                 await self._departure.leave(_POLL_EXPIRED, shared.config.heartbeat_timeout_ms)

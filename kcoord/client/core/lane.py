@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
+from abc import ABC, abstractmethod
 
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.core.effects import Lanes
 from kcoord.client.core.news import News
 
 
-class HeartbeatLane:
-    """Runs a loop that looks at `stopped` between its waits.
+class HeartbeatLane(ABC):
+    """Runs `_beat_until_stopped`, which looks at `stopped` between its waits.
 
     `failure` is what ended the lane, if it was not `stop`: the next poll raises it, since a lane has no caller.
     """
@@ -25,11 +24,11 @@ class HeartbeatLane:
         self.stopped = False
         self.failure: BaseException | None = None
 
-    def start(self, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Start `loop`, unless already started: one that failed is not started again."""
+    def start(self) -> None:
+        """Start, unless already started: one that failed is not started again."""
         if not self._started:
             self._started = True
-            self._lanes.start(self._name, self._run(loop()))
+            self._lanes.start(self._name, self._run())
 
     async def stop(self, deadline: float) -> bool:
         """Stop; waits until `deadline` for what it is doing. True if it ended."""
@@ -37,9 +36,13 @@ class HeartbeatLane:
         self._news.changed()
         return not self._started or await self._news.until(lambda: self._ended, deadline)
 
-    async def _run(self, loop: Coroutine[Any, Any, None]) -> None:
+    @abstractmethod
+    async def _beat_until_stopped(self) -> None:
+        """Send heartbeats, each when it is due."""
+
+    async def _run(self) -> None:
         try:
-            await loop
+            await self._beat_until_stopped()
         except Exception as error:  # noqa: BLE001 - poll() raises it; a lane has no caller to raise it to
             self.failure = error
         except BaseException as error:

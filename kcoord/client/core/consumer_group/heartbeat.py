@@ -62,32 +62,19 @@ class Going:
     full: bool
 
 
-class ConsumerHeartbeats:
+class ConsumerHeartbeats(HeartbeatLane):
     """Sends heartbeats while the member has something to report or a session to keep, one at a time; leaves when
     max_poll_interval_ms passed without a poll.
     """
 
     def __init__(self, member: Member) -> None:
+        super().__init__(member.config, member.news, member.lanes)
         self._member = member
-        self._lane = HeartbeatLane(member.config, member.news, member.lanes)
         self._old_session = OldSession()
-
-    @property
-    def failure(self) -> BaseException | None:
-        """What ended the heartbeats, if it was not `stop`: without them the membership cannot continue."""
-        return self._lane.failure
-
-    def start(self) -> None:
-        """Start, unless already started."""
-        self._lane.start(self._beat_until_stopped)
-
-    async def stop(self, deadline: float) -> bool:
-        """Stop; waits for a heartbeat in flight, until `deadline`. True if it ended."""
-        return await self._lane.stop(deadline)
 
     async def _beat_until_stopped(self) -> None:
         member = self._member
-        while not self._lane.stopped:
+        while not self.stopped:
             now = member.news.clock()
             if now >= member.timer.poll_deadline and member.membership.poll_expired():
                 await self._leave_stale()
