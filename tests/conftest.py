@@ -145,6 +145,15 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def spark_classes(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Spark's Java, also that of other processes, starts in half the time."""
+    from tests.offsets.spark.classes import share
+
+    with cloned_database(postgres) as conninfo:
+        share(conninfo, tmp_path_factory.mktemp("classes"))
+
+
+@pytest.fixture(scope="session")
 def worker_database(postgres: str) -> Iterator[str]:
     """Conninfo of this worker's database."""
     with cloned_database(postgres) as conninfo:

@@ -29,7 +29,7 @@ def spark_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_directory: Path) -> Iterator[SparkSession]:
+def spark(spark_directory: Path, spark_classes: None) -> Iterator[SparkSession]:
     """Spark on two cores of this machine."""
     session = start_spark(SparkSettings("local[2]", spark_directory))
     yield session
