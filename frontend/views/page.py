@@ -114,8 +114,13 @@ def show(
 
 
 def menu_of(viewer: Viewer) -> Mapping[str, bool | str]:
-    """Which pages the person may see that not everybody may, and why nobody may change anything, "" if they may."""
+    """Which pages the person may see that not everybody may, and why nobody may change anything, "" if they may.
+
+    `all_groups`, `all_topics`: an empty list means that there are none.
+    """
     return {
+        "all_groups": viewer.listed.unlimited,
+        "all_topics": viewer.topics.unlimited,
         "cluster": viewer.sees_cluster,
         "tokens": not tokens_missing(viewer),
         "read_only": read_only.reason(),

@@ -329,6 +329,32 @@ async def test_text_from_outside_does_not_become_a_formula(walk: Walk) -> None:
     assert [line[0] for line in lines[1:]] == ["'=cmd(1)", 'a,"b"']
 
 
+SAYS = """
+([state, word, button]) => {
+  const mark = document.getElementById("live-status"), pause = document.getElementById("live-pause");
+  mark.dataset.state = state;
+  mark.querySelector(".live-text").textContent = word;
+  mark.querySelector(".live-as-of").textContent = word === "Live" ? "" : " as of 08:57:02";
+  pause.hidden = false;
+  pause.textContent = button;
+  return document.querySelector("header.top").offsetHeight;
+}
+"""
+"""The mark of the event stream in a state; returns the height of the bar in pixels."""
+
+
+@pytest.mark.parametrize("width", WIDTHS[:2])
+async def test_the_mark_does_not_move_the_page(walk: Walk, width: int) -> None:
+    """Whatever it says, the bar at the top of a narrow window keeps its one line."""
+    await walk.page.set_viewport_size({"width": width, "height": 844})
+    await walk.page.goto("/groups")
+    await expect(walk.page.locator("#live-status")).to_have_text("Live")
+    states = [("on", "Live"), ("wait", "Connecting"), ("off", "Offline"), ("stale", "Stale")]
+    heights = {word: await walk.page.evaluate(SAYS, [state, word, "Pause"]) for state, word in states}
+    heights["Paused"] = await walk.page.evaluate(SAYS, ["paused", "Paused", "Resume"])
+    assert set(heights.values()) == {heights["Live"]}, heights
+
+
 async def test_the_menu_of_a_narrow_window(walk: Walk) -> None:
     page = walk.page
     await page.set_viewport_size({"width": 390, "height": 800})

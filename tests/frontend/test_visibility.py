@@ -396,3 +396,19 @@ def _first_difference(differing: list[tuple[str, str, str]]) -> str:
         lines = zip(one.splitlines(), two.splitlines(), strict=False)
         told.append(f"{address}: {next((pair for pair in lines if pair[0] != pair[1]), (one[-200:], two[-200:]))}")
     return "\n".join(told)
+
+
+@pytest.mark.parametrize(
+    ("path", "what"), [("/", "groups"), ("/groups", "groups"), ("/topics", "topics"), ("/plans", "plans")]
+)
+def test_an_empty_page_does_not_say_that_there_is_nothing_to_who_sees_nothing(
+    client: Client, seed: Seed, path: str, what: str
+) -> None:
+    seed.group("billing")
+    seed.topic("orders", 1)
+    put_plan(seed.connection, "billing", made_at=now_ms())
+    client.force_login(get_user_model().objects.create_user("nobody"))
+    page = client.get(path).content.decode()
+    assert f"No {what} that you may see" in page
+    assert 'href="/access">What you may do</a>' in page
+    assert f"No {what} yet" not in page
