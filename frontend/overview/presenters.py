@@ -144,9 +144,9 @@ def _rate(name: str, minutes: Sequence[Minute], now: Millis, value: Callable[[Mi
     return Rate(name, latest, bars, summary)
 
 
-def announcement(found: Attended | None) -> str:
-    """What a screen reader announces when it changes."""
-    if found is None or found.judged_at is None:
+def announcement(found: Attended | None, groups: Counts | None) -> str:
+    """What a screen reader announces when it changes. Nothing of groups where the viewer sees none."""
+    if found is None or found.judged_at is None or (groups is not None and not groups.total):
         return ""
     if not found.total:
         return "Nothing needs attention"

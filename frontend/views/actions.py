@@ -90,7 +90,7 @@ def header(request: HttpRequest, group_id: str) -> queries.GroupBrief | None:
 
 def gone(request: HttpRequest, group_id: str) -> HttpResponse:
     """The group does not exist."""
-    return message(request, 404, "No such group", f"There is no group {group_id}; it may have been deleted.")
+    return message(request, 404, "No such group", f"There is no group “{group_id}”; it may have been deleted.")
 
 
 def form(

@@ -37,6 +37,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     found = attention.value and presenters.attended(
         attention.value, group_url, _list_url, thresholds(config).flapping_window_ms
     )
+    groups = None if counts.value is None else presenters.counts(counts.value, _list_url)
     return show(
         request,
         "overview",
@@ -46,13 +47,13 @@ def overview(request: HttpRequest) -> HttpResponse:
             "found": found,
             "all_url": f"{reverse('frontend:groups')}?{urlencode([('verdict', kind.value) for kind in KINDS])}",
             "counts": counts,
-            "groups": presenters.counts(counts.value, _list_url) if counts.value is not None else None,
+            "groups": groups,
             "activity": activity,
             "sees_cluster": viewer.sees_cluster,
             "rates": presenters.rates(activity.value, activity.at or now) if activity.value is not None else (),
             "health": health(parts, now, limits_of(config), part_urls()),
             "base_url": config.str("advertised.url") or f"{request.scheme}://{request.get_host()}",
-            "announcement": presenters.announcement(found),
+            "announcement": presenters.announcement(found, groups),
             "stream": reverse("frontend:live"),
             "pace": Pace(every_ms=5_000, gap_ms=2_000),
         },

@@ -31,8 +31,14 @@ def topic(request: HttpRequest, name: str) -> HttpResponse:
     skip = min(number(request, "skip") or 0, MOST_GROUPS)
     found = None if "\0" in name else bridge.call(lambda runtime: topic_page(runtime.db, viewer, name, first, skip))
     if found is None:
-        return message(request, 404, "No such topic", f"There is no topic {name}; it may have been deleted.", "topics")
+        return no_such_topic(request, name)
     return show(request, "topic", _context(request, found, first, skip), section="topics")
+
+
+def no_such_topic(request: HttpRequest, name: str) -> HttpResponse:
+    """There is none, or it is hidden from the viewer."""
+    text = f"There is no topic “{name}”; it may have been deleted."
+    return message(request, 404, "No such topic", text, "topics")
 
 
 def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> dict[str, object]:

@@ -10,7 +10,8 @@ from django.views.decorators.http import require_safe
 from frontend.topics.reads import TopicGroup, TopicPartition, topic_groups_from, topic_partitions_from
 from frontend.viewer import viewer_of
 from frontend.views.csv_pages import all_rows, csv_file
-from frontend.views.page import message, page
+from frontend.views.page import page
+from frontend.views.topic import no_such_topic
 from frontend.wording import iso_if_known
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -26,7 +27,7 @@ def partitions_csv(request: HttpRequest, name: str) -> HttpResponseBase:
         return await topic_partitions_from(runtime.db, viewer, name, first or 0)
 
     if not _exists(request, name):
-        return _missing(request, name)
+        return no_such_topic(request, name)
     head = "partition", "log_start_offset", "log_end_offset", "watermark_at"
     rows = (
         (row.partition, row.log_start_offset, row.log_end_offset, iso_if_known(row.sampled_at))
@@ -45,7 +46,7 @@ def groups_csv(request: HttpRequest, name: str) -> HttpResponseBase:
         return await topic_groups_from(runtime.db, viewer, name, after)
 
     if not _exists(request, name):
-        return _missing(request, name)
+        return no_such_topic(request, name)
     head = (
         "group_id", "type", "state", "lag", "largest_lag_of_a_partition", "time_lag_ms", "lag_sampled_at", "owned",
         "committed",
@@ -65,7 +66,3 @@ def _exists(request: HttpRequest, name: str) -> bool:
     if "\0" in name or not viewer.sees_topic(name):
         return False
     return bridge.call(lambda runtime: topic_partitions_from(runtime.db, viewer, name, 0, 1)) != ((), None)
-
-
-def _missing(request: HttpRequest, name: str) -> HttpResponseBase:
-    return message(request, 404, "No such topic", f"There is no topic {name}; it may have been deleted.", "topics")

@@ -407,8 +407,10 @@ def test_an_empty_page_does_not_say_that_there_is_nothing_to_who_sees_nothing(
     seed.group("billing")
     seed.topic("orders", 1)
     put_plan(seed.connection, "billing", made_at=now_ms())
+    judged(seed)
     client.force_login(get_user_model().objects.create_user("nobody"))
     page = client.get(path).content.decode()
     assert f"No {what} that you may see" in page
     assert 'href="/access">What you may do</a>' in page
     assert f"No {what} yet" not in page
+    assert "Nothing needs attention" not in page
