@@ -36,7 +36,7 @@ def topic(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def no_such_topic(request: HttpRequest, name: str) -> HttpResponse:
-    """There is none, or it is hidden from the viewer."""
+    """The answer where the topic does not exist, or is hidden from the viewer."""
     text = f"There is no topic “{name}”; it may have been deleted."
     return message(request, 404, "No such topic", text, "topics")
 
