@@ -8,11 +8,10 @@ from typing import Any
 
 from frontend.rows import Millis
 from frontend.viewer import Viewer
-from kcoord.access.rights import Operation
 from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import INT64_MAX
 from kcoord.sql import queries
-from offsets.plans.visible import seen_totals
+from offsets.plans.visible import seen_totals, shown_parameters
 
 Q = queries("frontend")
 
@@ -101,15 +100,8 @@ async def all_plans(runtime: Runtime, viewer: Viewer, wanted: PlanFilter, limit:
 
 
 async def _seen(runtime: Runtime, viewer: Viewer, plans: Sequence[PlanRow]) -> tuple[PlanRow, ...]:
-    seen = tuple(replace(plan, parameters=_parameters(viewer, plan)) for plan in plans)
+    seen = tuple(replace(plan, parameters=shown_parameters(plan.parameters, viewer.principal)) for plan in plans)
     if viewer.topics.unlimited:
         return seen
     totals = await seen_totals(runtime, [plan.id for plan in seen], viewer.topics)
     return tuple(replace(plan, totals=totals[plan.id]) for plan in seen)
-
-
-def _parameters(viewer: Viewer, plan: PlanRow) -> Mapping[str, Any]:
-    source = plan.parameters.get("from_group")
-    if source is None or viewer.principal.may_group(Operation.DESCRIBE, str(source)):
-        return plan.parameters
-    return {name: value for name, value in plan.parameters.items() if name != "from_group"}

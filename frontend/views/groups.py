@@ -144,7 +144,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
 
 
 def _addresses(group_id: str, *, reports: bool) -> dict[str, str]:
-    """Of the pages about the group. `reports`: the person may see the one of what would be assigned."""
+    """Of the pages about the group. `reports`: the person may see what the archive says about it."""
     here = group_url(group_id)
     return {
         "group_url": here,

@@ -268,7 +268,7 @@ async def _asked(runtime: Runtime, viewer: Viewer, plan: PlanHeader) -> Asked:
 def _parameters(plan: PlanHeader, viewer: Viewer) -> list[tuple[str, str]]:
     """The strategy's parameters, as text."""
     names = {"at": "Instant", "offset": "Offset", "by": "Records", "duration": "Duration", "from_group": "Group"}
-    told, parameters = [], shown_parameters(plan, viewer.principal)
+    told, parameters = [], shown_parameters(plan.parameters, viewer.principal)
     for key, value in parameters.items():
         if key in names and value is not None:
             told.append((names[key], zones.instant(int(str(value))) if key == "at" else str(value)))

@@ -174,7 +174,7 @@ async def request_of(runtime: Runtime, viewer: Viewer, group_id: str, plan_id: s
 
 
 def _recent_words(plan: PlanHeader, viewer: Viewer, zone: tzinfo) -> str:
-    words = new_offsets(plan.strategy, shown_parameters(plan, viewer.principal), zone)
+    words = new_offsets(plan.strategy, shown_parameters(plan.parameters, viewer.principal), zone)
     return ", ".join(filter(None, words))
 
 

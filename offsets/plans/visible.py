@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 from uuid import UUID
@@ -34,9 +34,9 @@ async def with_seen_totals(runtime: Runtime, plans: Sequence[PlanHeader], visibl
     ]
 
 
-def shown_parameters(plan: PlanHeader, principal: Principal) -> dict[str, Any]:
+def shown_parameters(parameters: Mapping[str, Any], principal: Principal) -> dict[str, Any]:
     """The parameters of a plan, without names of topics and of a group that the caller may not describe."""
-    shown = dict(plan.parameters)
+    shown = dict(parameters)
     topics, source = shown.get("topics"), shown.get("from_group")
     if isinstance(topics, list):
         shown["topics"] = [topic for topic in topics if principal.may_topic(Operation.DESCRIBE, topic)]

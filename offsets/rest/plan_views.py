@@ -72,7 +72,7 @@ class PlanBase(NamedGroupView):
 def shown_header(found: PlanHeader, principal: Principal) -> dict[str, Any]:
     """A plan without its lines, and without names of topics and of a group that the caller may not describe."""
     shown = {field.name: getattr(found, field.name) for field in fields(found)}
-    return {**shown, "parameters": shown_parameters(found, principal)}
+    return {**shown, "parameters": shown_parameters(found.parameters, principal)}
 
 
 class PlanOffsetsView(PlanBase):
