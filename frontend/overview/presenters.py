@@ -145,7 +145,7 @@ def _rate(name: str, minutes: Sequence[Minute], now: Millis, value: Callable[[Mi
 
 
 def announcement(found: Attended | None, groups: Counts | None) -> str:
-    """What a screen reader announces when it changes; "" for a viewer who can see no groups."""
+    """What a screen reader announces when it changes; "" if the viewer sees no groups."""
     if found is None or found.judged_at is None or (groups is not None and not groups.total):
         return ""
     if not found.total:

@@ -12,7 +12,7 @@ _LABELS = {choice.strategy.value: choice.label for choice in CHOICES}
 
 
 def new_offsets(strategy: str, parameters: Mapping[str, object], zone: tzinfo = UTC) -> tuple[str, str]:
-    """The strategy for people, and its parameter: `Backwards`, `100 records`; "" if there is none to be shown.
+    """The strategy for people, and its parameter: `Backwards`, `100 records`; "" if it has no parameter to show.
 
     `parameters`: those of the plan that the person may see. `zone`: of its instant.
     """

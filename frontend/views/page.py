@@ -116,7 +116,7 @@ def show(
 def menu_of(viewer: Viewer) -> Mapping[str, bool | str]:
     """Which pages the person may see that not everybody may, and why nobody may change anything, "" if they may.
 
-    `all_groups`, `all_topics`: an empty list means that there are none.
+    `all_groups`, `all_topics`: the person may see all of them, so an empty list means that none exist.
     """
     return {
         "all_groups": viewer.listed.unlimited,

@@ -56,7 +56,10 @@ def _place(java: Path) -> Path:
 
 
 def _make(place: Path, option: str, conninfo: str, directory: Path) -> None:
-    """Leaves an empty file if there is none in the end: Java 17 to 24 need one of Java's own classes beside it."""
+    """Make the file, or an empty one where Java cannot, so that it is not tried at every start.
+
+    Java 17 to 24 can only where they come with a file of Java's own classes.
+    """
     for older in place.parent.glob("spark-classes-*.jsa"):
         older.unlink()
     fresh = place.with_suffix(".new")
