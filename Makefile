@@ -11,14 +11,16 @@ CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help up venv test pytest lint format bench demo showcase screenshots model mutants chaos chromium
+.PHONY: help up venv test test-all test-pythons pytest lint format bench demo showcase screenshots model mutants chaos chromium
 
 help:
 	@echo "make up       start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it); NODES=4: four servers"
 	@echo "make demo     a group at work against the running server; PROTOCOL=consumer for a consumer group"
 	@echo "make showcase groups of every state at work, to look at the dashboard with; GROUPS=200 MINUTES=10"
 	@echo "make screenshots  the pictures of docs/images, from a showcase; ARGS='--all --into DIR': every page in four ways"
-	@echo "make test     lint and tests; PYTEST_ARGS replaces '$(PYTEST_ARGS)'"
+	@echo "make test     lint and the default selection of the tests; FILES='a.py b.sql': what belongs to these files"
+	@echo "make test-all lint and all tests; PYTEST_ARGS replaces '$(PYTEST_ARGS)'"
+	@echo "make test-pythons  make test with each Python from 3.11 to 3.14 that is there"
 	@echo "make lint     ruff, mypy and the import contracts"
 	@echo "make format   put the source into ruff's format"
 	@echo "make mutants  change the protocol rules and look for tests that notice; FILES names some of them"
@@ -53,10 +55,27 @@ mutants: $(VENV)/.tests
 chaos: $(VENV)/.tests
 	@exec $(VENV)/bin/python -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-test: lint pytest
+# The tests that are not marked `whole`; the end of the output says which those are and why they are left out.
+test: lint chromium
+	$(if $(FILES),tests=$$($(VENV)/bin/python -m tests.support.belonging $(FILES)) && )\
+		$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m "not whole" $(if $(FILES),$$tests)
+
+test-all: lint pytest
 
 pytest: chromium
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+# Each in a virtual environment of its own. pyenv's Pythons are found also where they are not on the PATH.
+test-pythons:
+	@for minor in 11 12 13 14; do \
+		ran=no; \
+		for python in python3.$$minor $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.$$minor.*/bin/python; do \
+			$$python -c '$(IS_NEW_ENOUGH)' 2>/dev/null || continue; \
+			$(MAKE) test VENV=.venv-3.$$minor PYTHON=$$python || exit; \
+			ran=$$($$python -V); break; \
+		done; \
+		said="$$said 3.$$minor: $$ran;"; \
+	done; echo "make test passed with$$said"
 
 lint: $(VENV)/.tests
 	$(VENV)/bin/ruff check .

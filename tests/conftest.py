@@ -23,6 +23,13 @@ from tests.support import chromium as chromiums
 from tests.support.database import cloned_database, embedded_server, make_template
 from tests.support.django_settings import set_for_run
 from tests.support.fixtures import client_with, members, other, service, topic, topics  # noqa: F401 - fixtures
+from tests.support.selection import (  # noqa: F401 - hooks
+    pytest_collection_modifyitems,
+    pytest_deselected,
+    pytest_sessionfinish,
+    pytest_testnodedown,
+    write_summary,
+)
 
 # How long an example takes says nothing on a machine that others use as well.
 hypothesis_settings.register_profile("kcoord", deadline=None)
@@ -116,8 +123,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
-    """The last line says what was left out for want of a browser: among many results nobody would notice."""
+    """The last lines say where the time went, and what was left out, also for want of a browser."""
     yield
+    write_summary(terminalreporter)
     skipped = [report for report in terminalreporter.getreports("skipped") if chromiums.MISSING in str(report.longrepr)]
     if skipped:
         terminalreporter.write_line(f"browser tests skipped: {len(skipped)}. {chromiums.MISSING}", yellow=True)
