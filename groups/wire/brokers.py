@@ -19,10 +19,11 @@ from groups.core.model.types import Topic
 from groups.nodes.directory import NodeDirectory, kafka_address, node_name
 from groups.nodes.hosting import Hosting
 from groups.nodes.view import Node
-from kcoord.access.rights import Operation
+from kcoord.access.rights import Operation, Resource
 from kcoord.http import serving
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Api, Call, HangUp
+from kcoord.wire.authorized import authorized_operations
 from kcoord.wire.reading import Fields
 
 CLUSTER_ID = "kcoord"
@@ -72,8 +73,25 @@ async def metadata(call: Call, request: Fields) -> Answer:
         "brokers": [{"node_id": broker.id, "host": broker.host, "port": broker.port} for broker in found.values()],
         "cluster_id": CLUSTER_ID,
         "controller_id": ids[0],
-        "topics": await _topics(call, request, ids),
+        "topics": [_with_operations(call, request, topic) for topic in await _topics(call, request, ids)],
+        **_cluster_operations(call, request),
     }
+
+
+def _with_operations(call: Call, request: Fields, topic: Answer) -> Answer:
+    if topic["error_code"] or not request.get("include_topic_authorized_operations"):
+        return topic
+    return {
+        **topic,
+        "topic_authorized_operations": authorized_operations(call.principal, Resource.TOPIC, topic["name"]),
+    }
+
+
+def _cluster_operations(call: Call, request: Fields) -> Answer:
+    """Empty unless the request asks for them: the field then has the number that says so."""
+    if not request.get("include_cluster_authorized_operations"):
+        return {}
+    return {"cluster_authorized_operations": authorized_operations(call.principal, Resource.CLUSTER)}
 
 
 def refuse_metadata(request: Fields, version: int, code: int, detail: str) -> Answer:
@@ -82,18 +100,21 @@ def refuse_metadata(request: Fields, version: int, code: int, detail: str) -> An
 
 
 async def _topics(call: Call, request: Fields, ids: Sequence[int]) -> list[Answer]:
+    """As Kafka: if any topic is asked for by id, all are, and a name beside an id is ignored (Java sends "")."""
     asked = request.topics
     if asked is None or (not asked and call.version < NAMES_MAY_BE_EMPTY):
         view = await call.runtime.get(TopicService).view()
         visible = [topic for name, topic in sorted(view.by_name.items()) if _may_see(call, name)]
         return [_topic(topic, ids) for topic in visible]
-    names = [entry.name for entry in asked if entry.name is not None]
-    topic_ids = [str(entry.topic_id) for entry in asked if entry.name is None and entry.get("topic_id")]
-    view = await call.runtime.get(TopicService).find(names=names, topic_ids=topic_ids)
-    return [
-        *(_named(call, name, view.by_name.get(name), ids) for name in dict.fromkeys(names)),
-        *(_identified(call, topic_id, view.by_id.get(topic_id), ids) for topic_id in dict.fromkeys(topic_ids)),
-    ]
+    topic_ids = [str(entry.topic_id) for entry in asked if entry.get("topic_id")]
+    if call.version < TOPIC_IDS and (topic_ids or any(entry.name is None for entry in asked)):
+        return [_no_topic(Error.INVALID_REQUEST, entry.name or "", entry.get("topic_id")) for entry in asked]
+    if topic_ids:
+        view = await call.runtime.get(TopicService).find(topic_ids=topic_ids)
+        return [_identified(call, topic_id, view.by_id.get(topic_id), ids) for topic_id in dict.fromkeys(topic_ids)]
+    names = list(dict.fromkeys(entry.name or "" for entry in asked))
+    view = await call.runtime.get(TopicService).find(names=names)
+    return [_named(call, name, view.by_name.get(name), ids) for name in names]
 
 
 def _may_see(call: Call, name: str) -> bool:
@@ -107,14 +128,17 @@ def _named(call: Call, name: str, topic: Topic | None, ids: Sequence[int]) -> An
         call.principal.require_described(name)
     except ProtocolError as refused:
         topic, error = None, refused.error
-    return _topic(topic, ids) if topic is not None else {"error_code": error.code, "name": name, "partitions": []}
+    return _topic(topic, ids) if topic is not None else _no_topic(error, name)
 
 
 def _identified(call: Call, topic_id: str, topic: Topic | None, ids: Sequence[int]) -> Answer:
     if topic is not None and _may_see(call, topic.name):
         return _topic(topic, ids)
-    name = None if call.version >= TOPIC_IDS else ""
-    return {"error_code": Error.UNKNOWN_TOPIC_ID.code, "name": name, "topic_id": topic_id, "partitions": []}
+    return _no_topic(Error.UNKNOWN_TOPIC_ID, None, topic_id)
+
+
+def _no_topic(error: Error, name: str | None, topic_id: object = None) -> Answer:
+    return {"error_code": error.code, "name": name, "topic_id": topic_id, "partitions": []}
 
 
 def _topic(topic: Topic, ids: Sequence[int]) -> Answer:
@@ -146,6 +170,7 @@ async def describe_cluster(call: Call, request: Fields) -> Answer:
         "cluster_id": CLUSTER_ID,
         "controller_id": next(iter(found.values())).id,
         "brokers": [{"broker_id": broker.id, "host": broker.host, "port": broker.port} for broker in found.values()],
+        **_cluster_operations(call, request),
     }
 
 

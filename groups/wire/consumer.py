@@ -23,6 +23,7 @@ from groups.rest.consumer_description import (
 from groups.rest.seen import seen_consumer_group
 from groups.wire.clients import remember
 from groups.wire.quotas import as_clients_know_it
+from groups.wire.reads import with_operations
 from kcoord.access.rights import Operation, Resource
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import ProtocolError
@@ -96,19 +97,14 @@ def _answer(answer: consumer_wire.ConsumerHeartbeatResponse) -> Answer:
 
 
 def refuse_heartbeat(request: Fields, version: int, code: int, detail: str) -> Answer:
-    """The answer to a heartbeat with an error."""
-    return {
-        "error_code": code,
-        "error_message": detail,
-        "member_id": request.get("member_id"),
-        "member_epoch": 0,
-        "assignment": None,
-    }
+    """The answer to a heartbeat with an error: as Kafka's, without a member id."""
+    return {"error_code": code, "error_message": detail, "member_id": None, "member_epoch": 0, "assignment": None}
 
 
 async def describe(call: Call, request: Fields) -> Answer:
     """ConsumerGroupDescribe: each group with an error of its own."""
-    return {"groups": [await _described(call, group_id) for group_id in dict.fromkeys(request.group_ids)]}
+    groups = [await _described(call, group_id) for group_id in dict.fromkeys(request.group_ids)]
+    return {"groups": [with_operations(call, request, group) for group in groups]}
 
 
 def refuse_describe(request: Fields, version: int, code: int, detail: str) -> Answer:
@@ -160,7 +156,7 @@ def _member(member: ConsumerMemberDescription) -> dict[str, Any]:
         "client_id": member.client_id,
         "client_host": f"/{member.client_host}",
         "subscribed_topic_names": member.subscribed_topic_names,
-        "subscribed_topic_regex": member.subscribed_topic_regex or None,
+        "subscribed_topic_regex": member.subscribed_topic_regex or "",
         "assignment": _partitions(member.assignment),
         "target_assignment": _partitions(member.target_assignment),
         "member_type": 1 if member.member_type == "consumer" else 0,

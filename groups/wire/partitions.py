@@ -11,9 +11,10 @@ from typing import Any
 from groups.catalogue.topics import TopicService
 from groups.core.model.types import Topic
 from groups.wire.brokers import brokers, led
-from kcoord.access.rights import Operation
+from kcoord.access.rights import Operation, Resource
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Call
+from kcoord.wire.authorized import authorized_operations
 from kcoord.wire.reading import Fields
 
 MOST_PARTITIONS = 2_000
@@ -58,7 +59,12 @@ def _topic(call: Call, name: str, topic: Topic | None, ids: Sequence[int]) -> tu
     if topic is None:
         return [], {"error_code": Error.UNKNOWN_TOPIC_OR_PARTITION.code, "name": name}
     partitions = [{**partition, **NO_REPLICAS} for partition in led(topic, ids)]
-    return partitions, {"error_code": 0, "name": name, "topic_id": topic.topic_id}
+    return partitions, {
+        "error_code": 0,
+        "name": name,
+        "topic_id": topic.topic_id,
+        "topic_authorized_operations": authorized_operations(call.principal, Resource.TOPIC, name),
+    }
 
 
 def refused(request: Fields, version: int, code: int, detail: str) -> Answer:

@@ -21,6 +21,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Api, Call
+from kcoord.wire.authorized import authorized_operations
 from kcoord.wire.reading import Fields
 
 PAGE = 1_000
@@ -69,7 +70,16 @@ def listing(group_list: Callable[[Runtime], GroupList]) -> Api:
 
 async def describe_groups(call: Call, request: Fields) -> Answer:
     """DescribeGroups: classic groups; one of the consumer protocol is not found, as in Kafka."""
-    return {"groups": [await _described(call, group_id) for group_id in dict.fromkeys(request.groups)]}
+    groups = [await _described(call, group_id) for group_id in dict.fromkeys(request.groups)]
+    return {"groups": [with_operations(call, request, group) for group in groups]}
+
+
+def with_operations(call: Call, request: Fields, group: Answer) -> Answer:
+    """A described group with what the caller may do with it, if the request asks for that and it has no error."""
+    if group["error_code"] or not request.get("include_authorized_operations"):
+        return group
+    operations = authorized_operations(call.principal, Resource.GROUP, group["group_id"])
+    return {**group, "authorized_operations": operations}
 
 
 def refuse_groups(request: Fields, version: int, code: int, detail: str) -> Answer:

@@ -45,6 +45,72 @@ async def test_metadata_by_topic_id(wire: WireClient, topic: str) -> None:
     assert (missing.error_code, missing.name) == (100, None)
 
 
+async def test_a_name_beside_a_topic_id_is_no_name(wire: WireClient, topic: str) -> None:
+    (by_name,) = (await wire.ask("metadata", 12, topics=[{"name": topic}])).topics
+    wanted = [{"topic_id": by_name.topic_id, "name": ""}, {"topic_id": None, "name": "another"}]
+    assert (await wire.ask("metadata", 12, topics=wanted)).topics == [by_name]
+
+
+@pytest.mark.parametrize("version", [10, 11])
+async def test_older_versions_of_metadata_refuse_topic_ids(wire: WireClient, topic: str, version: int) -> None:
+    topic_id = uuid.uuid4()
+    for wanted in ({"topic_id": topic_id, "name": None}, {"topic_id": topic_id, "name": topic}, {"name": None}):
+        (refused,) = (await wire.ask("metadata", version, topics=[wanted])).topics
+        assert (refused.error_code, refused.name, refused.topic_id) == (
+            42,
+            wanted["name"] or "",
+            wanted.get("topic_id"),
+        )
+
+
+def bits(*operations: int) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+NOT_ASKED = -(2**31)
+GROUP_OPERATIONS, TOPIC_OPERATIONS, CLUSTER_OPERATIONS = bits(3, 6, 8, 10, 11), bits(3, 5, 6, 7, 8, 10), bits(8, 10)
+
+
+@pytest.mark.parametrize("flag", [True, False])
+async def test_operations_are_described_where_asked_for(
+    wire: WireClient, limited: WireClient, topic: str, service: GroupService, clock: VirtualClock, flag: bool
+) -> None:
+    """As the rules of the token have it; KIP-430."""
+    await joined(wire, service, clock)
+    beat = {"member_id": str(uuid.uuid4()), "member_epoch": 0, "rebalance_timeout": 30_000, "topic_partitions": []}
+    await wire.ask("consumer_group_heartbeat", 1, group_id="new", subscribed_topic_names=[topic], **beat)
+    for client, of_group, of_topic, of_cluster in (
+        (wire, GROUP_OPERATIONS, TOPIC_OPERATIONS, CLUSTER_OPERATIONS),
+        (limited, bits(8, 10), bits(8, 10), 0),
+    ):
+        named = {"topics": [{"name": topic}, {"name": "nothing"}], "include_topic_authorized_operations": flag}
+        both = {**named, "include_cluster_authorized_operations": flag}
+        metadata = await client.ask("metadata", 8, **both)
+        found = [entry.topic_authorized_operations for entry in metadata.topics]
+        assert found == [of_topic if flag else NOT_ASKED, NOT_ASKED]
+        assert metadata.cluster_authorized_operations == (of_cluster if flag else NOT_ASKED)
+        cluster = await client.ask("describe_cluster", 1, include_cluster_authorized_operations=flag)
+        assert cluster.cluster_authorized_operations == (of_cluster if flag else NOT_ASKED)
+        asked = {"include_authorized_operations": flag}
+        (group,) = (await client.ask("describe_groups", 6, groups=["g"], **asked)).groups
+        assert group.authorized_operations == (of_group if flag else NOT_ASKED)
+        (other,) = (await client.ask("consumer_group_describe", 1, group_ids=["new"], **asked)).groups
+        assert other.authorized_operations == (of_group if flag and other.error_code == 0 else NOT_ASKED)
+        (paged,) = (await client.ask("describe_topic_partitions", 0, topics=[{"name": topic}])).topics
+        assert paged.topic_authorized_operations == of_topic  # which has no flag
+
+
+async def test_what_consumer_groups_leave_empty(wire: WireClient, topic: str) -> None:
+    """A refused heartbeat names no member, and a member without a regular expression has an empty one."""
+    member_id = str(uuid.uuid4())
+    beat = {"group_id": "new", "member_id": member_id, "rebalance_timeout": 30_000, "subscribed_topic_names": [topic]}
+    await wire.ask("consumer_group_heartbeat", 1, member_epoch=0, topic_partitions=[], **beat)
+    refused = await wire.ask("consumer_group_heartbeat", 1, **{**beat, "member_id": "unknown"}, member_epoch=5)
+    assert (refused.error_code, refused.member_id) == (25, None)
+    (group,) = (await wire.ask("consumer_group_describe", 1, group_ids=["new"])).groups
+    assert [member.subscribed_topic_regex for member in group.members] == [""]
+
+
 async def test_topics_that_may_not_be_described(limited: WireClient, topic: str, topics: object) -> None:
     await topics.create("secret", 1)  # type: ignore[attr-defined]
     assert [entry.name for entry in (await limited.ask("metadata", 12, topics=None)).topics] == ["orders"]
