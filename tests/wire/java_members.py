@@ -43,13 +43,14 @@ class Java(ProcessMember):
         instance: str,
         assignor: str,
         session_ms: int = 120_000,
+        topic: str = TOPIC,
     ) -> None:
         command = java.program(PROGRAM)
         directory = tempfile.TemporaryDirectory(prefix="java-member-")
         settings = Path(directory.name) / "settings.properties"
         found = _settings(listening, group, protocol, instance, assignor, session_ms)
         java.write_properties(settings, found)
-        super().__init__([*command, str(settings), TOPIC], None, directory)
+        super().__init__([*command, str(settings), topic], None, directory)
 
     def transaction(self, partition: int, offset: int, end: str) -> None:
         """Send an offset in a transaction. `end`: "commit" or "abort"."""

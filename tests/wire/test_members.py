@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.kcoord.client.live import SESSION_MS
-from tests.processes.test_examples import PARTITIONS
+from tests.processes.test_examples import PARTITIONS, TOPIC
 from tests.support.database import cloned_database
 from tests.support.tls import make_certificate
+from tests.wire.java_members import Java
 from tests.wire.kafka_workers import Listening, listening_on
 from tests.wire.members import KINDS, described, member_of, polled
 
@@ -76,6 +77,13 @@ def test_a_member_of_java_that_is_killed_is_succeeded(listening: Listening) -> N
             killed.kill()  # type: ignore[attr-defined]
         polled(lambda: stays.numbers() == EVERYTHING, stays)
         assert stays.committed(partition) == 7
+
+
+def test_a_pattern_of_java_is_resolved_by_the_server(listening: Listening) -> None:
+    """Its partitions come with topic ids alone, whose names Java asks Metadata for; KIP-848."""
+    group = "pattern-of-java"
+    with closing(Java(listening, group, "consumer", "", "", topic=f"^{TOPIC[:3]}.*")) as member:
+        polled(lambda: member.numbers() == EVERYTHING, member)
 
 
 @pytest.mark.parametrize("kind", ["java", "java-consumer"])

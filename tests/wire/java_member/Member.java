@@ -2,6 +2,7 @@
 //
 //     java -cp 'jars/*' Member.java PROPERTIES TOPIC
 //
+// A topic that begins with ^ is a pattern, which the server resolves.
 // It answers each line with one line: "= " and what was asked for, or "! " and the error. Partitions that it has to give
 // up are a line of their own: "revoked 0 1".
 
@@ -19,6 +20,7 @@ import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -43,7 +45,7 @@ public class Member {
         reader.setDaemon(true);
         reader.start();
         consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
-        consumer.subscribe(List.of(topic), new ConsumerRebalanceListener() {
+        ConsumerRebalanceListener listener = new ConsumerRebalanceListener() {
             @Override
             public void onPartitionsAssigned(Collection<TopicPartition> assigned) {}
 
@@ -51,7 +53,12 @@ public class Member {
             public void onPartitionsRevoked(Collection<TopicPartition> revoked) {
                 System.out.println("revoked " + numbers(revoked));
             }
-        });
+        };
+        if (topic.startsWith("^")) {
+            consumer.subscribe(new SubscriptionPattern(topic), listener);
+        } else {
+            consumer.subscribe(List.of(topic), listener);
+        }
         while (true) {
             consumer.poll(Duration.ofMillis(20));
             String line = asked.poll();
