@@ -16,7 +16,25 @@ begin
 end
 $$;
 
--- The member of a classic group that a commit names. Raises what OffsetCommit answers where it is not who it says.
+-- Whether what is overdue in a group has expired: its coordinator partition has a live owner, its deadlines count since
+-- the last gap, and no node may have renewed sessions in memory that it has not stored yet. Otherwise members get the
+-- full time again, or the renewed session is stored soon.
+-- Source: groups/sql/ownership.sql; groups/core/rearming.py; docs/models, rule 16.
+create function kcoord.may_expire(pk bigint, now bigint) returns boolean
+language sql stable set search_path = pg_catalog, pg_temp
+as $$
+    select (p.partition is null
+            or coalesce(p.state = 'ACTIVE' and n.ended_at is null and n.expires_at > may_expire.now
+                        and g.armed_gap >= p.gap, false))
+           and not exists (select from {schema}.groups_coordinatornode x
+                           where x.ended_at is null and x.flushed_until < may_expire.now)
+    from {schema}.groups_group g
+    left join {schema}.groups_coordinatorpartition p on p.partition = g.partition
+    left join {schema}.groups_coordinatornode n on n.id = p.owner_id
+    where g.id = pk
+$$;
+
+-- The member of a classic group that commits; raises what OffsetCommit answers if it is not one.
 -- Source: offsets.md 3.3, rows 3a to 3c.
 create function kcoord.classic_member(
     pk bigint, member_id text, group_instance_id text, now bigint,
@@ -43,7 +61,9 @@ begin
     into client_id, rebalance_timeout_ms, session_deadline
     from {schema}.groups_member m
     where m.group_id = pk and m.member_id = member_id;
-    if not found or session_deadline <= now then
+    if session_deadline <= now and not kcoord.may_expire(pk, now) then
+        perform kcoord.refuse('COORDINATOR_LOAD_IN_PROGRESS', 'sessions of the group are being counted again');
+    elsif client_id is null or session_deadline <= now then
         perform kcoord.refuse('UNKNOWN_MEMBER_ID', format('the group has no member %L', member_id));
     end if;
 end
@@ -89,8 +109,8 @@ begin
 end
 $$;
 
--- The same for a consumer group. An older epoch does for partitions that the member has had since then (KIP-1251).
--- Source: consumer.md 7.1; offsets.md 3.4.
+-- May this caller commit to a consumer group now? As `check_classic_commit`. An older epoch does for partitions that the
+-- member has had since then (KIP-1251). Source: consumer.md 7.1; offsets.md 3.4.
 create function kcoord.check_consumer_commit(
     pk bigint, member_id text, member_epoch integer, topics text[], partitions integer[], now bigint) returns text
 language plpgsql set search_path = pg_catalog, pg_temp
@@ -115,6 +135,8 @@ begin
     -- Without its last member of the consumer protocol the group becomes a classic one; without any it is Empty.
     if due and (member_epoch < 0 or coalesce(member.is_classic, false)) then
         perform kcoord.refuse('COORDINATOR_LOAD_IN_PROGRESS', 'timers of the group are due');
+    elsif member.deadline <= now and not kcoord.may_expire(pk, now) then
+        perform kcoord.refuse('COORDINATOR_LOAD_IN_PROGRESS', 'sessions of the group are being counted again');
     elsif member.member_epoch is null or member.deadline <= now then
         perform kcoord.refuse('UNKNOWN_MEMBER_ID', format('the group has no member %L', member_id));
     elsif member_epoch <> member.member_epoch
