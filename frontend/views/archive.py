@@ -26,6 +26,7 @@ from frontend.views.groups import Pace, group_url
 from frontend.views.page import BadAddress, address, choice, message, page, show, text
 from frontend.views.reports import report_parts, run_url
 from frontend.wording import plural
+from kcoord.packages import SparkPackages, SparkState
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -59,6 +60,7 @@ class Overview:
     archived: SparkRun | None
     reconciled: SparkRun | None
     reported: SparkRun | None
+    packages: SparkPackages
 
 
 @require_safe
@@ -70,7 +72,8 @@ def archive(request: HttpRequest) -> HttpResponse:
     cursor = text(request, "after") or None
     found = _readable(lambda runtime: _overview(runtime, kind or None, cursor))
     busy = {run.kind for run in found.open}
-    lacking = missing(viewer_of(request), RUN)
+    packages = found.packages
+    lacking = missing(viewer_of(request), RUN) or (packages.why if packages.state is SparkState.MISSING else "")
     starts = [Action(KINDS[one][0], _start_url(one), lacking) for one in STARTABLE if one not in busy]
     context = {
         "now": found.now,
@@ -85,6 +88,7 @@ def archive(request: HttpRequest) -> HttpResponse:
         "kind_name": kind,
         "starts": starts if found.path else [],
         "lacking": lacking,
+        "packages": packages,
         "newest_url": address(request, after=None) if cursor else None,
         "older_url": address(request, after=found.listed.next_cursor) if found.listed.next_cursor else None,
         "stream": reverse("frontend:live"),
@@ -127,7 +131,7 @@ async def _overview(runtime: Runtime, kind: str | None, cursor: str | None) -> O
         queries.now(runtime.db),
     )
     going_on = tuple(run for run in newest.items if run.is_open)
-    return Overview(now, runs.archive_path, listed, going_on, archived, reconciled, reported)
+    return Overview(now, runs.archive_path, listed, going_on, archived, reconciled, reported, runs.packages)
 
 
 @require_safe
@@ -191,11 +195,12 @@ def start_run(request: HttpRequest) -> HttpResponse:
         started, refusal = attempt(lambda runtime: runtime.get(SparkRuns).start(kind, principal=actor(request)))
         if started is not None:
             return done(request, f"{KINDS[kind][0]} has been started.", run_url(started.id))
-    now, path = bridge.call(_now_and_path)
+    now, path, packages = bridge.call(_start_reads)
     label, meaning = KINDS[kind]
     context = {
         "now": now,
         "path": path,
+        "packages": packages,
         "label": label,
         "meaning": meaning,
         "refusal": refusal,
@@ -204,8 +209,9 @@ def start_run(request: HttpRequest) -> HttpResponse:
     return show(request, "start_run", context, section="archive", status=refusal.status)
 
 
-async def _now_and_path(runtime: Runtime) -> tuple[int, str]:
-    return await queries.now(runtime.db), runtime.get(SparkRuns).archive_path
+async def _start_reads(runtime: Runtime) -> tuple[int, str, SparkPackages]:
+    runs = runtime.get(SparkRuns)
+    return await queries.now(runtime.db), runs.archive_path, runs.packages
 
 
 @require_http_methods(["GET", "POST"])

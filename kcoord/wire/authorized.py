@@ -1,4 +1,4 @@
-"""Sets of operations in Kafka's descriptions: what the rules of a caller let it do with a group, a topic or the cluster.
+"""Sets of operations in Kafka's descriptions: what the rules of a caller allow on a group, a topic or the cluster.
 
 A set has the operations of Kafka whose requests are served here and would pass the caller's rules: without a log nobody
 may write, and what takes `admin` here may be one of several operations there.

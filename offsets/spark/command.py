@@ -32,8 +32,9 @@ from offsets.spark.reconcile.reconciling import ReconcileOptions, reconcile
 from offsets.spark.report.reporting import ReportOptions, report
 from offsets.spark.runs import Outcome, Run, RunRequest, running
 from offsets.spark.session import SparkSettings, start_spark
+from offsets.spark.waiting import CANNOT_RUN
 
-OK, FINDINGS, CANNOT_RUN = 0, 1, 2
+OK, FINDINGS = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
