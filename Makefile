@@ -35,8 +35,8 @@ up: $(VENV)/.runtime
 
 spark: $(VENV)/.spark
 
-demo: $(VENV)/.runtime
-	@exec $(VENV)/bin/python -m kcoord.demo $(if $(PROTOCOL),--group-protocol $(PROTOCOL)) $(ARGS)
+demo: $(VENV)/.runtime $(if $(filter 1,$(SPARK)),$(VENV)/.spark)
+	@exec $(VENV)/bin/python -m kcoord.demo $(if $(PROTOCOL),--group-protocol $(PROTOCOL)) $(if $(filter 1,$(SPARK)),--spark) $(ARGS)
 
 showcase: $(VENV)/.runtime
 	@exec $(VENV)/bin/python -m kcoord.showcase $(if $(GROUPS),--groups $(GROUPS)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)

@@ -40,7 +40,7 @@ class Options:
     commit_seconds: float
     seconds: float
     group_protocol: str = "classic"
-    spark: bool = True
+    spark: bool = False
 
     @property
     def is_consumer_group(self) -> bool:
@@ -82,7 +82,7 @@ class Demo:
         self._session_ms = SESSION_TIMEOUT_MS
 
     def run(self) -> bool:
-        """True if the counts are equal, and reconcile finds nothing. Raises DemoProblem."""
+        """True if the counts are equal, and reconcile finds nothing if it is asked. Raises DemoProblem."""
         self._announce()
         self._corpus.write(self._manifest)
         if self._options.is_consumer_group:

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,18 +77,26 @@ def reach(environ: Mapping[str, str], say: Say, settings: Mapping[str, str] = QU
     if url:
         yield _checked(Service(url, environ.get("KCOORD_TOKEN", ""), "sign in with your account"))
         return
-    found = _of_data_directory(environ)
+    config = Config.from_env(environ)
+    url = running_url(environ, config)
+    found = _of_data_directory(environ, config, url)
     if found is not None:
         yield _checked(found)
         return
-    say("no service is running; starting one until this ends (`make up` starts one that stays)")
+    say(f"no service answers at {url}; starting one until this ends (`make up` starts one that stays)")
     with _own(environ, settings) as own:
         yield _checked(own)
 
 
-def _of_data_directory(environ: Mapping[str, str]) -> Service | None:
-    config = Config.from_env(environ)
-    url = local_url(config)
+def running_url(environ: Mapping[str, str], config: Config) -> str:
+    """Where KCOORD_PORT says that the service is, else where that of the data directory was started last."""
+    with suppress(FileNotFoundError):
+        if "KCOORD_PORT" not in environ:
+            return (config.data_dir / credentials.ADDRESS_FILE).read_text(encoding="utf-8").strip()
+    return local_url(config)
+
+
+def _of_data_directory(environ: Mapping[str, str], config: Config, url: str) -> Service | None:
     data_dir = config.data_dir
     try:
         known = credentials.read(data_dir)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kcoord import __version__
 from kcoord.config import Config
-from kcoord.http.addresses import advertised_url
+from kcoord.http.addresses import advertised_url, local_url
 from kcoord.stack import credentials, embedded, preflight, services
 from kcoord.stack.embedded import Embedded
 from kcoord.stack.logbook import Logbook
@@ -145,6 +145,7 @@ def _install(plan: Plan, log: Logbook) -> Embedded | None:
         if not plan.config.str("secret.key") and not key.is_file():
             credentials.write_private(key, secrets.token_urlsafe(48) + "\n")
         (plan.data_dir / "static").mkdir(exist_ok=True)
+        (plan.data_dir / credentials.ADDRESS_FILE).write_text(f"{local_url(plan.config)}\n", encoding="utf-8")
         return None if plan.config.str("database.url") else embedded.install(plan.data_dir, say)
     except OSError as error:
         where = error.filename or plan.data_dir
