@@ -8,7 +8,7 @@ options are lost, also those that demand TLS. Here libpq gets what every other c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport.pgmq import Transport as PgmqTransport
@@ -23,6 +23,8 @@ class Transport(PgmqTransport):
     """PGMQ over connections to `conn_string`, an option of the transport, in libpq's key=value form."""
 
     driver_name = SCHEME
+    default_connection_params: ClassVar[dict[str, Any]] = {}
+    """Nothing is missing from the URL; kombu would warn about a host that it makes up."""
 
     def _create_pgmq_client(self) -> PGMQueue:
         options: Mapping[str, Any] = cast(Any, self.client).transport_options

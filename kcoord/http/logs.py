@@ -22,10 +22,11 @@ QUIET = {
     "django.request": logging.ERROR,
     "httpx": logging.WARNING,
     "celery.beat": logging.WARNING,
+    "celery.worker.consumer.connection": logging.WARNING,
     "celery.worker.strategy": logging.WARNING,
     "celery.app.trace": logging.WARNING,
 }
-"""Loggers that repeat the access log, or report every second that the timers ran."""
+"""Loggers that repeat the access log, report every second that the timers ran, or name an address that is none."""
 
 REFUSALS = ("django.security.DisallowedHost",)
 """Loggers that log a refused request as a program error with a traceback: any client could fill the log."""

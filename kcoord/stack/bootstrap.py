@@ -138,7 +138,7 @@ def alone(conninfo: str) -> Iterator[None]:
 def migrate() -> None:
     """Apply the missing migrations. Raises StartProblem if the database is ahead of this release."""
     from django.core.management import call_command
-    from django.db import ProgrammingError, connection
+    from django.db import OperationalError, ProgrammingError, connection
     from django.db.migrations.executor import MigrationExecutor
 
     executor = MigrationExecutor(connection)
@@ -153,11 +153,14 @@ def migrate() -> None:
         )
     missing = executor.migration_plan(loader.graph.leaf_nodes())
     if missing:
-        check(everything=True)  # a first start, or a new release
         check_rights(connection)
         say(f"applying {len(missing)} migrations")
         try:
             call_command("migrate", verbosity=0, interactive=False)
+        except OperationalError as error:
+            if not isinstance(error.__cause__, psycopg.errors.DiskFull):
+                raise
+            raise StartProblem(f"{one_line(error)}; free some space and start again") from error
         except ProgrammingError as error:
             if not isinstance(error.__cause__, psycopg.errors.InsufficientPrivilege):
                 raise

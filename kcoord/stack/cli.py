@@ -25,6 +25,8 @@ from kcoord.stack.supervisor import OWN_NAME, Supervisor
 
 LOG_FILE = "kcoord.log"
 LATE_SECONDS = 30.0
+ENDED_BY_US = "FATAL:  terminating connection due to administrator command"
+"""What Postgres logs for each session that is open when it is stopped."""
 
 
 def main() -> int:
@@ -67,6 +69,8 @@ async def run(
     """
 
     def write(service: str, line: str) -> None:
+        if supervisor.stopping and ENDED_BY_US in line:
+            return  # the session of a service that was ended with it
         for shown in readable(line):
             log.write(service, shown)
 
@@ -119,6 +123,7 @@ async def _announce(plan: Plan, supervisor: Supervisor, began: float) -> None:
     config = plan.config
     ports = [node.own_port or config.int("port") for node in plan.nodes]
     ready = asyncio.gather(*(wait_until_ready(config.str("host"), port) for port in ports))
+    ready.add_done_callback(lambda done: done.cancelled() or done.exception())  # a stop may come before it
     try:
         done, _ = await asyncio.wait({ready}, timeout=LATE_SECONDS)
         if not done:

@@ -195,7 +195,8 @@ def _initialize(server: Embedded, say: Callable[[str], None]) -> None:
     )
     if done.returncode != 0:
         shutil.rmtree(fresh, ignore_errors=True)
-        reason = (done.stdout.strip().splitlines() or ["no output"])[-1]
+        lines = done.stdout.strip().splitlines() or ["no output"]
+        reason = next((line for line in lines if "error:" in line or "FATAL:" in line), lines[-1])
         raise StartProblem(f"initdb failed in {server.data.parent}: {reason}; correct that, or use KCOORD_DATABASE_URL")
     if server.data.exists():
         server.data.rmdir()

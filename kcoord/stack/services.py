@@ -23,6 +23,8 @@ FOR_OTHERS = 40
 FEWEST_CONNECTIONS = 200
 RESERVED = 3
 """Connections that Postgres reserves for superusers; the service connects as an ordinary role."""
+CELERY = ("--quiet", "--skip-checks", "--app", "kcoord.celery")
+"""Django's checks would import every page: half of the CPU time of a start. `kcoord.stack` makes those that matter."""
 ROOT_WARNING = "You're running the worker with superuser"
 """Celery warns root in five lines; messages are JSON, not pickles, so running it as root is as safe as the rest."""
 
@@ -69,7 +71,7 @@ def worker_options() -> list[str]:
     """Celery's options for the worker: threads, and no gossip between workers, which nothing listens to."""
     pool = ("--pool", "threads", "--concurrency", str(WORKER_THREADS))
     alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
-    return ["--quiet", "--app", "kcoord.celery", "worker", *pool, *alone]
+    return [*CELERY, "worker", *pool, *alone]
 
 
 def beat_arguments() -> list[str]:
@@ -79,7 +81,7 @@ def beat_arguments() -> list[str]:
 
 def beat_options() -> list[str]:
     """Celery's options for beat; it needs no pid file: two of them are harmless."""
-    return ["--quiet", "--app", "kcoord.celery", "beat", "--pidfile", ""]
+    return [*CELERY, "beat", "--pidfile", ""]
 
 
 def _python(plan: Plan, environ: Mapping[str, str], name: str, arguments: list[str], *descriptors: int) -> Command:
