@@ -4,11 +4,8 @@ FROM python:3.12.12-slim-bookworm AS packages
 
 WORKDIR /build
 COPY requirements.txt deploy/requirements-otlp.txt ./
-# Nothing is compiled: only pyspark has no wheel, and it is plain Python. SPARK=0 leaves out what only jobs need, nine
-# tenths of the size: for servers and beat where the jobs run in a worker of another image, or nowhere.
-ARG SPARK=1
-RUN if [ "$SPARK" = 0 ]; then sed -i '/^# Spark/,$d' requirements.txt; fi \
-    && python -m venv --without-pip /opt/kcoord \
+# Nothing is compiled: only pyspark has no wheel, and it is plain Python.
+RUN python -m venv --without-pip /opt/kcoord \
     && pip --python /opt/kcoord/bin/python install --no-cache-dir --only-binary :all: --no-binary pyspark -r requirements.txt -r requirements-otlp.txt
 
 FROM python:3.12.12-slim-bookworm

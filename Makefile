@@ -9,13 +9,13 @@ WORKERS := $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/nu
 PYTEST_ARGS ?= -n $(WORKERS) --dist loadgroup
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.14 python3 python)
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help up spark venv test test-all test-pythons pytest lint format bench demo showcase screenshots model mutants chaos chromium
+.PHONY: help up venv test test-all test-pythons pytest lint format bench demo showcase screenshots model mutants chaos chromium
 
 help:
 	@echo "make up       start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it); NODES=4: four servers"
-	@echo "make spark    install what Spark's jobs need, if it was left out with SPARK=0"
-	@echo "make demo     a group at work against the running server; PROTOCOL=consumer for a consumer group, SPARK=1 with jobs"
+	@echo "make demo     a group at work against the running server; PROTOCOL=consumer for a consumer group"
 	@echo "make showcase groups of every state at work, to look at the dashboard with; GROUPS=200 MINUTES=10"
 	@echo "make screenshots  the pictures of docs/images, from a showcase; ARGS='--all --into DIR': every page in four ways"
 	@echo "make test     lint and the default selection of the tests; FILES='a.py b.sql': what belongs to these files"
@@ -28,12 +28,8 @@ help:
 	@echo "make bench    measure the data plane; QUICK=1 in three minutes, KAFKA=path beside a broker, SPARK=1, ONLY=a,b JSON=file"
 	@echo "make chaos    kill, freeze and cut off a stack under load, and check what its members were told; MINUTES=3 SEED=7"
 
-# What only Spark's jobs need, nine tenths of all packages, is installed while the service runs. SPARK=0 leaves it out.
 up: $(VENV)/.runtime
-	@spark=; [ "$(SPARK)" = 0 ] || [ $(VENV)/.spark -nt requirements.txt ] || spark="--install-spark $(VENV)/.spark"; \
-		$(if $(NODES),KCOORD_NODES=$(NODES) )exec $(VENV)/bin/python -m kcoord.stack $$spark
-
-spark: $(VENV)/.spark
+	@$(if $(NODES),KCOORD_NODES=$(NODES) )exec $(VENV)/bin/python -m kcoord.stack
 
 demo: $(VENV)/.runtime $(if $(filter 1,$(SPARK)),$(VENV)/.spark)
 	@exec $(VENV)/bin/python -m kcoord.demo $(if $(PROTOCOL),--group-protocol $(PROTOCOL)) $(if $(filter 1,$(SPARK)),--spark) $(ARGS)
@@ -99,13 +95,15 @@ venv: $(VENV)/.tests
 
 # The stamps are newer than the requirements they were made from, so a second start installs nothing.
 $(VENV)/.runtime: requirements.txt | $(VENV)/bin/python
-	@$(VENV)/bin/python -m kcoord.packages service $@
-
-$(VENV)/.spark: requirements.txt | $(VENV)/bin/python
-	@$(VENV)/bin/python -m kcoord.packages spark $@
+	@echo "installing requirements.txt into $(VENV)"
+	@$(PIP) -r requirements.txt
+	@touch $@
 
 $(VENV)/.tests: tests/requirements.txt requirements.txt deploy/requirements-otlp.txt | $(VENV)/bin/python
-	@$(VENV)/bin/python -m kcoord.packages tests $@ $(VENV)/.runtime $(VENV)/.spark
+	@echo "installing tests/requirements.txt into $(VENV)"
+	@$(PIP) --no-compile -r tests/requirements.txt
+	@$(VENV)/bin/python -m compileall -qq -j 0 $(VENV)/lib || true # pip uses one core; not all files are for this Python
+	@touch $@ $(VENV)/.runtime
 
 $(VENV)/bin/python:
 	@for candidate in $(CANDIDATES); do \

@@ -14,8 +14,6 @@ import structlog
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.runs.service import SparkRun, SparkRuns, unknown_run
-from offsets.spark.errors import JobError
-from offsets.spark.waiting import require_packages
 
 if TYPE_CHECKING:
     from offsets.spark.report.reading import GroupReport, GroupsFound, PartitionTotals, ReportFiles
@@ -81,11 +79,12 @@ class Reports:
         return await asyncio.to_thread(self._read, run, read)
 
     def _read(self, run: SparkRun, read: Callable[[ReportFiles], T]) -> T:
-        try:
-            require_packages()
-            from offsets.spark.archive.storage import Storage  # here: these need pyarrow
-            from offsets.spark.report.reading import ReportFiles
+        # Here: services without an archive do not need pyarrow.
+        from offsets.spark.archive.storage import Storage
+        from offsets.spark.errors import JobError
+        from offsets.spark.report.reading import ReportFiles
 
+        try:
             return read(ReportFiles(Storage(self._runs.archive_path), (run.result or {}).get("written") or ()))
         except JobError as error:
             log.warning("report_unreadable", run=run.id, reason=str(error))

@@ -26,7 +26,6 @@ from frontend.views.groups import Pace, group_url
 from frontend.views.page import BadAddress, address, choice, message, page, show, text
 from frontend.views.reports import report_parts, run_url
 from frontend.wording import plural
-from kcoord.packages import SparkPackages, SparkState
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -60,7 +59,6 @@ class Overview:
     archived: SparkRun | None
     reconciled: SparkRun | None
     reported: SparkRun | None
-    packages: SparkPackages
 
 
 @require_safe
@@ -72,8 +70,7 @@ def archive(request: HttpRequest) -> HttpResponse:
     cursor = text(request, "after") or None
     found = _readable(lambda runtime: _overview(runtime, kind or None, cursor))
     busy = {run.kind for run in found.open}
-    packages = found.packages
-    lacking = missing(viewer_of(request), RUN) or (packages.why if packages.state is SparkState.MISSING else "")
+    lacking = missing(viewer_of(request), RUN)
     starts = [Action(KINDS[one][0], _start_url(one), lacking) for one in STARTABLE if one not in busy]
     context = {
         "now": found.now,
@@ -88,7 +85,6 @@ def archive(request: HttpRequest) -> HttpResponse:
         "kind_name": kind,
         "starts": starts if found.path else [],
         "lacking": lacking,
-        "packages": packages,
         "newest_url": address(request, after=None) if cursor else None,
         "older_url": address(request, after=found.listed.next_cursor) if found.listed.next_cursor else None,
         "stream": reverse("frontend:live"),
@@ -131,7 +127,7 @@ async def _overview(runtime: Runtime, kind: str | None, cursor: str | None) -> O
         queries.now(runtime.db),
     )
     going_on = tuple(run for run in newest.items if run.is_open)
-    return Overview(now, runs.archive_path, listed, going_on, archived, reconciled, reported, runs.packages)
+    return Overview(now, runs.archive_path, listed, going_on, archived, reconciled, reported)
 
 
 @require_safe
@@ -195,12 +191,11 @@ def start_run(request: HttpRequest) -> HttpResponse:
         started, refusal = attempt(lambda runtime: runtime.get(SparkRuns).start(kind, principal=actor(request)))
         if started is not None:
             return done(request, f"{KINDS[kind][0]} has been started.", run_url(started.id))
-    now, path, packages = bridge.call(_start_reads)
+    now, path = bridge.call(_now_and_path)
     label, meaning = KINDS[kind]
     context = {
         "now": now,
         "path": path,
-        "packages": packages,
         "label": label,
         "meaning": meaning,
         "refusal": refusal,
@@ -209,9 +204,8 @@ def start_run(request: HttpRequest) -> HttpResponse:
     return show(request, "start_run", context, section="archive", status=refusal.status)
 
 
-async def _start_reads(runtime: Runtime) -> tuple[int, str, SparkPackages]:
-    runs = runtime.get(SparkRuns)
-    return await queries.now(runtime.db), runs.archive_path, runs.packages
+async def _now_and_path(runtime: Runtime) -> tuple[int, str]:
+    return await queries.now(runtime.db), runtime.get(SparkRuns).archive_path
 
 
 @require_http_methods(["GET", "POST"])

@@ -18,7 +18,6 @@ from kcoord.stack.embedded import Embedded
 from kcoord.stack.logbook import Logbook
 from kcoord.stack.preflight import Plan
 from kcoord.stack.problem import EXIT_STATUS, StartProblem
-from kcoord.stack.process import Command
 from kcoord.stack.readable import readable
 from kcoord.stack.readiness import wait_until_ready
 from kcoord.stack.supervisor import OWN_NAME, Supervisor
@@ -36,12 +35,7 @@ def main() -> int:
         prog="python -m kcoord.stack", description="Start kcoord; Ctrl-C stops it. Settings are environment variables."
     )
     parser.add_argument("--version", action="version", version=f"kcoord {__version__}")
-    parser.add_argument(
-        "--install-spark",
-        metavar="STAMP",
-        help="install the packages of Spark's jobs once the service is ready, and create the file STAMP then",
-    )
-    spark_stamp: str | None = parser.parse_args().install_spark
+    parser.parse_args()
     environ = dict(os.environ)
     try:
         plan = preflight.prepare(environ, _tell)
@@ -52,21 +46,11 @@ def main() -> int:
         return EXIT_STATUS
     except KeyboardInterrupt:
         return 130
-    return asyncio.run(run(plan, postgres, environ, log, began, spark_stamp))
+    return asyncio.run(run(plan, postgres, environ, log, began))
 
 
-async def run(
-    plan: Plan,
-    postgres: Embedded | None,
-    environ: dict[str, str],
-    log: Logbook,
-    began: float,
-    spark_stamp: str | None = None,
-) -> int:
-    """Start, supervise, stop; returns the exit status. `began` is when the start began, by the monotonic clock.
-
-    `spark_stamp`: the packages of Spark's jobs are installed meanwhile, and this file is created then.
-    """
+async def run(plan: Plan, postgres: Embedded | None, environ: dict[str, str], log: Logbook, began: float) -> int:
+    """Start, supervise, stop; returns the exit status. `began` is when the start began, by the monotonic clock."""
 
     def write(service: str, line: str) -> None:
         if supervisor.stopping and ENDED_BY_US in line:
@@ -75,7 +59,7 @@ async def run(
             log.write(service, shown)
 
     supervisor = Supervisor(write)
-    after: asyncio.Task[None] | None = None
+    announcement: asyncio.Task[None] | None = None
     try:
         if postgres is not None:
             supervisor.keep(services.postgres(plan, postgres, environ))
@@ -90,32 +74,14 @@ async def run(
             _show_credentials(plan, log)
         for command in services.services(plan, environ):
             supervisor.keep(command)
-        spark = services.spark(plan, environ, spark_stamp) if spark_stamp else None
-        after = asyncio.create_task(_after_start(plan, supervisor, began, spark))
+        announcement = asyncio.create_task(_announce(plan, supervisor, began))
         await supervisor.stopped()
         return 0
     finally:
-        if after is not None:
-            after.cancel()
+        if announcement is not None:
+            announcement.cancel()
         await supervisor.stop()
         log.close()
-
-
-async def _after_start(plan: Plan, supervisor: Supervisor, began: float, spark: Command | None) -> None:
-    """What follows the start of the services. Packages are installed last: they would make the start slower."""
-    await _announce(plan, supervisor, began)
-    if spark is not None:
-        await _install_spark(supervisor, spark)
-
-
-async def _install_spark(supervisor: Supervisor, command: Command) -> None:
-    """Install what Spark's jobs need, with one line at the end."""
-    began = time.monotonic()
-    status = await supervisor.run_once(command)
-    if status == 0:
-        supervisor.say(f"Spark's packages are installed after {time.monotonic() - began:.0f} s; jobs can run")
-    elif status is not None:
-        supervisor.say("Spark's packages are not installed, see above, and jobs cannot run; `make spark` tries again")
 
 
 async def _announce(plan: Plan, supervisor: Supervisor, began: float) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from kcoord.config import BASE_DIR, Config
 from kcoord.stack import embedded
@@ -43,11 +42,6 @@ def connections(config: Config) -> int:
 def setup(plan: Plan, environ: Mapping[str, str]) -> Command:
     """The command that prepares the database and exits."""
     return _python(plan, environ, "setup", ["-m", "kcoord.stack.bootstrap"])
-
-
-def spark(plan: Plan, environ: Mapping[str, str], stamp: str) -> Command:
-    """The command that installs the packages of Spark's jobs and then creates the file `stamp`."""
-    return _python(plan, environ, "packages", ["-m", "kcoord.packages", "spark", str(Path(stamp).resolve())])
 
 
 def services(plan: Plan, environ: Mapping[str, str]) -> list[Command]:

@@ -18,8 +18,6 @@ from offsets.core.days import Day, bounds
 from offsets.spark.archive import manifest as manifests
 from offsets.spark.archive.address import resolved
 from offsets.spark.archive.days import written_day
-from offsets.spark.errors import JobError
-from offsets.spark.waiting import require_packages
 
 Q = queries("offsets")
 
@@ -93,10 +91,11 @@ class ArchivedDays:
 
 def _problem_of_files(path: str, published: Published, day: Day) -> str | None:
     """Compare the day's files with the manifest, and that with its digest in the database."""
-    try:
-        require_packages()
-        from offsets.spark.archive.storage import JOURNAL, Storage  # here: it needs pyarrow
+    # Here: services without an archive do not need pyarrow.
+    from offsets.spark.archive.storage import JOURNAL, Storage
+    from offsets.spark.errors import JobError
 
+    try:
         storage = Storage(path)
         where = manifests.path_of(published.manifest)
         if storage.size(where) is None:

@@ -20,8 +20,6 @@ from offsets.journal.archived_days import Published
 from offsets.spark.archive import manifest as manifests
 from offsets.spark.archive.address import resolved
 from offsets.spark.archive.manifest import Manifest
-from offsets.spark.errors import JobError
-from offsets.spark.waiting import require_packages
 
 if TYPE_CHECKING:
     from offsets.spark.archive.storage import Storage
@@ -118,10 +116,11 @@ class ArchivedOffsets:
         return await asyncio.to_thread(self._read, read)
 
     def _read(self, read: Callable[[Storage], T]) -> T:
-        try:
-            require_packages()
-            from offsets.spark.archive.storage import Storage  # here: it needs pyarrow
+        # Here: services without an archive do not need pyarrow.
+        from offsets.spark.archive.storage import Storage
+        from offsets.spark.errors import JobError
 
+        try:
             return read(Storage(self._path))
         except (JobError, manifests.ManifestUnreadable) as error:
             log.warning("archive_unreadable", reason=str(error))

@@ -16,7 +16,6 @@ import structlog
 
 from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection
-from kcoord.packages import SparkPackages, SparkState, spark_packages
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
 from kcoord.rest.paging import DEFAULT_LIMIT, Page, cut, decode_cursor, encode_cursor
@@ -86,14 +85,9 @@ class RunRefused(ProtocolError):
         self.status = status
 
 
-def _never_begins(requested_at: Millis, heartbeat_at: Millis | None, now: Millis) -> bool:
-    """Whether a request is given up. Its process sends heartbeats while it waits for packages."""
-    return max(requested_at, heartbeat_at or 0) < now - BEGIN_MS
-
-
 def shown(run: SparkRun, held: Collection[str], now: Millis) -> SparkRun:
     """The run's current state: `held` are the kinds whose lock a run holds, read before the run was."""
-    if run.state == "requested" and _never_begins(run.requested_at, run.heartbeat_at, now):
+    if run.state == "requested" and run.requested_at < now - BEGIN_MS:
         return replace(run, state="lost", error="the process of the run did not start")
     if run.state != "running" or run.kind in held or (run.heartbeat_at or 0) >= now - SIGN_OF_LIFE_MS:
         return run
@@ -113,11 +107,6 @@ class SparkRuns:
     def archive_path(self) -> str:
         """The path of the archive; "": no archive."""
         return self._archive
-
-    @property
-    def packages(self) -> SparkPackages:
-        """Whether this process can start runs."""
-        return spark_packages()
 
     async def runs(
         self, *, kind: str | None = None, cursor: str | None = None, limit: int = DEFAULT_LIMIT
@@ -143,13 +132,10 @@ class SparkRuns:
     async def start(self, kind: str, *, principal: str) -> SparkRun:
         """Start a process for a run of `kind`, one of STARTABLE.
 
-        While Spark's packages are being installed the process waits for them, as `stage` says. Raises RunRefused with
-        status 409 if they are missing, if there is no archive, or if a run of the kind is in progress.
+        Raises RunRefused with status 409 if there is no archive, or a run of the kind is in progress.
         """
         if not self._archive:
             raise RunRefused(409, "no archive is configured: set KCOORD_ARCHIVE_PATH and restart the service")
-        if (packages := self.packages).state is SparkState.MISSING:
-            raise RunRefused(409, packages.why)
         run_id = str(uuid.uuid4())
         await self._db.transaction(lambda connection: self._request(connection, kind, run_id, principal))
         try:
@@ -208,7 +194,7 @@ class SparkRuns:
         for found_id, state, requested_at, heartbeat_at in await self._db.rows(
             connection, Q.open_spark_runs, {"kind": kind}
         ):
-            if state == "requested" and _never_begins(requested_at, heartbeat_at, now):
+            if state == "requested" and requested_at < now - BEGIN_MS:
                 stale.append(found_id)
             elif state == "requested" or kind in held or (heartbeat_at or 0) >= now - SIGN_OF_LIFE_MS:
                 raise RunRefused(

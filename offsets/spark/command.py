@@ -32,9 +32,8 @@ from offsets.spark.reconcile.reconciling import ReconcileOptions, reconcile
 from offsets.spark.report.reporting import ReportOptions, report
 from offsets.spark.runs import Outcome, Run, RunRequest, running
 from offsets.spark.session import SparkSettings, start_spark
-from offsets.spark.waiting import CANNOT_RUN
 
-OK, FINDINGS = 0, 1
+OK, FINDINGS, CANNOT_RUN = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ import sys
 from typing import Any
 
 from django.conf import settings
+from django.core.management.base import BaseCommand
 
 from kcoord.http.local_transport import local_operator
-from offsets.management.spark_command import SparkCommand
 
 
-class Command(SparkCommand):
+class Command(BaseCommand):
     help = (
         "Publish the journal's new rows to the archive at KCOORD_ARCHIVE_PATH, a Delta table of Parquet files. "
         "Exit status: 0, or 2 if it cannot run. docs/archive.md describes how to read the archive."

@@ -10,13 +10,12 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.core.management.base import CommandError
+from django.core.management.base import BaseCommand, CommandError
 
 from kcoord.http import logs
 from kcoord.http.local_transport import local_operator
 from kcoord.process import bridge
 from kcoord.protocol.errors import ProtocolError
-from offsets.management.spark_command import SparkCommand
 from offsets.models import ReconcileFinding, SparkRun
 from offsets.runs.repair import RepairService, planned
 
@@ -24,7 +23,7 @@ TIMEOUT_SECONDS = 600.0
 FINDINGS, CANNOT_RUN = 1, 2
 
 
-class Command(SparkCommand):
+class Command(BaseCommand):
     help = (
         "Compare archive and journal with the committed offsets and with the logs. Exit status: 0 without findings, "
         "1 with findings, 2 if it cannot run. docs/reconcile.md explains each finding."

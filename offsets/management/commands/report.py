@@ -7,12 +7,12 @@ import sys
 from typing import Any
 
 from django.conf import settings
+from django.core.management.base import BaseCommand
 
 from kcoord.http.local_transport import local_operator
-from offsets.management.spark_command import SparkCommand
 
 
-class Command(SparkCommand):
+class Command(BaseCommand):
     help = (
         "Compute commits, consumption, rewinds, idle groups, busiest partitions, rebalances and members by day from "
         "the archive and the events of groups, as Parquet in its folder `reports`. Exit status: 0, or 2 if "

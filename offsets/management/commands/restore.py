@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.core.management.base import CommandError
+from django.core.management.base import BaseCommand, CommandError
 from rest_framework.exceptions import ValidationError
 
 from kcoord.http import logs
@@ -19,13 +19,12 @@ from kcoord.http.local_transport import local_operator
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import ProtocolError
 from kcoord.rest.fields import Instant
-from offsets.management.spark_command import SparkCommand
 from offsets.plans.table import HEADINGS, cells, table_row
 
 KIND = "restore"
 
 
-class Command(SparkCommand):
+class Command(BaseCommand):
     help = (
         "Restore the committed offsets of a group, or of all groups, as they were at an instant. Makes an offset plan "
         "for each group, shows it, and with --apply applies it; every plan can be undone. The offsets come from "

@@ -18,13 +18,6 @@ set state = 'lost', ended_at = (extract(epoch from clock_timestamp()) * 1000)::b
     error = 'the process of the run ended without recording a result'
 where kind = %(kind)s and state = 'running'
 
--- name: wait_for_run
--- A sign of life of a requested run that cannot begin yet. No row: it was cancelled.
-update offsets_sparkrun
-set stage = %(stage)s, heartbeat_at = (extract(epoch from clock_timestamp()) * 1000)::bigint
-where id = %(id)s and state = 'requested'
-returning id
-
 -- name: start_run
 -- A run requested over the API already has its row.
 insert into offsets_sparkrun (id, kind, state, parameters, requested_at, requested_by, started_at, heartbeat_at, host,
