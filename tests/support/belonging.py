@@ -3,8 +3,8 @@
 A test belongs to a Python module if it imports it, itself or through other modules of `tests`, or if its folder is that
 of the module below `tests`. Where nothing imports a module directly, its importers stand for it. Tests of any other
 file (SQL, a template, a page of the docs) are those of the modules that name it, or one of its statements. A file for
-which that finds nothing gets the folder of its package's tests. This is a quick answer while you work on something; only
-`make test` is a promise.
+which that finds nothing gets the folder of its package's tests. This is a quick answer while you work on something;
+only `make test` is a promise.
 """
 
 from __future__ import annotations
