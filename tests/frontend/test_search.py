@@ -93,12 +93,12 @@ def test_what_an_account_may_not_do_is_shown_with_what_it_lacks(person: Client, 
     seed.group("billing")
     held = person.get("/search", {"q": "hold billing"}, **BOX).content.decode()
     assert held.count('aria-disabled="true"') == 2
-    assert "To hold a group, your account needs kick on group billing." in held
+    assert "your account needs kick on group billing" in held
     assert "/groups/billing/hold" not in held
     page = person.get("/search?q=reset").content.decode()
-    assert "To plan a reset, your account needs alter-offsets on a group." in page
+    assert "your account needs alter-offsets on a group" in page
     assert page.index("/plans") < page.index("To plan a reset"), "what can be done comes first"
-    assert "To manage tokens, your account needs admin" in person.get("/search?q=create+token").content.decode()
+    assert "your account needs admin" in person.get("/search?q=create+token").content.decode()
 
 
 def test_names_that_begin_with_the_words_come_first(person: Client, seed: Seed) -> None:

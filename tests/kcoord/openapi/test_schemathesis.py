@@ -26,7 +26,7 @@ from kcoord.quotas.stored import change
 from tests.conftest import EMPTIED
 from tests.support.rest_groups import stable_group
 
-EXAMPLES_PER_OPERATION = 12
+EXAMPLES_PER_OPERATION = 3
 """Enough to meet each branch of a document that is this strict; the whole file takes about a minute."""
 LONGEST_LIST = 100
 SEEDED = {"group_id": "seeded", "name": "orders"}
