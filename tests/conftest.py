@@ -38,6 +38,8 @@ hypothesis_settings.load_profile("kcoord")
 ADMIN_VARIABLE = "KCOORD_TEST_DATABASE_URL"
 START_MS = 1_700_000_000_000
 """Where virtual time begins."""
+FEW_STARTS = 8
+"""Tests with Spark for which it is not worth while to write its classes down first."""
 
 EMPTIED = """
 do $$
@@ -153,12 +155,13 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def spark_classes(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def spark_classes(request: pytest.FixtureRequest, postgres: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Spark's Java, also that of other processes, starts in half the time."""
     from tests.offsets.spark.classes import share
 
+    starts = sum("spark_classes" in getattr(item, "fixturenames", ()) for item in request.session.items)
     with cloned_database(postgres) as conninfo:
-        share(conninfo, tmp_path_factory.mktemp("classes"))
+        share(conninfo, tmp_path_factory.mktemp("classes"), make=starts >= FEW_STARTS)
 
 
 @pytest.fixture(scope="session")

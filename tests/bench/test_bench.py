@@ -1,9 +1,8 @@
-"""The bench as a whole: copies of groups, its sections, its bounds, and a tiny run against a real server."""
+"""The bench as a whole: copies of groups, its sections, and a tiny run against a real server."""
 
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +15,6 @@ from groups.engine.service import GroupService
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from tests.bench import __main__ as bench
-from tests.bench.bench import TINY, Bench
 from tests.bench.figures import Results
 from tests.bench.populate import Template, copies
 from tests.bench.targets import TARGETS
@@ -27,6 +25,7 @@ PATIENCE_SECONDS = 400
 
 
 @pytest.mark.processes
+@pytest.mark.whole("of a program for developers; it loads the cores for a minute")
 def test_a_tiny_run_has_its_figures_and_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "results.json"
     options = ["--tiny", "--only", "heartbeats,offsets,wire", "--limit", str(PATIENCE_SECONDS)]
@@ -79,43 +78,3 @@ async def test_copies_of_a_group_are_groups_at_work(database: str) -> None:
 def test_every_section_can_be_run() -> None:
     for name in bench.SECTIONS:
         assert callable(import_module(f"tests.bench.sections.{name}").run), name
-
-
-def test_sections_are_chosen() -> None:
-    quick, full = bench.chosen(bench.arguments(["--quick"])), bench.chosen(bench.arguments(["--kafka", "x"]))
-    assert "kafka" not in quick
-    assert "inside" not in quick
-    assert full == list(bench.SECTIONS)
-    assert bench.chosen(bench.arguments(["--only", "joins,sizes"])) == ["joins", "sizes"]
-    with pytest.raises(SystemExit, match="no section nothing"):
-        bench.chosen(bench.arguments(["--only", "nothing"]))
-
-
-def test_a_section_that_fails_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[str] = []
-
-    class Section:
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-        def run(self, _: Bench) -> None:
-            ran.append(self.name)
-            assert not self.name.endswith("joins"), "it rains"
-
-    monkeypatch.setattr(bench, "import_module", Section)
-    run = Bench(TINY, Results(), time.monotonic() + 60, quiet=True)
-    bench.measure(run, ["joins", "sizes"])
-    assert [name.rpartition(".")[2] for name in ran] == ["joins", "sizes"]
-    assert run.results.missing == {"joins": "AssertionError: it rains"}
-    assert set(run.results.seconds) == {"joins", "sizes"}
-
-
-def test_no_section_is_begun_after_the_limit() -> None:
-    run = Bench(TINY, Results(), time.monotonic() - 1, quiet=True)
-    bench.measure(run, ["joins"])
-    assert run.results.missing == {"joins": "no time was left"}
-
-
-def test_a_run_ends_in_time() -> None:
-    with pytest.raises(bench.TimeIsUp), bench.bounded(0.05):
-        time.sleep(5)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.bench import model
 from tests.bench.figures import Figure, Point, Results
-from tests.bench.model import Service, checks_of, constants_of, cores, fit, stored
+from tests.bench.model import checks_of, constants_of, stored
 
 FLUSH_MS = 200
 RATE = 10_000.0
@@ -105,16 +105,6 @@ def test_predictions_from_their_own_constants_are_right() -> None:
     assert not [one for one in checks if one.name.endswith(fitted)], "fitted points are not checked"
 
 
-def test_up_to_a_thousand_members_cost_the_same() -> None:
-    assert [model.tenfolds(members) for members in (1, 1_000, 10_000, 100_000)] == pytest.approx([0, 0, 1, 2])
-
-
-def test_without_heartbeats_that_store_nothing_members_make_no_difference() -> None:
-    run = results()
-    run.figures = [figure for figure in run.figures if figure.key != "members.100000"]
-    assert constants_of(run)["tenfold_server_us"] == 0
-
-
 def test_what_does_not_fit_is_told() -> None:
     run = results()
     run.points = [point for point in run.points if point.x != 20] + [
@@ -124,50 +114,3 @@ def test_what_does_not_fit_is_told() -> None:
     assert wrong.name == "commit of 20 offsets"
     assert wrong.error == pytest.approx(470 / 1_000 - 1)
     assert "above 20%" in model.table([wrong])
-
-
-def test_nothing_is_said_of_what_was_not_measured() -> None:
-    run = Results(points=[commit(20)])
-    assert constants_of(run) == {}
-    assert checks_of(run, {}) == []
-
-
-@pytest.mark.parametrize(
-    ("rate", "members", "flush_ms", "expected"),
-    [(10_000, 100, 0, 1), (10_000, 450, 100, 0.01), (10_000, 100_000, 100, 1), (1_000, 900, 9_000, 0.1)],
-)
-def test_sessions_stored_for_a_heartbeat(rate: float, members: float, flush_ms: float, expected: float) -> None:
-    assert stored(rate, members, flush_ms) == pytest.approx(expected)
-
-
-def test_a_line_through_points_of_one_x_is_flat() -> None:
-    assert fit([(1.0, 4.0), (1.0, 4.0)]) == model.Line(4.0, 0.0)
-    assert fit([(1.0, 3.0), (2.0, 5.0)]).at(10) == pytest.approx(21)
-
-
-def test_cores_of_a_service() -> None:
-    found = cores(constants_of(results()), Service(10_000, 2.0, 4.0, 10), FLUSH_MS)
-    share = 2.0 / 4.5
-    server = 5_000 * (20 + 1 * 1.5 + share * 3) + 2_500 * (50 + 40) + 900
-    postgres = 5_000 * (2 + share * 12) + 2_500 * (40 + 150) + 300
-    assert found == pytest.approx((server / 1e6, postgres / 1e6))
-
-
-def test_what_few_connections_share_is_told_apart_from_what_each_costs() -> None:
-    statement, usual, few, mixed = (500.0, 400.0), 1 / 20, 1 / 2, 0.2 / 10
-    found = results()
-    for point in found.points:
-        if point.curve == "partitions":
-            point.details["commit_statements"] = usual
-    five = next(point for point in found.points if point.curve == "partitions" and point.x == 5)
-    five.details["server_us"], five.details["postgres_us"] = five.server_us, five.postgres_us
-    sides = five.server_us + (few - usual) * statement[0], five.postgres_us + (few - usual) * statement[1]
-    said = {"server_us": sides[0], "postgres_us": sides[1], "commit_statements": few}
-    found.points.append(Point("few commit", 4, *sides, said))
-    before = next(one for one in checks_of(found, constants_of(results())) if one.name.startswith("mixed"))
-    next(point for point in found.points if point.curve == "mixed").details["commit_statements"] = mixed
-    constants = constants_of(found)
-    assert constants["commit_statement_server_us"] == pytest.approx(statement[0])
-    assert constants["commit_statement_postgres_us"] == pytest.approx(statement[1])
-    after = next(one for one in checks_of(found, constants) if one.name.startswith("mixed"))
-    assert after.predicted - before.predicted == pytest.approx((mixed - 0.2 * usual) * sum(statement))

@@ -11,27 +11,25 @@ HERE = Path(__file__).parent
 OWN = (HERE / "audit.js").read_text()
 AXE = (HERE / "vendor/axe-core-4.14.1/axe.min.js").read_text()
 RUN = """
-async ([rules, only]) => {
-  const wanted = only ? {runOnly: {type: "rule", values: only}} : {rules};
-  const found = await axe.run(document, {resultTypes: ["violations"], ...wanted});
+async () => {
+  const rules = {"label-content-name-mismatch": {enabled: true}};
+  const found = await axe.run(document, {resultTypes: ["violations"], rules});
   return found.violations.flatMap(({id, nodes}) => nodes.map((node) => `${id}: ${node.html.slice(0, 200)}`));
 }
 """
 LOOKS = ((1440, "light"), (1440, "dark"), (390, "dark"), (390, "light"))
 """Widths in pixels and colours, in which every page is looked at."""
-WHOLE = {(1440, "light"), (390, "dark")}
-"""Looks in which all rules of axe are applied: each width and each colour once. In the others: those of colours."""
-OF_COLOURS = ["color-contrast", "link-in-text-block"]
+WITH_AXE = {(1440, "light"), (390, "dark")}
+"""Looks in which axe is run: each width and each colour once. Our own checks, contrast among them, are in all looks."""
 PICTURES = os.environ.get("PICTURES")
 """A folder: the looks are kept in it, for somebody to look at."""
 
 
-async def axe(page: Page, *, only: list[str] | None = None) -> list[str]:
-    """What axe finds, with its best practices and the rule for labels that is off by default. `only`: these rules."""
+async def axe(page: Page) -> list[str]:
+    """What axe finds, with its best practices and the rule for labels that is off by default."""
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(AXE)
-    rules = {"label-content-name-mismatch": {"enabled": True}}
-    found: list[str] = await page.evaluate(RUN, [rules, only])
+    found: list[str] = await page.evaluate(RUN)
     return found
 
 
@@ -53,7 +51,8 @@ async def audit_in_every_look(page: Page, name: str = "", *also: str) -> list[st
         await page.set_viewport_size({"width": width, "height": 900})
         await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         found: list[str] = await page.evaluate(OWN)
-        found += await axe(page, only=None if (width, scheme) in WHOLE else OF_COLOURS)
+        if (width, scheme) in WITH_AXE:
+            found += await axe(page)
         for script in also:
             found += await page.evaluate(script)
         complaints += [f"{width} {scheme}: {text}" for text in found]

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, Playwright, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, Playwright, ViewportSize, async_playwright
 
 from kcoord.alert_settings import RECEIVERS_FILE
 from tests.frontend.alert_seed import told
@@ -42,6 +42,11 @@ EMPTIED = (
 
 
 FOLDER = Path(__file__).parent
+NARROW: ViewportSize = {"width": 390, "height": 900}
+"""What is clicked in between has to be reached there too."""
+VIOLATIONS = (
+    "addEventListener('securitypolicyviolation', (e) => console.error('policy', e.violatedDirective, e.blockedURI))"
+)
 _cookies: dict[str, Any] = {}
 """The session of the account at each server, by its address: checking a password takes half a second."""
 
@@ -179,6 +184,7 @@ async def sign_in(page: Page) -> None:
 async def stranger(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> AsyncIterator[Page]:
     """A page of somebody who has not signed in."""
     context = await open_context(browser, site)
+    await context.add_init_script(VIOLATIONS)
     page = await context.new_page()
     watch(page, site.url, wrongs)
     yield page

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from kcoord.access.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from kcoord.access.tokens import Rule, parse_rule
 from tests.browser.audit import audit_in_every_look, picture
-from tests.browser.conftest import Wrongs, choose_page, open_context, sign_in, watch
+from tests.browser.conftest import NARROW, choose_page
 from tests.frontend.seed import Seed
 from tests.support.accounts import USER
-from tests.support.processes import Running
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
 LONG = "a-name-that-is-much-longer-than-names-should-be-" * 3
 
@@ -105,12 +104,9 @@ async def test_a_team_gets_a_role_in_the_admin(page: Page, seed: Seed) -> None:
     )
 
 
-async def test_nothing_is_wrong_with_the_page(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> None:
-    context = await open_context(browser, site)
-    page = await context.new_page()
-    watch(page, site.url, wrongs)
+async def test_nothing_is_wrong_with_the_page(page: Page, seed: Seed) -> None:
+    await page.set_viewport_size(NARROW)
     await page.goto("/access")
-    await sign_in(page)
     complaints = {}
 
     async def look(name: str, address: str) -> None:
@@ -126,4 +122,3 @@ async def test_nothing_is_wrong_with_the_page(browser: Browser, site: Running, s
     await look("huge", "/access")
     await look("huge-one", f"/access?resource=topic&name={LONG}007")
     assert {name: found for name, found in complaints.items() if found} == {}
-    await context.close()

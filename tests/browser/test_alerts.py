@@ -10,7 +10,7 @@ from tests.browser.conftest import Wrongs
 from tests.frontend.alert_seed import HOUR, put_alert, put_message, put_rule
 from tests.frontend.seed import Seed, now_ms, working_group
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
 BOUND_MS = 20_000
 """How long a refresh may take to show on a busy machine."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support import chromium
-from tests.support.processes import ROOT
+
+pytestmark = pytest.mark.whole("of what `make test` installs, not of the product")
 
 
 @pytest.fixture
@@ -59,21 +58,3 @@ def test_without_any_way_it_is_one_line(
     assert chromium.main(["--required"]) == 1
     line = "Chromium cannot be installed (playwright: ['no network']); the browser tests will be skipped"
     assert capsys.readouterr().err.splitlines() == [line, line]
-
-
-def run_one() -> subprocess.CompletedProcess[str]:
-    arguments = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/kcoord/openapi/test_docs_page.py"]
-    return subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=180)
-
-
-def test_the_last_line_says_what_was_skipped(bare: Path) -> None:
-    done = run_one()
-    assert done.returncode == 0, done.stdout
-    assert f"browser tests skipped: 1. {chromium.MISSING}" in done.stdout.splitlines()[-2:]
-
-
-def test_a_required_browser_that_is_missing_is_a_failure(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(chromium.REQUIRED, "1")
-    done = run_one()
-    assert done.returncode == 1, done.stdout
-    assert f"{chromium.MISSING}, and {chromium.REQUIRED} is set" in done.stdout

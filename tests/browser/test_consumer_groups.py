@@ -15,7 +15,7 @@ from tests.frontend.seed import Seed
 from tests.support.http_members import make_token
 from tests.support.processes import Running
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
 
 @pytest.fixture(autouse=True)

@@ -6,11 +6,11 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.audit import audit_in_every_look
-from tests.browser.conftest import Wrongs, open_context, sign_in, watch
+from tests.browser.conftest import NARROW, Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed, working_group
 from tests.support.processes import Running
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
 
 def fleet(seed: Seed) -> None:
@@ -25,15 +25,10 @@ async def look(page: Page, name: str) -> None:
     assert await audit_in_every_look(page, f"bulk-{name}") == []
 
 
-async def test_groups_are_ticked_reviewed_and_deleted(
-    browser: Browser, site: Running, seed: Seed, wrongs: Wrongs
-) -> None:
+async def test_groups_are_ticked_reviewed_and_deleted(page: Page, seed: Seed) -> None:
+    await page.set_viewport_size(NARROW)
     fleet(seed)
-    context = await open_context(browser, site, viewport={"width": 390, "height": 900})
-    page = await context.new_page()
-    watch(page, site.url, wrongs)
     await page.goto("/groups?state=Empty&state=Stable")
-    await sign_in(page)
     bar = page.get_by_role("form", name="Selected groups")
     await expect(bar).to_be_hidden()
     await page.get_by_label("Select billing", exact=True).focus()
@@ -66,9 +61,8 @@ async def test_groups_are_ticked_reviewed_and_deleted(
     await expect(page.get_by_role("row", name="idle-03")).to_contain_text("Not done. It has 1 member")
     await look(page, "results")
     await page.get_by_role("link", name="Back to the list").click()
-    await expect(page).to_have_url(f"{site.url}/groups?q=idle&state=Empty&state=Stable")
+    await expect(page).to_have_url("/groups?q=idle&state=Empty&state=Stable")
     await expect(page.locator("tbody tr")).to_have_count(2)
-    await context.close()
 
 
 def seed_pk(seed: Seed, group_id: str) -> int:

@@ -10,7 +10,7 @@ from tests.browser.conftest import Wrongs
 from tests.frontend.seed import Seed
 from tests.support.accounts import USER
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
 
 async def look(page: Page, name: str) -> None:

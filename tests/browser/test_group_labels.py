@@ -10,7 +10,7 @@ from tests.browser.audit import audit_in_every_look
 from tests.frontend.seed import Seed, working_group
 from tests.frontend.verdict_seed import troubled
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
 LABELS = {
     "owner": "payments",

@@ -9,11 +9,11 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.audit import audit, audit_in_every_look, picture
-from tests.browser.conftest import Wrongs, open_context, sign_in, watch
+from tests.browser.conftest import NARROW, Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed, working_group
 from tests.support.processes import Running
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
 HOUR, MINUTE = 3_600_000, 60_000
 
@@ -160,14 +160,10 @@ async def test_without_scripts_there_is_the_form(browser: Browser, site: Running
     await context.close()
 
 
-async def test_nothing_is_wrong_with_the_pages(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> None:
+async def test_nothing_is_wrong_with_the_pages(page: Page, seed: Seed) -> None:
+    await page.set_viewport_size(NARROW)
     busy(seed)
     seed.group("empty")
-    context = await open_context(browser, site, viewport={"width": 390, "height": 900})
-    page = await context.new_page()
-    watch(page, site.url, wrongs)
-    await page.goto("/groups")
-    await sign_in(page)
     for name, address in [
         ("history", "/groups/billing/history"),
         ("week", "/groups/billing/history?span=7d"),
@@ -176,8 +172,6 @@ async def test_nothing_is_wrong_with_the_pages(browser: Browser, site: Running, 
             "compare",
             "/compare?name=billing&name=empty&name=none&name=a-rather-long-name.production.eu-central-1",
         ),
-        ("group", "/groups/billing"),
     ]:
         await page.goto(address)
         assert await audit_in_every_look(page, name) == [], name
-    await context.close()

@@ -11,11 +11,10 @@ from tests.browser.audit import audit
 from tests.browser.conftest import Wrongs
 from tests.frontend.seed import Seed, working_group
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
 
-@pytest.mark.parametrize("key", ["/", "Control+k", "Meta+k"])
-@pytest.mark.parametrize("address", ["/groups", "/nodes", "/archive"])
+@pytest.mark.parametrize(("address", "key"), [("/groups", "/"), ("/nodes", "Control+k"), ("/archive", "Meta+k")])
 async def test_a_key_opens_the_box_on_every_page(page: Page, seed: Seed, address: str, key: str) -> None:
     working_group(seed)
     await page.goto(address)

@@ -14,7 +14,7 @@ from tests.support.freezing import seen
 from tests.support.http_members import HttpMember, make_token
 from tests.support.processes import Running
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
 BOUND_MS = 20_000
 """How long a change may take to show on a busy machine; it is a bound on waiting, not a measure."""
@@ -29,15 +29,6 @@ def _bounds() -> None:
 async def live(page: Page) -> None:
     """Wait until the page's stream stands."""
     await expect(page.locator("#live-status")).to_have_text("Live")
-
-
-async def test_a_new_group_appears_in_the_list(page: Page, seed: Seed) -> None:
-    await live(page)
-    await expect(page.get_by_role("heading", name="No groups yet")).to_be_visible()
-    working_group(seed)
-    seed.changed("billing")
-    await expect(page.get_by_role("link", name="billing")).to_be_visible()
-    await expect(page.get_by_text("1 group", exact=True)).to_be_visible()
 
 
 async def test_scripts_that_arrive_late_and_out_of_step_do_no_harm(page: Page) -> None:

@@ -11,7 +11,7 @@ from frontend.partitions import COLOURS, LOOKS
 from tests.browser.audit import audit
 from tests.frontend.seed import Seed, member_id, reconciling_group
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
 SHAPES = """
 (classes) => {

@@ -9,15 +9,14 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.audit import audit_in_every_look
-from tests.browser.conftest import Wrongs, open_context, sign_in, watch
-from tests.browser.test_pages import NARROW, VIOLATIONS
+from tests.browser.conftest import NARROW, VIOLATIONS, Wrongs, open_context, sign_in, watch
 from tests.frontend import node_seed
 from tests.frontend.seed import Seed, working_group
 from tests.support.accounts import make_user
 from tests.support.database import cloned_database
 from tests.support.processes import Running, start_server
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("needs servers of its own")]
 
 CLIPPED = """
 [...document.querySelectorAll('.shard')].filter((shard) =>

@@ -26,7 +26,7 @@ from tests.support.database import ROOT
 from tests.support.postgres import OwnPostgres, own_postgres
 from tests.support.processes import Running, start, start_server
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("waits for what a page promises of a server that is silent")]
 
 BOUND_MS = 40_000
 """How long to wait for what must happen; not a measure."""

@@ -15,8 +15,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.audit import audit_in_every_look
-from tests.browser.conftest import Wrongs, open_context, sign_in, watch
-from tests.browser.test_pages import NARROW, VIOLATIONS
+from tests.browser.conftest import NARROW, Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed, now_ms
 from tests.frontend.verdict_seed import judged, troubled, verdict
 from tests.support.accounts import make_user
@@ -24,7 +23,7 @@ from tests.support.database import ROOT, cloned_database
 from tests.support.http_members import make_token
 from tests.support.processes import Running, start_beat, start_server, start_worker
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("needs Celery and a server of its own")]
 
 QUICK = {
     "KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 0,
@@ -179,13 +178,9 @@ async def test_a_worker_that_heartbeats_and_never_commits_is_stalled(
     await page.context.close()
 
 
-async def test_the_page_is_readable_and_sound(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> None:
-    context = await open_context(browser, site, viewport=NARROW)
-    await context.add_init_script(VIOLATIONS)
-    page = await context.new_page()
-    watch(page, site.url, wrongs)
+async def test_the_page_is_readable_and_sound(page: Page, seed: Seed) -> None:
+    await page.set_viewport_size(NARROW)
     await page.goto("/")
-    await sign_in(page)
     await expect(page.get_by_role("heading", name="No groups yet")).to_be_visible()
     complaints = {"none": await audit_in_every_look(page, "overview-none")}
     troubled(seed)
@@ -193,4 +188,3 @@ async def test_the_page_is_readable_and_sound(browser: Browser, site: Running, s
         await page.goto(address)
         complaints[name] = await audit_in_every_look(page, f"overview-{name}", CLIPPED)
     assert {name: found for name, found in complaints.items() if found} == {}
-    await context.close()

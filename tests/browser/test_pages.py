@@ -9,36 +9,12 @@ from playwright.async_api import Browser, Page, expect
 
 from frontend.throttle import account_key
 from tests.browser.audit import audit_in_every_look, axe
-from tests.browser.conftest import Wrongs, open_context, sign_in, watch
+from tests.browser.conftest import NARROW, Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed, member_id, now_ms, reconciling_group, working_group
-from tests.support.accounts import PASSWORD, USER
+from tests.support.accounts import USER
 from tests.support.processes import Running
 
-pytestmark = pytest.mark.browser
-
-NARROW = {"width": 390, "height": 900}
-"""What is clicked in between has to be reached there too."""
-VIOLATIONS = (
-    "addEventListener('securitypolicyviolation', (e) => console.error('policy', e.violatedDirective, e.blockedURI))"
-)
-
-
-async def test_signing_in_and_out(stranger: Page) -> None:
-    await stranger.goto("/groups?state=Empty")
-    await expect(stranger).to_have_title("Sign in · kcoord")
-    await expect(stranger.get_by_label("User name")).to_be_focused()
-    await stranger.get_by_label("User name").fill(USER)
-    await stranger.get_by_label("Password").fill("wrong")
-    await stranger.keyboard.press("Enter")
-    await expect(stranger.get_by_role("alert")).to_contain_text("Wrong user name or password")
-    await expect(stranger.get_by_label("User name")).to_have_value(USER)
-    await stranger.get_by_label("Password").fill(PASSWORD)
-    await stranger.keyboard.press("Enter")
-    await expect(stranger).to_have_url(re.compile(r"/groups\?state=Empty$"))
-    await stranger.get_by_role("button", name="Sign out").click()
-    await expect(stranger).to_have_url(re.compile("/sign-in$"))
-    await stranger.goto("/groups")
-    await expect(stranger).to_have_title("Sign in · kcoord")
+pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
 
 async def test_searching_narrows_the_list_and_keeps_address_and_focus(page: Page, seed: Seed) -> None:
@@ -106,44 +82,6 @@ async def test_a_huge_group_shows_what_fits_and_the_rest_on_demand(page: Page, s
     await expect(page.get_by_role("status").filter(has_text="of 1,000")).to_have_text("1–50 of 1,000")
 
 
-async def test_the_keyboard_reaches_everything_in_the_order_of_reading(page: Page, seed: Seed) -> None:
-    working_group(seed)
-    await page.goto("/groups")
-    await page.keyboard.press("Tab")
-    await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
-    reached: list[str] = []
-    while len(reached) < 100 and "billing" not in reached:
-        await page.keyboard.press("Tab")
-        reached.append(await page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
-    wanted = [
-        "kcoord",
-        "Overview",
-        "Groups",
-        "Topics",
-        "Plans",
-        "Alerts",
-        "Audit",
-        "Health",
-        "Nodes",
-        "Archive",
-        "live-pause",
-        "zone",
-        "theme",
-        "Sign out",
-        "q",
-        "type",
-        "state-Stable",
-        "verdict-late",
-        "billing",
-    ]
-    assert [name for name in reached if name in wanted] == wanted
-    outline = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-    assert outline != "none"
-    await page.get_by_role("link", name="billing").focus()
-    await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("billing")
-
-
 async def test_the_skip_link_leads_to_the_content(page: Page) -> None:
     await page.keyboard.press("Tab")
     await page.keyboard.press("Enter")
@@ -162,12 +100,11 @@ async def test_a_chosen_colour_scheme_is_kept(page: Page) -> None:
     await expect(page.get_by_role("button", name="Colours")).to_have_text("Dark")
 
 
-async def test_every_page_is_readable_and_sound(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> None:
+async def test_pages_are_readable_and_sound_in_every_state(stranger: Page, seed: Seed, wrongs: Wrongs) -> None:
+    """With nothing, little, much and what is refused; test_widths has every page with something."""
     wrongs.expected = ["the server responded with a status of 404", "the server responded with a status of 400"]
-    context = await open_context(browser, site, viewport=NARROW)
-    await context.add_init_script(VIOLATIONS)
-    page = await context.new_page()
-    watch(page, site.url, wrongs)
+    page = stranger
+    await page.set_viewport_size(NARROW)
     complaints = {}
 
     async def look(address: str) -> None:
@@ -194,14 +131,10 @@ async def test_every_page_is_readable_and_sound(browser: Browser, site: Running,
     seed.journal("billing", "commit", "orders", 0, 5, member_id="m", generation=3)
     seed.journal("billing", "reset", "orders", 0, 1, principal="mara")
     for address in (
-        "/groups", "/groups?sort=lag", "/groups?q=nothing", "/groups/billing", "/groups/search", "/groups/ledger",
-        "/groups/billing/events", "/groups/billing/rebalances",
-        "/groups/billing/simulate", "/groups/billing/simulate?add=2&assignor=sticky",
-        "/groups/none", "/groups/billing?range=week", "/groups/billing/delete",
-        "/groups/idle/delete", "/groups/billing/hold", "/groups/billing/pins", "/groups/billing/kick?member=m",
-        "/groups/billing/reset", "/groups/billing/commits", "/groups/billing/commits?topic=nothing",
-        "/topics", "/topics?q=nothing", "/nowhere", "/groups?state=x", "/password", "/password/changed",
-        "/groups/billing/report", "/nodes",
+        "/groups?sort=lag", "/groups?q=nothing", "/groups/search", "/groups/ledger",
+        "/groups/billing/simulate?add=2&assignor=sticky", "/groups/none", "/groups/billing?range=week",
+        "/groups/idle/delete", "/groups/billing/commits?topic=nothing", "/topics?q=nothing", "/nowhere",
+        "/groups?state=x",
     ):  # fmt: skip
         await look(address)
     await page.goto("/groups/billing/reset")
@@ -221,7 +154,6 @@ async def test_every_page_is_readable_and_sound(browser: Browser, site: Running,
     await expect(page.get_by_role("button", name="Clamp to the log")).to_be_visible()
     await look(page.url)
     assert complaints == {}
-    await context.close()
 
 
 def rebalancing(seed: Seed) -> None:
@@ -235,7 +167,6 @@ def rebalancing(seed: Seed) -> None:
 
 async def test_the_admin_keeps_to_its_own_policy(page: Page, seed: Seed) -> None:
     working_group(seed)
-    await page.context.add_init_script(VIOLATIONS)
     for address in ("/admin/", "/admin/groups/group/", "/admin/groups/group/1/change/", "/admin/kcoord/apitoken/add/"):
         answer = await page.goto(address)
         assert answer is not None

@@ -6,14 +6,13 @@ import re
 
 import psycopg
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from tests.browser.audit import audit_in_every_look
-from tests.browser.conftest import Wrongs, open_context, sign_in, watch
+from tests.browser.conftest import NARROW
 from tests.frontend.seed import Seed, member_id
-from tests.support.processes import Running
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
 DAY_MS = 86_400_000
 
@@ -107,14 +106,9 @@ async def test_a_typed_instant_is_the_chosen_one(page: Page, billing: None) -> N
     await expect(group.get_by_role("radio").last).to_be_checked()
 
 
-async def test_nothing_is_wrong_with_the_steps(
-    browser: Browser, site: Running, seed: Seed, billing: None, wrongs: Wrongs
-) -> None:
-    context = await open_context(browser, site, viewport={"width": 390, "height": 900})
-    page = await context.new_page()
-    watch(page, site.url, wrongs)
+async def test_nothing_is_wrong_with_the_steps(page: Page, seed: Seed, billing: None) -> None:
+    await page.set_viewport_size(NARROW)
     await page.goto("/groups/none/reset")
-    await sign_in(page)
     complaints = {}
 
     async def look(name: str) -> None:
@@ -142,7 +136,6 @@ async def test_nothing_is_wrong_with_the_steps(
     await expect(page.get_by_role("heading", level=1)).to_have_text("Offset plan")
     await look("huge-plan")
     assert {name: found for name, found in complaints.items() if found} == {}
-    await context.close()
 
 
 def huge(seed: Seed) -> None:

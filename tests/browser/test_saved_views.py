@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from tests.browser.audit import audit_in_every_look
-from tests.browser.conftest import Wrongs, open_context, sign_in, watch
+from tests.browser.conftest import NARROW, Wrongs
 from tests.frontend.seed import Seed, working_group
-from tests.support.processes import Running
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
 
 async def save(page: Page, name: str) -> None:
@@ -42,13 +41,10 @@ async def test_a_view_is_saved_found_again_and_deleted(page: Page, seed: Seed) -
     await expect(page.get_by_role("heading", name="No saved views yet")).to_be_visible()
 
 
-async def test_nothing_is_wrong_with_the_pages(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> None:
+async def test_nothing_is_wrong_with_the_pages(page: Page, seed: Seed, wrongs: Wrongs) -> None:
+    await page.set_viewport_size(NARROW)
     wrongs.expected.append("409")  # the name that is taken
-    context = await open_context(browser, site, viewport={"width": 390, "height": 900})
-    page = await context.new_page()
-    watch(page, site.url, wrongs)
     await page.goto("/views")
-    await sign_in(page)
     complaints = {}
 
     async def look(name: str) -> None:
@@ -71,4 +67,3 @@ async def test_nothing_is_wrong_with_the_pages(browser: Browser, site: Running, 
     await page.goto("/views")
     await look("all")
     assert {name: found for name, found in complaints.items() if found} == {}
-    await context.close()

@@ -1,4 +1,5 @@
 """What operators come for, each in at most three clicks from the landing page. Typing is not a click; the keys count.
+And what every page owes them: a way in and out, the keyboard, news without a reload. `make test` has no other browser.
 
 The page counts presses of the pointer itself, so a test cannot forget one. Playwright presses again if the page moved
 under the pointer, and keeps the press that missed from the document.
@@ -14,9 +15,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
+from tests.browser.audit import audit
 from tests.browser.conftest import Wrongs, open_context, sign_in, watch
-from tests.frontend.seed import Seed, member_id, now_ms
+from tests.frontend.seed import Seed, member_id, now_ms, working_group
 from tests.frontend.verdict_seed import judged, verdict
+from tests.support.accounts import PASSWORD, USER
 from tests.support.processes import Running
 
 pytestmark = pytest.mark.browser
@@ -70,7 +73,7 @@ def a_bad_day(seed: Seed) -> None:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def landing(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> AsyncIterator[Page]:
-    """The landing page after a bad day. A story ends with at most three clicks."""
+    """The landing page after a bad day. A story ends with at most three clicks, on a page without complaints."""
     a_bad_day(seed)
     context = await open_context(browser, site)
     first = await context.new_page()
@@ -82,6 +85,7 @@ async def landing(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -
     watch(page, site.url, wrongs)
     await page.goto("/")
     yield page
+    assert await audit(page) == [], "where the story ends"
     await context.close()
 
 
@@ -204,3 +208,68 @@ async def test_a_token_for_a_new_service(landing: Page) -> None:
     await in_time(landing)
     headers = {"Authorization": f"Bearer {secret}"}
     assert (await landing.request.get("/v1/groups", headers=headers)).status == 200
+
+
+async def test_signing_in_and_out(stranger: Page) -> None:
+    await stranger.goto("/groups?state=Empty")
+    await expect(stranger).to_have_title("Sign in · kcoord")
+    await expect(stranger.get_by_label("User name")).to_be_focused()
+    await stranger.get_by_label("User name").fill(USER)
+    await stranger.get_by_label("Password").fill("wrong")
+    await stranger.keyboard.press("Enter")
+    await expect(stranger.get_by_role("alert")).to_contain_text("Wrong user name or password")
+    await expect(stranger.get_by_label("User name")).to_have_value(USER)
+    await stranger.get_by_label("Password").fill(PASSWORD)
+    await stranger.keyboard.press("Enter")
+    await expect(stranger).to_have_url(re.compile(r"/groups\?state=Empty$"))
+    await stranger.get_by_role("button", name="Sign out").click()
+    await expect(stranger).to_have_url(re.compile("/sign-in$"))
+    await stranger.goto("/groups")
+    await expect(stranger).to_have_title("Sign in · kcoord")
+
+
+async def test_the_keyboard_reaches_everything_in_the_order_of_reading(page: Page, seed: Seed) -> None:
+    working_group(seed)
+    await page.goto("/groups")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    reached: list[str] = []
+    while len(reached) < 100 and "billing" not in reached:
+        await page.keyboard.press("Tab")
+        reached.append(await page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
+    wanted = [
+        "kcoord",
+        "Overview",
+        "Groups",
+        "Topics",
+        "Plans",
+        "Alerts",
+        "Audit",
+        "Health",
+        "Nodes",
+        "Archive",
+        "live-pause",
+        "zone",
+        "theme",
+        "Sign out",
+        "q",
+        "type",
+        "state-Stable",
+        "verdict-late",
+        "billing",
+    ]
+    assert [name for name in reached if name in wanted] == wanted
+    outline = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none"
+    await page.get_by_role("link", name="billing").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("billing")
+
+
+async def test_a_new_group_appears_in_the_list(page: Page, seed: Seed) -> None:
+    await expect(page.locator("#live-status")).to_have_text("Live")
+    await expect(page.get_by_role("heading", name="No groups yet")).to_be_visible()
+    working_group(seed)
+    seed.changed("billing")
+    await expect(page.get_by_role("link", name="billing")).to_be_visible()
+    await expect(page.get_by_text("1 group", exact=True)).to_be_visible()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from tests.browser.audit import audit_in_every_look
-from tests.browser.conftest import Wrongs, open_context, sign_in, watch
+from tests.browser.conftest import NARROW, Wrongs
 from tests.frontend.seed import Seed
 from tests.support.processes import Running
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
 
 async def create(page: Page, name: str) -> str:
@@ -80,12 +80,9 @@ async def test_a_group_is_created_loses_offsets_and_is_deleted(page: Page, seed:
     await expect(page.get_by_text("Deleted mailing with 1 committed offset.")).to_be_visible()
 
 
-async def test_nothing_is_wrong_with_the_pages(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> None:
-    context = await open_context(browser, site, viewport={"width": 390, "height": 900})
-    page = await context.new_page()
-    watch(page, site.url, wrongs)
+async def test_nothing_is_wrong_with_the_pages(page: Page, seed: Seed) -> None:
+    await page.set_viewport_size(NARROW)
     await page.goto("/tokens")
-    await sign_in(page)
     complaints = {}
 
     async def look(name: str) -> None:
@@ -114,4 +111,3 @@ async def test_nothing_is_wrong_with_the_pages(browser: Browser, site: Running, 
     await page.goto("/groups/idle/delete-offsets")
     await look("delete-offsets")
     assert {name: found for name, found in complaints.items() if found} == {}
-    await context.close()

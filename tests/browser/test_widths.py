@@ -1,6 +1,5 @@
-"""Every page of `frontend.urls` at every width: nothing scrolls sideways, axe finds nothing, tables have CSV files.
-
-New pages are in it.
+"""Every page of `frontend.urls`, loaded once, at every width and in both colours: nothing scrolls sideways, the audit
+finds nothing, tables have CSV files. New pages are in it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from django.urls import reverse
 from playwright.async_api import Browser, Page, expect
 
 from frontend.urls import urlpatterns
-from tests.browser.audit import audit
+from tests.browser.audit import audit, audit_in_every_look
 from tests.browser.conftest import Wrongs, choose_page, open_context, sign_in, watch
 from tests.frontend.alert_seed import put_alert, put_rule
 from tests.frontend.plan_seed import put_plan
@@ -26,7 +25,7 @@ from tests.support.http_members import make_token
 from tests.support.processes import Running
 from tests.support.spark_runs import put_run
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("all pages at all widths; a story ends with the audit of one")]
 
 WIDTHS = (390, 768, 1440, 2560)
 AUDITED = (390, 1440)
@@ -291,11 +290,11 @@ async def looked_at(walk: Walk, name: str) -> AsyncIterator[str]:
     answer = await walk.page.goto(address + QUERIES.get(name, ""))
     assert answer is not None
     assert answer.status in (200, 404, 405), f"{address}: {answer.status}"
+    if answer.status != 405:
+        for text in await audit_in_every_look(walk.page, name):
+            yield text
     for width in WIDTHS:
         await walk.page.set_viewport_size({"width": width, "height": 900})
-        if width in AUDITED and answer.status != 405:
-            for text in await audit(walk.page):
-                yield f"{width}: {text}"
         if await walk.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             yield f"{width}: scrolls sideways because of {await walk.page.evaluate(WIDER)}"
         if width == min(WIDTHS):
@@ -343,16 +342,18 @@ SAYS = """
 """The mark of the event stream in a state; returns the height of the bar in pixels."""
 
 
-@pytest.mark.parametrize("width", WIDTHS[:2])
-async def test_the_mark_does_not_move_the_page(walk: Walk, width: int) -> None:
+async def test_the_mark_does_not_move_the_page(walk: Walk) -> None:
     """Whatever it says, the bar at the top of a narrow window keeps its one line."""
-    await walk.page.set_viewport_size({"width": width, "height": 844})
     await walk.page.goto("/groups")
     await expect(walk.page.locator("#live-status")).to_have_text("Live")
-    states = [("on", "Live"), ("wait", "Connecting"), ("off", "Offline"), ("stale", "Stale")]
-    heights = {word: await walk.page.evaluate(SAYS, [state, word, "Pause"]) for state, word in states}
-    heights["Paused"] = await walk.page.evaluate(SAYS, ["paused", "Paused", "Resume"])
-    assert set(heights.values()) == {heights["Live"]}, heights
+    states = [("on", "Live"), ("wait", "Connecting"), ("off", "Offline"), ("stale", "Stale"), ("paused", "Paused")]
+    for width in WIDTHS[:2]:
+        await walk.page.set_viewport_size({"width": width, "height": 844})
+        heights = {
+            word: await walk.page.evaluate(SAYS, [state, word, "Resume" if word == "Paused" else "Pause"])
+            for state, word in states
+        }
+        assert set(heights.values()) == {heights["Live"]}, (width, heights)
 
 
 async def test_the_menu_of_a_narrow_window(walk: Walk) -> None:

@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from kcoord.access.tokens import ALL_RULES
 from tests.conformance.cases import Case, Suite
-from tests.conformance.core_driver import AFTER_JUMP, AT_DEADLINE, ON_DEMAND
+from tests.conformance.core_driver import AT_DEADLINE
 from tests.conformance.driver import NoDriver
 from tests.conformance.http_consumer import ConsumerHttpDriver, settings
 from tests.conformance.http_driver import HttpDriver, make_token
@@ -63,7 +63,8 @@ class HttpBackend:
     """
 
     name = "http"
-    modes: tuple[str, ...] = (AT_DEADLINE, AFTER_JUMP, ON_DEMAND)
+    modes: tuple[str, ...] = (AT_DEADLINE,)
+    """How late timers may fire is the core's matter: its driver has all modes."""
 
     def __init__(self, conninfo: str | None = None) -> None:
         self._conninfo = conninfo
@@ -107,7 +108,7 @@ class HttpBackend:
         await self._empty_tables(self._conninfo)
         clock = VirtualClock(0 if case.suite is Suite.OFFSETS else START_MS)
         runtime = Runtime(_config({**settings_of(case), **settings(case.config)}), self._conninfo, clock)
-        driver = self._driver_type(case)(self._application, case, runtime, clock, self._secret, mode)
+        driver = self._driver_type(case)(self._application, case, runtime, clock, self._secret)
         try:
             await driver.start()
         except BaseException:

@@ -38,7 +38,7 @@ from tests.conformance import (
     leadership,
 )
 from tests.conformance.cases import Case, Suite
-from tests.conformance.core_driver import AFTER_JUMP, AT_DEADLINE, MOST_TICKS
+from tests.conformance.core_driver import MOST_TICKS
 from tests.conformance.driver import BrokenPromise, Call, NoDriver, Response
 from tests.conformance.fixtures_consumer import consumer_group
 from tests.conformance.http_consumer_terms import TopicNames, by_group, describe, heartbeat
@@ -76,13 +76,10 @@ select count(*) from offsets_pendingoffset o join groups_group g on g.id = o.gro
 class HttpDriver:
     """Requests are tasks. The service is at rest when every open request is parked and no transaction runs."""
 
-    def __init__(
-        self, application: Any, case: Case, runtime: Runtime, clock: VirtualClock, secret: str, mode: str
-    ) -> None:
+    def __init__(self, application: Any, case: Case, runtime: Runtime, clock: VirtualClock, secret: str) -> None:
         self._case = case
         self._runtime = runtime
         self._clock = clock
-        self._mode = mode
         self._client = httpx.AsyncClient(
             transport=httpx.ASGITransport(application, raise_app_exceptions=False),
             base_url="http://testserver",
@@ -147,15 +144,12 @@ class HttpDriver:
         return call
 
     async def advance(self, ms: int) -> None:
-        """Move the clock; the ticks that Celery would run come when the mode says."""
+        """Move the clock; the ticks that Celery would run come at the instants at which something is due."""
         await self.look()
         target = self._clock.now_ms() + ms
-        if self._mode == AT_DEADLINE:
-            await self._fire_until(target)
+        await self._fire_until(target)
         self._clock.move_to(target)
-        if self._mode == AFTER_JUMP:
-            await self.look()
-        await self._check_retention()  # nothing else does in passing what it does, so no mode leaves it out
+        await self._check_retention()
 
     async def look(self) -> None:
         """Run the timers as Celery's tick does, and wait for what they cause."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -11,7 +11,9 @@ from tests.conformance.cases import Case, Suite, parse_case
 from tests.conformance.core_driver import AT_DEADLINE, CoreBackend
 from tests.conformance.mutations import mutations
 from tests.conformance.runner import Status, run_assignment, run_case
-from tests.conformance.support import case_file
+from tests.conformance.support import case_file, is_of_the_core, scenarios
+
+pytestmark = pytest.mark.whole("of what is not the product: how the cases are compared")
 
 
 class OneMode(CoreBackend):
@@ -26,7 +28,7 @@ async def unnoticed(case: Case) -> list[str]:
     return [words for words, changed in mutations(case) if (await run_case(changed, backend)).status != Status.FAILED]
 
 
-@pytest.mark.parametrize("case", case_file(Suite.CLASSIC) + case_file(Suite.CONSUMER))
+@pytest.mark.parametrize("case", scenarios(is_of_the_core))
 async def test_every_mutation_of_a_case_is_noticed(case: Case) -> None:
     verdict = await run_case(case, OneMode())
     if verdict.status is Status.SKIPPED:
@@ -46,13 +48,22 @@ async def test_every_mutation_of_an_assignment_is_noticed(case: Case) -> None:
 
 
 def _wrong_assignments(expect: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    if "invariants" in expect:
-        invariants = expect["invariants"]
-        if "valid" in invariants:
-            yield {"invariants": {**invariants, "valid": False}}
-        if "sizes" in invariants:
-            yield {"invariants": {**invariants, "sizes": [*invariants["sizes"][:-1], 99]}}
+    if "invariants" not in expect:
+        yield from _wrong_members(expect)
         return
+    wrong: Mapping[str, Callable[[Any], Iterable[Any]]] = {
+        "valid": lambda value: (not value,),
+        "sizes": lambda value: ([*value[:-1], 99],),
+        "max_minus_min": lambda value: (value + 1,),
+        "keeps": lambda value: ({**value, member: {"~": [0]}} for member in value),
+        "min_kept": lambda value: ({**value, member: 99} for member in value),
+        "exact_members": _wrong_members,
+    }
+    for name, value in expect["invariants"].items():
+        yield from ({"invariants": {**expect["invariants"], name: changed}} for changed in wrong[name](value))
+
+
+def _wrong_members(expect: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for member, partitions in expect.items():
         yield {**expect, member: {**partitions, "~": [0]}}
         if partitions:

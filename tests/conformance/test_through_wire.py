@@ -7,30 +7,17 @@ import pytest
 from groups.wire.apis import APIS as OF_GROUPS
 from offsets.wire.apis import APIS as OF_OFFSETS
 from tests.conformance.cases import Case, Suite
-from tests.conformance.core_driver import AT_DEADLINE
 from tests.conformance.runner import Status, run_case
 from tests.conformance.skips import OLDEST_OVER_THE_WIRE
-from tests.conformance.support import case_file
+from tests.conformance.support import case_file, passes, sampled, scenarios
 from tests.conformance.wire_backend import WireBackend
 from tests.wire.client import KEYS
 
 
-class OneMode(WireBackend):
-    """Timers at their deadlines only: how they fire is the service's matter, which `test_through_http` covers."""
-
-    modes = (AT_DEADLINE,)
-
-
-@pytest.mark.parametrize(
-    "case",
-    case_file(Suite.CLASSIC) + case_file(Suite.CONSUMER) + case_file(Suite.OFFSETS, lambda case: case.area != "expire"),
-)
+@pytest.mark.parametrize("case", sampled(scenarios(lambda case: case.area != "expire")))
 async def test_scenario(case: Case, database: str) -> None:
-    async with OneMode(database) as backend:
-        verdict = await run_case(case, backend)
-    if verdict.status is Status.SKIPPED:
-        pytest.skip("; ".join(verdict.lines))
-    assert verdict.status is Status.PASSED, str(verdict)
+    async with WireBackend(database) as backend:
+        await passes(case, backend)
 
 
 async def test_a_wrong_expectation_fails(database: str) -> None:
@@ -39,7 +26,7 @@ async def test_a_wrong_expectation_fails(database: str) -> None:
     assert isinstance(case, Case)
     step = next(step for step in case.steps if step.expect and "error" in step.expect)
     step.expect["error"] = "NONE"  # type: ignore[index]
-    async with OneMode(database) as backend:
+    async with WireBackend(database) as backend:
         verdict = await run_case(case, backend)
     assert verdict.status is Status.FAILED
     assert "MEMBER_ID_REQUIRED" in str(verdict)

@@ -10,7 +10,7 @@ import pytest
 
 from groups.core.model.transitions import TRANSITIONS
 from groups.core.model.types import GroupState
-from tests.docs import diagrams, differences, index, states
+from tests.docs import diagrams, differences, index
 from tests.docs.citations import citing_files
 from tests.docs.pages import PAGES, ROOT, RULES, page
 
@@ -30,12 +30,6 @@ def test_the_transition_table_of_the_core_is_that_of_the_specification() -> None
     assert written == {(before.value, after.value) for before, afters in TRANSITIONS.items() for after in afters}
 
 
-def test_an_edge_without_a_cause_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagrams, "member_edges", lambda: states.member_edges() | {("STABLE", "UNKNOWN")})
-    with pytest.raises(LookupError, match="STABLE"):
-        diagrams.render()
-
-
 def test_every_section_of_the_specification_is_in_the_index() -> None:
     text = index.PATH.read_text(encoding="utf-8")
     for name in RULES:
@@ -49,20 +43,6 @@ def test_a_range_names_what_lies_between_its_ends() -> None:
     assert "consumer.md 1 to 8" in module.read_text(encoding="utf-8")
     assert all(module in found["consumer", str(number)] for number in range(1, 9))
     assert module not in found.get(("consumer", "9"), [])
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("# Differs from Kafka: it waits. More.", ["it waits."]),
-        ("    # Differs from Kafka: there\n    # it ends (classic.md 2).\n", ["there it ends (classic.md 2)."]),
-        ('"""Differs from Kafka, where it ends."""', ["where it ends."]),
-        ('"""Source: x. Differs from Kafka: one\n\n    two."""', ["one."]),
-        ("Kafka differs.", []),
-    ],
-)
-def test_a_difference_is_read_to_the_end_of_its_sentence(text: str, words: list[str]) -> None:
-    assert differences.marked(text) == words
 
 
 def test_no_mark_of_the_code_is_lost() -> None:

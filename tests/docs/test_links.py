@@ -56,7 +56,3 @@ def test_documents_are_found() -> None:
 @pytest.mark.parametrize("target", ["nowhere.md", "#nothing", "docs/operations.md#nothing", "../outside"])
 def test_a_broken_link_is_noticed(target: str) -> None:
     assert broken(ROOT / "README.md", target) is not None
-
-
-def test_code_holds_no_links() -> None:
-    assert links("[a](b.md) `[c](d.md)`\n```\n[e](f.md)\n```\n[g](https://example.com/)") == ["b.md"]

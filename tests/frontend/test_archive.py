@@ -111,10 +111,10 @@ def test_starting_and_cancelling_take_permissions(person: Client, seed: Seed, ar
     for address, button in (("/archive", "Reconcile…"), (f"/archive/runs/{run_id}", "Cancel…")):
         html = person.get(address).content.decode()
         assert re.search(rf"<button[^>]* disabled[^>]*>{button}</button>", html), "shown, but disabled"
-        assert "To start or cancel a run, your account needs admin on the cluster." in plain(html)
+        assert "your account needs admin on the cluster" in plain(html)
         assert "/archive/start" not in html
         assert "/cancel" not in html
-    assert "To see the log of a run, your account needs admin on the cluster." in plain(html)
+    assert "your account needs admin on the cluster" in plain(html)
     mara = get_user_model().objects.get(username="mara")
     allow(mara, "admin:cluster:*")
     assert "Reconcile…" in text_of(person, "/archive")

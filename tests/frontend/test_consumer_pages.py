@@ -129,7 +129,6 @@ async def test_a_static_member_that_is_away_keeps_what_it_has(
     line = lines(page)[members[1].member_id]
     assert (line.state.label, line.away, line.member.instance_id) == ("Away", True, "i-b")
     assert shares(line) == [("", "entries", "3–5")]
-    assert "left temporarily; its partitions are kept until it returns" in shown(page)["explanation"]
 
     await ConsumerClient(service, "c").join()
     page = await page_of(runtime)

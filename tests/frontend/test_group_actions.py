@@ -49,14 +49,14 @@ class TestTheList:
     def test_who_may_do_nothing_is_told_what_is_missing(self, person: Client, groups: list[str]) -> None:
         bar = person.get("/groups").content.decode().partition('id="bulk"')[2].partition("</form>")[0]
         assert re.findall(r'value="(\w+)" disabled', bar) == ["hold", "release", "labels", "delete"]
-        assert bar.count("To hold a group, your account needs kick on a group.") == 1
-        assert "To delete a group, your account needs delete on a group." in bar
+        assert bar.count("your account needs kick on a group") == 1
+        assert "your account needs delete on a group" in bar
 
     def test_a_part_of_the_permissions_offers_a_part(self, person: Client, groups: list[str]) -> None:
         permit("delete:group:*")
         bar = person.get("/groups").content.decode().partition('id="bulk"')[2].partition("</form>")[0]
         assert re.findall(r'value="(\w+)" disabled', bar) == ["hold", "release", "labels"]
-        assert "To hold a group, your account needs kick on a group." in bar
+        assert "your account needs kick on a group" in bar
 
 
 def permit(*rules: str) -> None:

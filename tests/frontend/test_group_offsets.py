@@ -68,7 +68,4 @@ def test_who_may_not_is_refused(person: Client, seed: Seed) -> None:
     seed.group("idle", "Empty")
     assert "needs alter-offsets on group x" in person.post("/create-group", {"group_id": "x"}).content.decode()
     assert "needs delete on group idle" in person.get("/groups/idle/delete-offsets").content.decode()
-    assert (
-        "To delete committed offsets, your account needs delete on group idle"
-        in person.get("/groups/idle").content.decode()
-    )
+    assert "your account needs delete on group idle" in person.get("/groups/idle").content.decode()

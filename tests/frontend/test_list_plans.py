@@ -1,4 +1,4 @@
-"""How pages of the list of groups are read, beside a hundred thousand groups."""
+"""How pages of the list of groups are read, and groups searched, among a hundred thousand."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from frontend.queries import PAGE_SIZE
+from frontend.search import reads
 from groups.readmodel import GroupFilter, GroupSort
 from kcoord.rest.paging import EVERYTHING, Visible
 from kcoord.rest.ranges import BEYOND, ranges
@@ -17,6 +18,7 @@ from kcoord.sql import queries
 from offsets.group_orders import ORDERS, places
 from tests.frontend.node_seed import node, own
 from tests.frontend.seed import Seed
+from tests.frontend.viewers import ALL
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
 
@@ -134,3 +136,23 @@ def test_a_page_of_a_few_prefixes_among_many_groups_reads_those(
     assert scans, done
     assert 3 <= sum(float(rows) * int(loops) for rows, loops in scans) <= 3 * (PAGE_SIZE + 1), done
     assert sum(removed) == 0, done
+
+
+@pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
+@pytest.mark.parametrize("q", ["team-07.service-0", "team", "zebra"])
+def test_the_beginning_of_a_name_is_looked_up(crowded: psycopg.Connection[Any], q: str, generic: bool) -> None:
+    parameters = {"q": q, "end": q + "\U0010ffff", "limit": reads.SHOWN}
+    done = executed_plan(
+        crowded, queries("frontend").groups_beginning, {**parameters, **ALL.with_groups()}, generic=generic
+    )
+    assert "_like on groups_group" in done, done
+    assert "Rows Removed" not in done, done
+
+
+def test_a_part_of_a_name_is_looked_for_in_a_bounded_number_of_rows(crowded: psycopg.Connection[Any]) -> None:
+    parameters = {"q": "zebra", "most": 1_000, "limit": reads.SHOWN}
+    done = executed_plan(
+        crowded, queries("frontend").groups_containing, {**parameters, **ALL.with_groups()}, generic=True
+    )
+    read = re.findall(r"Scan.* on groups_group \(actual rows=([\d.]+)", done)
+    assert [float(rows) for rows in read] == [1_000], done

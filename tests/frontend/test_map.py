@@ -108,7 +108,6 @@ def test_what_is_counted_of_a_map_that_does_not_fit_is_said(person: Client, seed
     page = person.get("/groups/wide").content.decode()
     assert "3,000 partitions, 2 without an owner" in page
     assert "No owner among those drawn: 0</p>" in page
-    assert "The numbers are of the partitions that are drawn." in page
 
 
 def test_lag_can_be_shown_instead_of_owners(person: Client, seed: Seed) -> None:

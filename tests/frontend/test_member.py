@@ -55,7 +55,6 @@ def test_a_member_of_the_consumer_protocol(person: Client, seed: Seed) -> None:
     assert "ledger@10.0.0.9 Giving up" in text
     assert "Remove the member… To remove a member, your account needs kick on group ledger." in text
     assert "Member epoch 11 of 12 Assignment epoch 12 group epoch 12" in text
-    assert "removed if it has not given up its partitions" in text
     assert "Owned partitions 6 target 4" in text
     assert re.search(r"entries 3 3 owned never", text), text
     assert re.search(r"entries 5 5 must give up never", text), text
@@ -114,7 +113,6 @@ def test_what_should_have_happened_is_not_announced(person: Client, seed: Seed) 
     assert re.search(r"1[5-9] s ago should have been removed: it has not synced", said), said
     said = plain(person, "/groups/search")
     assert re.search(r"The first should have lost its partitions 1[5-9] s ago", said), said
-    assert "members that have not synced should have been removed" in said
     assert "is removed" not in said
     taken = person.get("/groups/search/snapshot.json").json()
     assert taken["next_timer"]["what"] == "members that have not synced should have been removed"

@@ -63,7 +63,6 @@ def test_an_outage_says_what_it_does_and_what_to_do(person: Client, seed: Seed) 
     outage(seed)
     text = plain(person)
     assert "18 of 50 partitions have no live owner , the first since 3 min ago" in text
-    assert "Members of their groups are served as usual. None of them expires meanwhile" in text
     assert "The live nodes take them over within 3 s." in text
     assert "Lapsed" in text
     assert "No live owner 18 Partition 2 No owner epoch 43 6 s ago" in text
@@ -83,7 +82,6 @@ def test_names_are_escaped_and_an_unknown_address_is_said(person: Client, seed: 
     html = person.get("/nodes").content.decode()
     assert "<b>&<" not in html
     assert "&lt;b&gt;&amp;" in html
-    assert "reached at any address of its machine" in html
 
 
 def test_the_last_hand_overs(person: Client, seed: Seed) -> None:
@@ -161,7 +159,6 @@ def test_a_group_without_coordinator_says_that_nobody_expires(person: Client, se
     text = plain(person, "/groups/billing")
     partition = partition_of("billing", 50)
     assert f"Coordinator nobody partition {partition} of 50" in text
-    assert "none of them expires until a node takes over" in text
     assert "node-7" not in text
 
 

@@ -188,7 +188,6 @@ def test_risks_can_be_avoided_by_another_plan(operator: Client, risky: str, data
     kept = operator.post(risky, {"act": "keep"})
     assert kept.status_code == 302
     page = plain(operator.get(kept.headers["Location"]).content.decode())
-    assert "A new plan was made. Nothing is applied yet." in page
     assert "removed" not in page
     careful = operator.post(kept.headers["Location"], {"act": "clamp"}).headers["Location"]
     page = operator.get(careful).content.decode()
@@ -272,7 +271,7 @@ class TestPermissions:
     def test_who_may_not_plan_is_refused(self, person: Client, idle: int) -> None:
         page = person.get("/groups/idle").content.decode()
         assert f'href="{RESET}"' not in page
-        assert "To plan a reset, your account needs alter-offsets on group idle." in page
+        assert "your account needs alter-offsets on group idle" in page
         assert person.get(RESET).status_code == 403
         assert person.post(RESET, {"strategy": "to-latest"}).status_code == 403
 

@@ -22,7 +22,6 @@ TESTS = (
     "tests/offsets/core",
     "tests/conformance/test_through_core.py",
     "tests/conformance/test_own_assignors.py",
-    "tests/conformance/test_own_cases.py::test_through_core",
 )
 """What runs the cores and needs no service."""
 SURVIVING = (Fate.SURVIVED, Fate.NOT_EXECUTED)

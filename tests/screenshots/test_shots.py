@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
-from pathlib import Path
-
-from PIL import Image
 
 from kcoord.showcase.cast import cast
-from tests.screenshots.__main__ import GROUPS, SEED, store
+from tests.screenshots.__main__ import GROUPS, SEED
 from tests.screenshots.shots import everything, pictures
 from tests.support.processes import ROOT
 
@@ -34,16 +30,3 @@ def test_the_pictures_of_the_documents_are_those_that_are_taken() -> None:
         for name in re.findall(r"images/([\w-]+\.png)", page.read_text())
     }
     assert used <= stored
-
-
-def test_a_rare_colour_of_a_picture_stays(tmp_path: Path) -> None:
-    """A green mark of a few pixels among thousands of shades of blue."""
-    image = Image.new("RGB", (256, 100))
-    image.putdata([(x // 4, x // 2, 255 - y) for y in range(100) for x in range(256)])
-    image.paste((20, 113, 74), (10, 10, 14, 14))
-    written = io.BytesIO()
-    image.save(written, "png")
-    store(written.getvalue(), tmp_path / "picture.png")
-    with Image.open(tmp_path / "picture.png") as stored:
-        red, green, blue = stored.convert("RGB").getpixel((12, 12))  # type: ignore[misc]
-    assert max(abs(red - 20), abs(green - 113), abs(blue - 74)) < 24, (red, green, blue)

@@ -33,7 +33,9 @@ from tests.support.commands import random_join
 from tests.support.consumer_commands import random_heartbeat
 from tests.support.members import eventually
 
-HISTORIES = 12
+pytestmark = pytest.mark.whole("random histories; the other tests of the lane have its rules")
+
+HISTORIES = 5
 STEPS = 50
 ROUNDS = 3
 DELAY_MS = 500

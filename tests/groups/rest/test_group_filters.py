@@ -69,9 +69,9 @@ async def world(
         ("regex=(%3Fi)%5EO", ["owner"]),
     ],
 )
-@pytest.mark.parametrize("sort", ["group_id", "-updated_at", "state", "-state", "members", "lag"])
-async def test_filters_in_every_order(api: httpx.AsyncClient, query: str, expected: list[str], sort: str) -> None:
-    assert sorted(await ids(api, f"?{query}&sort={sort}")) == expected
+async def test_filters_in_every_order(api: httpx.AsyncClient, query: str, expected: list[str]) -> None:
+    for sort in ("group_id", "-updated_at", "state", "-state", "members", "lag"):
+        assert sorted(await ids(api, f"?{query}&sort={sort}")) == expected, sort
 
 
 async def test_pages_of_a_filter_join_up(api: httpx.AsyncClient) -> None:

@@ -81,7 +81,6 @@ async def test_orders_and_their_pages(api: httpx.AsyncClient, sort: str, expecte
     assert [group_id for group_id, _ in await listed(api, f"sort={sort}")] == expected
 
 
-@pytest.mark.parametrize("sort", ["group_id", "-updated_at", "state", "members", "-members", "lag", "-lag"])
 @pytest.mark.parametrize(
     ("min_lag", "expected"),
     [
@@ -93,9 +92,10 @@ async def test_orders_and_their_pages(api: httpx.AsyncClient, sort: str, expecte
     ],
 )
 async def test_groups_that_are_so_far_behind_in_any_order(
-    api: httpx.AsyncClient, sort: str, min_lag: int, expected: set[str]
+    api: httpx.AsyncClient, min_lag: int, expected: set[str]
 ) -> None:
-    assert {group_id for group_id, _ in await listed(api, f"min_lag={min_lag}&sort={sort}")} == expected
+    for sort in ("group_id", "-updated_at", "state", "members", "-members", "lag", "-lag"):
+        assert {group_id for group_id, _ in await listed(api, f"min_lag={min_lag}&sort={sort}")} == expected, sort
 
 
 async def test_other_conditions_hold_too(api: httpx.AsyncClient) -> None:

@@ -62,9 +62,9 @@ async def lines(client: httpx.AsyncClient, query: str = "") -> dict[str, Any]:
         ("verdict=stalled&state=Stable", []),
     ],
 )
-@pytest.mark.parametrize("sort", ["group_id", "-updated_at", "state", "members", "-members", "lag"])
-async def test_filters_in_every_order(api: httpx.AsyncClient, query: str, expected: list[str], sort: str) -> None:
-    assert sorted(await ids(api, f"?{query}&sort={sort}")) == expected
+async def test_filters_in_every_order(api: httpx.AsyncClient, query: str, expected: list[str]) -> None:
+    for sort in ("group_id", "-updated_at", "state", "members", "-members", "lag"):
+        assert sorted(await ids(api, f"?{query}&sort={sort}")) == expected, sort
 
 
 async def test_pages_of_a_filter_join_up(api: httpx.AsyncClient) -> None:

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 from playwright.async_api import async_playwright
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.whole("starts a browser of its own")]
 
 STARTED_SECONDS = 10
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]

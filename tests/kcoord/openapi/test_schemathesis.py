@@ -26,8 +26,10 @@ from kcoord.quotas.stored import change
 from tests.conftest import EMPTIED
 from tests.support.rest_groups import stable_group
 
-EXAMPLES_PER_OPERATION = 12
-"""Enough to meet each branch of a document that is this strict; the whole file takes about a minute."""
+pytestmark = pytest.mark.whole("hundreds of requests to each operation; test_openapi sends the examples")
+
+EXAMPLES_PER_OPERATION = 6
+"""Beside those that cover each keyword of the schemas."""
 LONGEST_LIST = 100
 SEEDED = {"group_id": "seeded", "name": "orders"}
 CHECKS = (

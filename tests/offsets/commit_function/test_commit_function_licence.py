@@ -38,6 +38,8 @@ from tests.support.commands import INSTANCES, random_command
 from tests.support.commit_function import Refusal, commit
 from tests.support.consumer_commands import random_consumer_command
 
+pytestmark = pytest.mark.whole("random histories; the other tests of the function have its rules")
+
 COUNTS = {"a": 3, "b": 5}
 IDS = {name: str(uuid.uuid5(uuid.NAMESPACE_OID, name)) for name in COUNTS}
 TOPICS = [Topic(IDS[name], name, count) for name, count in COUNTS.items()]
@@ -98,46 +100,49 @@ def catalogue(database: str) -> str:
 def test_the_function_accepts_what_the_coordinator_accepts_and_writes_the_same(catalogue: str, protocol: str) -> None:
     seen: Counter[str] = Counter()
 
-    @SETTINGS
-    @given(seed=st.integers(0, 2**63))
-    def examples(seed: int) -> None:
-        with asyncio.Runner() as runner:
-            runner.run(example(catalogue, Random(seed), protocol == "consumer", seen))
+    with asyncio.Runner() as runner:
+        with psycopg.connect(catalogue) as connection:
+            clock = VirtualClock(clock_of(connection))
+        runtime = Runtime(Config({}), catalogue, clock)
+        runner.run(runtime.start())
 
-    examples()
+        @SETTINGS
+        @given(seed=st.integers(0, 2**63))
+        def examples(seed: int) -> None:
+            runner.run(example(runtime, clock, Random(seed), protocol == "consumer", seen))
+
+        try:
+            examples()
+        finally:
+            runner.run(runtime.stop())
     print(dict(seen))
     usual = {"accepted", "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "UNKNOWN_TOPIC_OR_PARTITION"}
     assert usual <= set(seen), "the examples are too tame"
     assert ("STALE_MEMBER_EPOCH" if protocol == "consumer" else "ILLEGAL_GENERATION") in seen
 
 
-async def example(database: str, random: Random, consumer: bool, seen: Counter[str]) -> None:
+async def example(runtime: Runtime, clock: VirtualClock, random: Random, consumer: bool, seen: Counter[str]) -> None:
     """One group, one caller: the function in a transaction that is rolled back, then the service."""
     group_id = f"licence-{uuid.uuid4()}"
-    with psycopg.connect(database) as connection:
+    with psycopg.connect(runtime.db.conninfo) as connection:
         began = clock_of(connection)
         group = random_group(random, group_id, began, consumer)
         command = random_commit(random, group_id, group)
-        clock = VirtualClock(began)
-        runtime = Runtime(Config({}), database, clock)
-        await runtime.start()
-        try:
-            if group is not None:
-                await runtime.get(GroupService).put(group)
-            connection.commit()
-            answer, written = call(connection, command)
-            ended = clock_of(connection)
-            connection.rollback()
-            # The function reads the real clock: nothing may have come due while it ran.
-            assume(not any(began < at <= ended for at in deadlines(group)))
-            clock.move_to(written.at or ended)
-            reply = await runtime.get(OffsetService).commit(command)
-            compare(command, group, answer, reply, ended)
-            if not isinstance(answer, Refusal):
-                later = read(connection, group_id, group is None)
-                assert later == written
-        finally:
-            await runtime.stop()
+        clock.move_to(began)
+        if group is not None:
+            await runtime.get(GroupService).put(group)
+        connection.commit()
+        answer, written = call(connection, command)
+        ended = clock_of(connection)
+        connection.rollback()
+        # The function reads the real clock: nothing may have come due while it ran.
+        assume(not any(began < at <= ended for at in deadlines(group)))
+        clock.move_to(written.at or ended)
+        reply = await runtime.get(OffsetService).commit(command)
+        compare(command, group, answer, reply, ended)
+        if not isinstance(answer, Refusal):
+            later = read(connection, group_id, group is None)
+            assert later == written
     seen["accepted" if not isinstance(answer, Refusal) else answer.name] += 1
 
 

@@ -152,6 +152,7 @@ def test_names_of_the_callers_own_are_never_found(sink: Connection, role: str, d
     assert len(journal_lines(database)) == 1
 
 
+@pytest.mark.whole("migrates a database of its own")
 def test_a_role_that_is_called_kcoord_keeps_its_tables_together(postgres: str) -> None:
     """Its own schema, the first in the default search_path, did not exist when it made the first ones."""
     with psycopg.connect(postgres, autocommit=True) as admin:

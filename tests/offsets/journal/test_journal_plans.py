@@ -13,7 +13,7 @@ from kcoord.rest.paging import EVERYTHING, INT64_MAX
 from kcoord.sql import queries
 from offsets.core.days import DAY_MS, partition_name
 from tests.kcoord.sql.test_statements import fill
-from tests.support.journal import drop_days
+from tests.support.database import cloned_database
 from tests.support.plans import generic_plan
 
 Q = queries("offsets")
@@ -35,11 +35,11 @@ EVERY_PARAMETER: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def journal(database: str) -> Iterator[psycopg.Connection[Any]]:
-    """Four days of twenty thousand lines of ten groups, in a transaction that nobody else sees."""
-    drop_days(database)
-    with psycopg.connect(database) as connection:
+@pytest.fixture(scope="module")
+def journal(postgres: str) -> Iterator[psycopg.Connection[Any]]:
+    """Groups, and four days of twenty thousand lines of ten of them, in a database of their own."""
+    with cloned_database(postgres) as conninfo, psycopg.connect(conninfo) as connection:
+        fill(connection)
         for day in range(FIRST_DAY, FIRST_DAY + DAYS):
             connection.execute(
                 f"create table {partition_name(day)} partition of offset_commit_log"
@@ -52,6 +52,7 @@ def journal(database: str) -> Iterator[psycopg.Connection[Any]]:
                 {"at": day * DAY_MS, "groups": GROUPS, "lines": LINES_A_DAY},
             )
         connection.execute("analyze offset_commit_log")
+        connection.commit()
         yield connection
         connection.rollback()
 
@@ -105,7 +106,6 @@ def test_what_was_not_committed_has_its_index(journal: psycopg.Connection[Any]) 
 
 
 def test_whether_a_group_is_known_is_one_look_for_each_day(journal: psycopg.Connection[Any]) -> None:
-    fill(journal)
     found = plan(journal, Q.journal_knows_group, {"group_id": "nobody"})
     assert "Seq Scan on offset_commit_log_2" not in found, found
     assert "Seq Scan on groups_group" not in found, found
@@ -116,7 +116,9 @@ def test_whether_a_group_is_known_is_one_look_for_each_day(journal: psycopg.Conn
     "name",
     ["by_id", "by_id_before", "by_change", "by_change_before", "by_state", "by_members", "by_lag", "by_lag_before"],
 )
-def test_groups_are_found_by_topic_through_indexes(database: str, name: str, condition: dict[str, Any]) -> None:
+def test_groups_are_found_by_topic_through_indexes(
+    journal: psycopg.Connection[Any], name: str, condition: dict[str, Any]
+) -> None:
     parameters: dict[str, Any] = {
         **GroupFilter().parameters(),
         **EVERYTHING.parameters(),
@@ -136,10 +138,9 @@ def test_groups_are_found_by_topic_through_indexes(database: str, name: str, con
         "limit": 101,
         **condition,
     }
-    with psycopg.connect(database) as connection:
-        fill(connection)
-        connection.execute("set enable_seqscan = off")  # tables that are empty here would be read whole
-        found = plan(connection, getattr(Q, f"list_groups_{name}"), parameters)
+    journal.execute("set local enable_seqscan = off")  # tables that are empty here would be read whole
+    found = plan(journal, getattr(Q, f"list_groups_{name}"), parameters)
+    journal.rollback()
     assert "offsets_committedoffset" in found, found
     for table in ("offsets_committedoffset", "groups_assignment", "groups_consumermember", "groups_grouplabels"):
         assert f"Seq Scan on {table}" not in found, found

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import psycopg
 import pytest
 
 from kcoord.sql import queries
 from tests.conftest import START_MS
+from tests.support.database import cloned_database
 
 PAGE = {
     "visible_names": [],
@@ -17,6 +20,14 @@ PAGE = {
     "subscribed": [],
 }
 BATCH = {"after_topic": 0, "after_partition": -1, "limit": 100}
+
+
+@pytest.fixture(scope="module")
+def filled(postgres: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """A database with many samples."""
+    with cloned_database(postgres) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
+        fill(connection)
+        yield connection
 
 
 @pytest.mark.parametrize(
@@ -51,12 +62,10 @@ BATCH = {"after_topic": 0, "after_partition": -1, "limit": 100}
     ],
 )
 def test_statement_uses_its_indexes(
-    database: str, statement: str, parameters: dict[str, object], indexes: set[str]
+    filled: psycopg.Connection[tuple[object, ...]], statement: str, parameters: dict[str, object], indexes: set[str]
 ) -> None:
-    with psycopg.connect(database) as connection:
-        fill(connection)
-        text = f"explain {getattr(queries('offsets'), statement)}"
-        plan = "\n".join(row[0] for row in connection.execute(text.encode(), parameters))
+    text = f"explain {getattr(queries('offsets'), statement)}"
+    plan = "\n".join(str(row[0]) for row in filled.execute(text.encode(), parameters))
     assert {index for index in indexes if index not in plan} == set(), plan
     for table in ("offsets_watermarksample", "offsets_lagsample", "offsets_committedoffset", "groups_group"):
         assert f"Seq Scan on {table}" not in plan, plan

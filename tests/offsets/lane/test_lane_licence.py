@@ -25,6 +25,8 @@ from tests.offsets.lane.ways import ways
 from tests.support.journal import assert_journal_agrees
 from tests.support.members import eventually
 
+pytestmark = pytest.mark.whole("random histories; the other tests of the lane have its rules")
+
 HISTORIES = 12
 STEPS = 40
 SETTINGS = {"notifications.repair.interval.ms": 60_000, "group.initial.rebalance.delay.ms": 500}

@@ -28,10 +28,11 @@ ALL_AT_ONCE = 25
 MOST_SECONDS = 600
 
 
-def share(conninfo: str, directory: Path) -> None:
+def share(conninfo: str, directory: Path, *, make: bool) -> None:
     """Let the Java of Spark in this process and its children use the file.
 
-    `conninfo`: an empty database; `directory`: an empty directory. Both are used if the file has to be made.
+    `conninfo`: an empty database; `directory`: an empty directory. Both are used if the file has to be made. `make`:
+    whether it is made if it is not there, which takes as long as a few starts.
     """
     java = find_java(os.environ)
     made, used = ("AOTCacheOutput", "AOTCache") if java.version >= ALL_AT_ONCE else (
@@ -41,9 +42,9 @@ def share(conninfo: str, directory: Path) -> None:
     place.parent.mkdir(exist_ok=True)
     with place.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not place.exists():
+        if make and not place.exists():
             _make(place, made, conninfo, directory)
-    if place.stat().st_size:
+    if place.exists() and place.stat().st_size:
         os.environ[OPTIONS] += f" -XX:{used}={place} {TOLERANT}"
 
 

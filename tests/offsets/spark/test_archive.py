@@ -8,6 +8,7 @@ import duckdb
 import psycopg
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
@@ -17,6 +18,8 @@ from offsets.spark.archive.schema import COLUMNS
 from offsets.spark.archive.table import read_archive
 from tests.conftest import START_MS
 from tests.offsets.spark.support import Archive, fill, journal_rows, make_day, rows_of, runs_of
+
+pytestmark = pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 
 INSERT = "insert into offset_commit_log (at, kind, group_name, topic, partition, committed_offset) values "
 INSERT += f"({START_MS}, 'commit', 'open', 't', 0, 1)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -17,6 +16,8 @@ from offsets.journal.journal_days import JournalDays
 from offsets.spark.postgres import exported_snapshot
 from tests.conftest import START_MS
 from tests.offsets.spark.support import Archive, fill, journal_rows, make_day, runs_of
+
+pytestmark = pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 
 OLD = day_of(START_MS) - 10
 NAME = partition_name(OLD)
@@ -68,22 +69,28 @@ async def test_nothing_is_dropped_before_the_first_run(archive: Archive, days: J
     assert len(journal_rows(archive.conninfo)) == 3
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        f"insert into {NAME} (at, kind, group_name, topic, partition) values ({FIRST}, 'commit', 'late', 't', 0)",
-        f"update {NAME} set committed_offset = 7 where id = (select min(id) from {NAME})",
-        f"update {NAME} set transactional_id = '' where id = (select max(id) - 1 from {NAME})",
-        f"delete from {NAME} where id = (select min(id) from {NAME})",
-    ],
+OTHERS = (
+    f"insert into {NAME} (at, kind, group_name, topic, partition) values ({FIRST}, 'commit', 'late', 't', 0)",
+    f"update {NAME} set committed_offset = 7 where id = (select min(id) from {NAME})",
+    f"update {NAME} set transactional_id = '' where id = (select max(id) - 1 from {NAME})",
+    f"delete from {NAME} where id = (select min(id) from {NAME})",
 )
-async def test_a_day_whose_rows_are_others_is_kept(archived: Archive, days: JournalDays, statement: str) -> None:
-    change(archived, statement)
-    before = journal_rows(archived.conninfo)
-    report = await days.keep()
-    assert (report.dropped, report.kept, report.trimmed) == ([], [NAME], 30)
-    assert set(journal_rows(archived.conninfo)) < set(before)  # the older day went, and nothing else
-    assert len(journal_rows(archived.conninfo)) == len(before) - 30
+
+
+async def test_a_day_whose_rows_are_others_is_kept(archived: Archive, days: JournalDays) -> None:
+    change(archived, f"create table saved as select * from {NAME}")
+    for number, statement in enumerate(OTHERS):
+        change(archived, statement)
+        before = journal_rows(archived.conninfo)
+        report = await days.keep()
+        trimmed = 0 if number else 30  # the older day goes, and nothing else
+        assert (report.dropped, report.kept, report.trimmed) == ([], [NAME], trimmed), statement
+        assert set(journal_rows(archived.conninfo)) <= set(before)
+        assert len(journal_rows(archived.conninfo)) == len(before) - trimmed
+        change(archived, f"truncate {NAME}")
+        change(archived, f"insert into {NAME} overriding system value select * from saved")
+    change(archived, "drop table saved")
+    assert (await days.keep()).dropped == [NAME], "nothing of the changes was left"
 
 
 async def test_a_late_line_is_archived_before_it_goes(archived: Archive, days: JournalDays) -> None:
@@ -106,18 +113,19 @@ def change_a_byte(path: Path) -> None:
     path.write_bytes(bytes(data))
 
 
-@pytest.mark.parametrize("damage", [remove, change_a_byte])
-@pytest.mark.parametrize("what", ["file", "manifest"])
-async def test_a_day_is_kept_while_the_archive_is_damaged(
-    archived: Archive, days: JournalDays, damage: Callable[[Path], None], what: str
-) -> None:
+async def test_a_day_is_kept_while_the_archive_is_damaged(archived: Archive, days: JournalDays) -> None:
     (file,) = [file for file in archived.table().files if file.date == "2023-11-04"]
-    places = {"file": f"journal/{file.path}", "manifest": "manifests/000000000001.json"}
-    damage(Path(archived.path) / places[what])
-    report = await days.keep()
-    assert report.dropped == []
-    assert NAME in report.kept
-    assert len([row for row in journal_rows(archived.conninfo) if row[1] >= FIRST]) == 40
+    for place in (f"journal/{file.path}", "manifests/000000000001.json"):
+        path = Path(archived.path) / place
+        data = path.read_bytes()
+        for damage in (remove, change_a_byte):
+            damage(path)
+            report = await days.keep()
+            assert report.dropped == [], (place, damage)
+            assert NAME in report.kept
+            assert len([row for row in journal_rows(archived.conninfo) if row[1] >= FIRST]) == 40
+            path.write_bytes(data)
+    assert (await days.keep()).dropped == [NAME], "it is whole again"
 
 
 async def test_rows_of_another_timeline_cover_nothing(archived: Archive, days: JournalDays) -> None:

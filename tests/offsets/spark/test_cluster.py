@@ -21,7 +21,10 @@ from tests.support.database import ROOT
 
 MASTER = "local-cluster[2,1,1024]"
 
-pytestmark = pytest.mark.skipif(not os.environ.get("TEST_SPARK_CLUSTER"), reason="TEST_SPARK_CLUSTER is not set")
+pytestmark = [
+    pytest.mark.skipif(not os.environ.get("TEST_SPARK_CLUSTER"), reason="TEST_SPARK_CLUSTER is not set"),
+    pytest.mark.whole("starts three Javas"),
+]
 
 
 def never() -> SparkSession:

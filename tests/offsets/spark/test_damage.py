@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
 from pathlib import Path
 
 import psycopg
@@ -17,6 +17,8 @@ from offsets.spark.errors import ArchiveDamaged, JobError, RunInProgress
 from offsets.spark.runs import RunRequest, running
 from tests.conftest import START_MS
 from tests.offsets.spark.support import Archive, counted_days, fill, journal_rows, runs_of
+
+pytestmark = pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 
 
 def never() -> SparkSession:
@@ -79,16 +81,20 @@ def remove_the_log(archive: Archive) -> str:
 DAMAGES = [remove, truncate, change_a_byte, change_the_manifest, remove_the_manifest, remove_the_log]
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_archive_is_named_and_left_alone(published: Archive, damage: Callable[[Archive], str]) -> None:
-    said = damage(published)
-    before = sorted(str(path) for path in Path(published.path).rglob("*"))
+def test_a_damaged_archive_is_named_and_left_alone(published: Archive, tmp_path: Path) -> None:
+    path, whole = Path(published.path), tmp_path / "whole"
+    path.rename(whole)
     published.start = never
-    with pytest.raises(ArchiveDamaged) as told:
-        published.run()
-    assert said in str(told.value)
-    assert sorted(str(path) for path in Path(published.path).rglob("*")) == before
-    assert [run[1] for run in runs_of(published.conninfo)] == ["succeeded", "failed"]
+    for damage in DAMAGES:
+        shutil.copytree(whole, path)
+        said = damage(published)
+        before = sorted(str(file) for file in path.rglob("*"))
+        with pytest.raises(ArchiveDamaged) as told:
+            published.run()
+        assert said in str(told.value), damage
+        assert sorted(str(file) for file in path.rglob("*")) == before, damage
+        shutil.rmtree(path)
+    assert [run[1] for run in runs_of(published.conninfo)] == ["succeeded", *["failed"] * len(DAMAGES)]
 
 
 def test_a_later_schema_version_is_refused(published: Archive) -> None:

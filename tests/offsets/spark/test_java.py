@@ -66,6 +66,7 @@ def test_the_launcher_drops_the_module_that_is_not_there_and_nothing_else(tmp_pa
     assert said == "-Xmx1g\n-Dx=a b\n--add-opens=x=ALL\n\n"
 
 
+@pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 def test_a_start_leaves_java_home_as_it_was(spark: SparkSession, spark_directory: Path) -> None:
     """The next start of the process would find our script there, and make it call itself."""
     assert os.environ.get("JAVA_HOME") != str(spark_directory / "java")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from offsets.spark.archive.compaction import crowded
@@ -11,6 +12,8 @@ from offsets.spark.archive.jobs import also_in, buckets_for, dated, day_totals, 
 from offsets.spark.archive.manifest import ArchivedFile
 from offsets.spark.archive.schema import COLUMNS
 from offsets.spark.tables import TABLES
+
+pytestmark = pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 
 DAY = 86_400_000
 SCHEMA = ", ".join(f"`{name}` {kind}" for name, kind in TABLES["journal"].columns.items())

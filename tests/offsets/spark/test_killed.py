@@ -17,6 +17,8 @@ from tests.offsets.spark.killed import POINTS
 from tests.offsets.spark.support import Archive, counted_days, fill, journal_rows, runs_of, wait_for_other_databases
 from tests.support.database import ROOT
 
+pytestmark = pytest.mark.whole("starts Java for each place at which a run can be killed")
+
 LOCKED = """
 select exists (select from pg_locks where locktype = 'advisory' and pid in (
     select pid from pg_stat_activity where application_name = 'kcoord-spark' and datname = current_database()))

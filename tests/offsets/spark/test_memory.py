@@ -17,6 +17,7 @@ from tests.offsets.spark.support import Archive, runs_of
 from tests.support.database import ROOT
 
 
+@pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 def test_a_full_heap_is_named_with_its_setting(archive: Archive, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.offsets.spark.hungry", archive.conninfo, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=True)

@@ -31,9 +31,10 @@ from tests.support.processes import free_port
 
 JARS, MOTO = os.environ.get("TEST_S3_JARS", ""), os.environ.get("TEST_MOTO", "")
 
-pytestmark = pytest.mark.skipif(
-    not (JARS and MOTO), reason="TEST_S3_JARS and TEST_MOTO are not set; see docs/archive.md"
-)
+pytestmark = [
+    pytest.mark.skipif(not (JARS and MOTO), reason="TEST_S3_JARS and TEST_MOTO are not set; see docs/archive.md"),
+    pytest.mark.whole("needs jars of 690 MB"),
+]
 
 
 def never() -> SparkSession:

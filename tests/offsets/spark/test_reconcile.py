@@ -16,6 +16,8 @@ from offsets.spark.reconcile.reconciling import ReconcileReport
 from tests.offsets.spark.support import Archive, Reconciler
 from tests.support.ledger import Ledger
 
+pytestmark = pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
+
 
 @pytest.fixture
 def ledger(journal: str) -> Iterator[Ledger]:

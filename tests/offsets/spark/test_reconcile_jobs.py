@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.offsets.spark.histories import Group, World
 from tests.offsets.spark.reconciled import found_in
+
+pytestmark = pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 
 STEP = st.tuples(st.integers(0, 20), st.integers(0, 3), st.integers(0, 3), st.integers(0, 30))
 HISTORIES = st.lists(st.lists(STEP, min_size=20, max_size=60), min_size=20, max_size=60)

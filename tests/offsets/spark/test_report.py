@@ -21,6 +21,8 @@ from offsets.spark.runs import RunRequest, running
 from tests.offsets.spark.support import Archive, fill, runs_of
 from tests.support.spark_reports import SCHEMAS
 
+pytestmark = pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
+
 SCHEMA = (
     "id bigint, at bigint, kind string, group_name string, topic string, partition int, committed_offset bigint,"
     " generation_id int, member_id string"

@@ -58,6 +58,7 @@ def test_filters_that_postgres_decides_as_spark_does_are_pushed() -> None:
     assert """"topic" = 't' and "at" > 5 and "partition" in (1, 2) and "committed_offset" is not null""" in with_leaf
 
 
+@pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 def test_columns_filters_and_slices_lose_nothing(journal: str, spark: SparkSession) -> None:
     fill(journal, 1_500)
     with exported_snapshot(journal) as snapshot:
@@ -78,6 +79,7 @@ def test_columns_filters_and_slices_lose_nothing(journal: str, spark: SparkSessi
         assert lone.where("expire_timestamp is null").count() == 1_200  # each an empty line of the COPY
 
 
+@pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 def test_every_table_is_read(journal: str, spark: SparkSession) -> None:
     """Those that are not partitioned as well: a topic and its watermark, and tables that are empty."""
     topic = "insert into groups_topic (name, topic_id, partitions, labels, created_at)"
@@ -100,6 +102,7 @@ def test_every_table_is_read(journal: str, spark: SparkSession) -> None:
             assert [tuple(one) for one in found] == expected.get(name, []), name
 
 
+@pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 def test_a_snapshot_that_ended_is_named(journal: str, spark: SparkSession) -> None:
     with exported_snapshot(journal) as snapshot:
         rows = read_table(spark, "journal", journal, snapshot.id)
@@ -120,6 +123,7 @@ def test_a_snapshot_does_not_outlive_its_deadline(journal: str) -> None:
             use_snapshot(late, snapshot.id)
 
 
+@pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 def test_a_password_is_neither_in_the_plan_nor_pickled(
     journal: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -69,6 +69,7 @@ def test_the_past_of_a_group_is_found(version: Path) -> None:
         assert group_at(storage, files, group, AT) == past
 
 
+@pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 def test_spark_reads_it_and_computes_the_same_checksums(version: Path, spark: SparkSession) -> None:
     table = open_table(Storage(str(version / "archive")))
     archived, rows = read_archive(spark, table), rows_in(version)

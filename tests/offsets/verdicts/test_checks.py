@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -20,6 +21,7 @@ from tests.conftest import START_MS
 from tests.frontend.seed import Seed, now_ms
 from tests.offsets.verdicts.rows import LONG_AGO, Rows
 from tests.support.api_consumers import Consumers
+from tests.support.database import cloned_database
 
 SILENT = START_MS - 30_000
 """The last heartbeat of a member with a session of 45 s that is late."""
@@ -174,36 +176,42 @@ async def test_how_busy_groups_are_is_noted_each_minute_for_a_day(
     assert row == (1,)
 
 
+@pytest.fixture(scope="module")
+def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
+    """A database with many groups, offsets and samples."""
+    with cloned_database(postgres) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
+        fill(connection)
+        yield connection
+
+
 @pytest.mark.parametrize("check", Check)
-async def test_one_group_is_judged_without_reading_the_others(database: str, runtime: Runtime, check: Check) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
-        fill(connection)
-        parameters = {
-            **thresholds(runtime.config).at(START_MS), "after": 1_699, "upto": 1_700, "named": 5,
-            "rebalance_kinds": ["rebalance_started"], "retention_ms": 1,
-        }  # fmt: skip
-        for text in CHECKS[check].texts:
-            explained = connection.execute(f"explain {text}".encode(), parameters)
-            plan = "\n".join(str(row[0]) for row in explained)
-            for table in READ_BY_GROUP:
-                assert f"Seq Scan on {table}" not in plan, plan
+def test_one_group_is_judged_without_reading_the_others(
+    crowded: psycopg.Connection[Any], runtime: Runtime, check: Check
+) -> None:
+    parameters = {
+        **thresholds(runtime.config).at(START_MS), "after": 1_699, "upto": 1_700, "named": 5,
+        "rebalance_kinds": ["rebalance_started"], "retention_ms": 1,
+    }  # fmt: skip
+    for text in CHECKS[check].texts:
+        explained = crowded.execute(f"explain {text}".encode(), parameters)
+        plan = "\n".join(str(row[0]) for row in explained)
+        for table in READ_BY_GROUP:
+            assert f"Seq Scan on {table}" not in plan, plan
 
 
-def test_a_batch_of_groups_is_judged_by_index(database: str, runtime: Runtime) -> None:
+def test_a_batch_of_groups_is_judged_by_index(crowded: psycopg.Connection[Any], runtime: Runtime) -> None:
     """Of the tables that grow with the number of groups only the members are read as a whole, for `late`."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        fill(connection)
-        parameters = {
-            **thresholds(runtime.config).at(START_MS), "after": 0, "upto": 20, "named": 5, "retention_ms": 1,
-            "rebalance_kinds": ["rebalance_started"],
-        }  # fmt: skip
-        for text in CHECKS[Check.OFFSETS].texts:
-            plan = "\n".join(str(row[0]) for row in connection.execute(f"explain {text}".encode(), parameters))
-            for table in READ_BY_GROUP:
-                assert f"Seq Scan on {table}" not in plan, plan
-        text = queries("offsets").judge_rebalances
-        explained = connection.execute(f"explain {text}".encode(), {**parameters, "upto": LAST_KEY})
-        assert "groups_event_pkey" in "\n".join(str(row[0]) for row in explained)
+    parameters = {
+        **thresholds(runtime.config).at(START_MS), "after": 0, "upto": 20, "named": 5, "retention_ms": 1,
+        "rebalance_kinds": ["rebalance_started"],
+    }  # fmt: skip
+    for text in CHECKS[Check.OFFSETS].texts:
+        plan = "\n".join(str(row[0]) for row in crowded.execute(f"explain {text}".encode(), parameters))
+        for table in READ_BY_GROUP:
+            assert f"Seq Scan on {table}" not in plan, plan
+    text = queries("offsets").judge_rebalances
+    explained = crowded.execute(f"explain {text}".encode(), {**parameters, "upto": LAST_KEY})
+    assert "groups_event_pkey" in "\n".join(str(row[0]) for row in explained)
 
 
 def test_the_partitions_of_one_large_group_are_not_compared_with_each_other(database: str, runtime: Runtime) -> None:
