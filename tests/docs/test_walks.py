@@ -13,10 +13,8 @@ from groups.catalogue.topics import TopicService
 from kcoord.process.runtime import Runtime
 from tests.docs.walks import Walk, walking
 
-MOST_FILES = {"join": 67, "consumer-heartbeat": 75, "offsets/commit": 62}
-"""The listener of notifications and the watch of tokens may run meanwhile: they are two of them.
-
-Three are of coordinator nodes: whether this node answers (`groups.nodes.hosting`), the partition of the group
+MOST_FILES = {"join": 66, "consumer-heartbeat": 74, "offsets/commit": 61}
+"""Three are of coordinator nodes: whether this node answers (`groups.nodes.hosting`), the partition of the group
 (`groups.core.coordinator`), and whether its deadlines start over (`groups.core.rearming`). Five are of the lanes: what
 may be answered or written without a transaction of the group (`groups.lane`, `offsets.lane`). One counts requests
 without a lock (`kcoord.tallies`), and one says what rules mean, for tokens and people (`kcoord.access.rules`). Three

@@ -59,9 +59,7 @@ class Forked:
         self.send_signal(signal.SIGTERM)
 
 
-def fork(
-    arguments: Sequence[str], env: Mapping[str, str], output: Path, descriptors: Sequence[int] = ()
-) -> Forked:
+def fork(arguments: Sequence[str], env: Mapping[str, str], output: Path, descriptors: Sequence[int] = ()) -> Forked:
     """Run `python ARGUMENTS…`: [-W FILTER] -m MODULE …, or a program's path.
 
     `output`: an existing file to write to; `descriptors`: what it inherits, under the same numbers.

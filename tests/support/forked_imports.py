@@ -1,35 +1,24 @@
-"""What the process that `tests/support/forked.py` forks from imports, once."""
+"""Imported once by the process that `tests/support/forked.py` forks from: all that servers, worker and beat import."""
+
+from __future__ import annotations
 
 import gc
+import importlib
 import os
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
-
 import django
-
-django.setup()
-
-import celery.apps.beat
-import celery.apps.worker
-import celery.bin.beat
-import celery.bin.celery
-import celery.bin.worker
-import celery.concurrency.thread
-import django_celery_beat.schedulers
-import uvloop
 from django.urls import get_resolver
 
-import groups.api.routes
-import groups.nodes.agent
-import groups.tasks
-import groups.wire.apis
-import kcoord.stack.server
-import kcoord.tasks
-import kcoord.wire.gateway
-import offsets.api.routes
-import offsets.metrics.series
-import offsets.tasks
-import offsets.wire.apis
+MODULES = (
+    "celery.apps.beat", "celery.apps.worker", "celery.bin.celery", "celery.concurrency.thread",
+    "django_celery_beat.schedulers", "groups.api.routes", "groups.nodes.agent", "groups.nodes.standing",
+    "groups.tasks", "groups.wire.apis", "kcoord.client", "kcoord.stack.server", "kcoord.tasks", "kcoord.wire.gateway",
+    "offsets.api.routes", "offsets.metrics.series", "offsets.tasks", "offsets.wire.apis", "uvloop",
+)  # fmt: skip
 
-get_resolver().url_patterns
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
+django.setup()
+for name in MODULES:
+    importlib.import_module(name)
+views = get_resolver().url_patterns
 gc.freeze()
