@@ -194,7 +194,7 @@ def run(filled: Callable[[str], None], pages: dict[str, str], until: float) -> t
     with ephemeral_database() as conninfo:
         filled(conninfo)
         with start_server(conninfo) as server:
-            make_user(server, conninfo)
+            make_user(conninfo)
             server.wait_ready()
             with httpx.Client(base_url=server.url, timeout=LONGEST_REQUEST, trust_env=False) as client:
                 sign_in(client)

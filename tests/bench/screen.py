@@ -40,7 +40,7 @@ def seen() -> list[Seen]:
     if path is None:
         return []
     with ephemeral_database() as conninfo, start_server(conninfo) as server, sync_playwright() as playwright:
-        make_user(server, conninfo)
+        make_user(conninfo)
         server.wait_ready()
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         page = browser.new_page(base_url=server.url)

@@ -77,7 +77,7 @@ def site(site_database: str, archive_folder: Path, tmp_path_factory: pytest.Temp
     receivers = told(tmp_path_factory.mktemp("receivers"))[RECEIVERS_FILE]
     env = {"KCOORD_ARCHIVE_PATH": archive_folder, "KCOORD_ALERTS_RECEIVERS_FILE": receivers}
     with start_server(site_database, env=env) as server:
-        make_user(server, site_database)
+        make_user(site_database)
         server.wait_ready()
         yield server
 

@@ -31,7 +31,7 @@ def apart(postgres: str) -> Iterator[tuple[Running, str]]:
         with psycopg.connect(conninfo, autocommit=True) as connection:
             node_seed.keep_servers_out(Seed(connection))
         with start_server(conninfo, env={"KCOORD_NODE_ID": "node-1"}) as server:
-            make_user(server, conninfo)
+            make_user(conninfo)
             server.wait_for_output("not_a_node")
             yield server, conninfo
 

@@ -150,7 +150,7 @@ def silent() -> Iterator[OwnPostgres]:
 def silent_site(silent: OwnPostgres) -> Iterator[Running]:
     """Its server."""
     with start_server(silent.conninfo) as server:
-        make_user(server, silent.conninfo)
+        make_user(silent.conninfo)
         server.wait_ready()
         yield server
 

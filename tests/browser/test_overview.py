@@ -88,7 +88,7 @@ async def test_a_new_verdict_shows_without_a_reload(page: Page, seed: Seed) -> N
 def living(postgres: str) -> Iterator[tuple[Running, str, str]]:
     """A server with Celery that checks groups each second, its database, and a token."""
     with cloned_database(postgres) as conninfo, start_server(conninfo, env=QUICK) as server:
-        make_user(server, conninfo)
+        make_user(conninfo)
         with start_worker(conninfo, env=QUICK), start_beat(conninfo, env=QUICK):
             server.wait_ready(timers=True)
             yield server, conninfo, make_token(conninfo)

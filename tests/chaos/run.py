@@ -14,7 +14,7 @@ from tests.chaos.checks.settling import unsettled
 from tests.chaos.crews import CrewProcesses, running_crews
 from tests.chaos.history import Writer, read
 from tests.chaos.nemesis import Nemesis
-from tests.chaos.schedule import SESSION_S, Fault, schedule
+from tests.chaos.schedule import SECONDS, SESSION_S, Fault, schedule
 from tests.chaos.workload import SETTINGS, Workload, workload
 from tests.chaos.world import World, running_world
 
@@ -28,7 +28,7 @@ LEASE_S = 3.0
 class Plan:
     """What to run. `minutes`: from the first fault to the last; start and rest come on top.
 
-    `routing`: the service's setting, "any" or "owner".
+    `kinds`: of faults, by default all; `routing`: the service's setting, "any" or "owner".
     """
 
     seed: int
@@ -38,6 +38,7 @@ class Plan:
     groups: int = 14
     crews: int = 4
     routing: str = "any"
+    kinds: tuple[str, ...] = tuple(SECONDS)
 
     def workload(self) -> Workload:
         """Its members."""
@@ -45,7 +46,7 @@ class Plan:
 
     def faults(self) -> list[Fault]:
         """Its faults."""
-        return schedule(self.seed, self.minutes * 60, self.nodes, self.crews)
+        return schedule(self.seed, self.minutes * 60, self.nodes, self.crews, self.kinds)
 
 
 def routing(seed: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -9,7 +10,7 @@ from tests.chaos.workload import CLASSIC_SESSION_S, CONSUMER_SESSION_S
 
 SESSION_S = max(CLASSIC_SESSION_S, CONSUMER_SESSION_S)
 OUTAGE_S = 2 * SESSION_S
-PAUSE_S = (2.0, 6.0)
+PAUSE_S = (0.5, 4.0)
 """Between the end of a fault and the next: sometimes before everything has recovered."""
 
 KILL = "kill a server"
@@ -68,14 +69,14 @@ class Fault:
         return self.at + (0.0 if self.name in TIMELESS else self.s) + RECOVERY_S.get(self.name, 0.0)
 
 
-def schedule(seed: int, seconds: float, servers: int, crews: int) -> list[Fault]:
+def schedule(seed: int, seconds: float, servers: int, crews: int, kinds: Sequence[str] = tuple(SECONDS)) -> list[Fault]:
     """Faults for `seconds`: every kind once in an order drawn from the seed, then again, as long as there is time."""
     random = Random(f"schedule {seed}")
     found: list[Fault] = []
     at, bag = random.uniform(*PAUSE_S), list[str]()
     while True:
         if not bag:
-            bag = random.sample(list(SECONDS), len(SECONDS))
+            bag = random.sample(kinds, len(kinds))
         name = bag.pop()
         if name in (KILL, FREEZE, HAND_OVER):
             target = f"server-{random.randint(1, servers)}"

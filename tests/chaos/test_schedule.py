@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from tests.chaos.run import Plan
-from tests.chaos.schedule import OUTAGES, SECONDS, TIMELESS, schedule
+from tests.chaos.schedule import OUTAGES, PAUSE_S, SECONDS, TIMELESS, schedule
 from tests.chaos.workload import HEARTBEAT_S, workload
 from tests.support.make import shown_by_make
 
@@ -31,7 +31,7 @@ def test_a_longer_run_begins_like_a_shorter_one(seed: int) -> None:
 def test_faults_do_not_overlap_and_are_over_in_time(seed: int) -> None:
     faults = schedule(seed, 600, 3, 4)
     for earlier, later in pairwise(faults):
-        assert later.at >= earlier.over_at + 1.9
+        assert later.at >= earlier.over_at + PAUSE_S[0] - 0.1
     assert faults[-1].over_at <= 600
 
 

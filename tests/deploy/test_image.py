@@ -80,6 +80,7 @@ def app(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.processes
+@pytest.mark.whole("the parts of the image, started from a copy")
 def test_what_it_copies_suffices(database: str, app: Path) -> None:
     before = sorted(app.rglob("*"))
     port = free_port()

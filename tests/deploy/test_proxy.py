@@ -64,6 +64,7 @@ def test_braces_and_semicolons() -> None:
 
 
 @pytest.mark.processes
+@pytest.mark.whole("nginx in front of a server")
 @pytest.mark.parametrize(
     ("trusted", "scheme"), [("127.0.0.1", "https"), ("127.0.0.0/8,10.0.0.0/8", "https"), ("10.0.0.0/8", "http")]
 )

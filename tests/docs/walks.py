@@ -1,4 +1,7 @@
-"""How many files and functions of the project one request goes through, counted with `sys.setprofile`."""
+"""How many files and functions of the project one request goes through, counted with `sys.setprofile`.
+
+What runs at the same time for others is not counted: tasks and threads of the request have its context.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 
@@ -16,7 +20,7 @@ PACKAGES = tuple(str(ROOT / package) + "/" for package in ("kcoord", "groups", "
 
 @dataclass
 class Walk:
-    """What ran meanwhile."""
+    """What ran for one request."""
 
     codes: set[CodeType] = field(default_factory=set)
 
@@ -31,14 +35,23 @@ class Walk:
         return sum(not code.co_name.startswith("<") for code in self.codes)
 
 
+_CURRENT: ContextVar[Walk | None] = ContextVar("walk", default=None)
+
+
 @contextmanager
 def walking() -> Iterator[Walk]:
-    """Record the functions of the project that are called, in this thread and in those that begin meanwhile."""
+    """Record the functions of the project that are called in this context and in copies of it."""
     walk = Walk()
+    token = _CURRENT.set(walk)
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(PACKAGES) and code.co_name != "<module>":
+        if (
+            event == "call"
+            and _CURRENT.get() is walk
+            and code.co_filename.startswith(PACKAGES)
+            and code.co_name != "<module>"
+        ):
             walk.codes.add(code)
 
     before = sys.getprofile()
@@ -49,3 +62,4 @@ def walking() -> Iterator[Walk]:
     finally:
         sys.setprofile(before)
         threading.setprofile(None)
+        _CURRENT.reset(token)

@@ -85,6 +85,7 @@ NOT_RUN = {
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.xdist_group("stack"),
+    pytest.mark.whole("every block of the docs in a house of its own, twice"),
     pytest.mark.skipif(
         shutil.which("make") is None or shutil.which("curl") is None, reason="needs make and curl on the path"
     ),

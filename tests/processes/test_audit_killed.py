@@ -16,7 +16,10 @@ from kcoord.process.runtime import Runtime
 from tests.support.http_members import make_token
 from tests.support.processes import Running, start_server
 
-pytestmark = pytest.mark.processes
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.whole("kills servers under load; the default kills one with commits under way"),
+]
 
 KILLS = 3
 BETWEEN = 25

@@ -53,6 +53,7 @@ async def test_beat_and_worker_expire_a_group_that_nobody_talks_to(database: str
         worker.terminate()
 
 
+@pytest.mark.whole("more of beat; the default has one worker and beat at work")
 async def test_stopped_worker_leaves_no_backlog(database: str) -> None:
     with start_beat(database, env=SETTINGS):
         await wait_for_row(database, "select 1 from pgmq.q_kcoord having count(*) >= 5")
@@ -75,6 +76,7 @@ create trigger no_space before insert on pgmq.q_kcoord for each row execute func
 SPACE = "drop function if exists no_space() cascade; drop sequence if exists attempts"
 
 
+@pytest.mark.whole("more of beat; the default has one worker and beat at work")
 async def test_a_full_disk_is_no_traceback_a_second(database: str) -> None:
     with start_beat(database, env=SETTINGS) as beat, psycopg.connect(database, autocommit=True) as connection:
         await wait_for_row(database, "select 1 from pgmq.q_kcoord having count(*) >= 1")

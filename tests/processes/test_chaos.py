@@ -20,7 +20,7 @@ import pytest
 from tests.support.chaos_members import PARTITIONS, TOPIC, ChaosMember, Ledger, client_for
 from tests.support.processes import Running, start_beat, start_server, start_worker
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.whole("minutes of noise; the default has a short run of chaos")]
 
 SEED = 20_251_122
 NOISY_ROUNDS = 15

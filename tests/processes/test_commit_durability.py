@@ -1,5 +1,6 @@
 """kill -9 of the server and of Postgres under a commit load: what was acknowledged is in the view and the journal.
 
+While Postgres is away requests are refused and may be repeated; when it is back, the service recovers by itself.
 Half of the committers commit over HTTP, the others call `kcoord.commit_offsets` in a transaction of their own.
 """
 
@@ -15,9 +16,9 @@ import httpx
 import psycopg
 import pytest
 
-from tests.support.crashing import CrashingPostgres, crashing_postgres
 from tests.support.http_members import HttpMember, make_token
 from tests.support.journal import assert_journal_agrees, journal_lines
+from tests.support.postgres import OwnPostgres, own_postgres
 from tests.support.processes import Running, start_server
 
 pytestmark = pytest.mark.processes
@@ -38,8 +39,9 @@ SQL_COMMIT = "select kcoord.commit_offsets(%s, %s, %s, %s::text::jsonb)"
 class Site:
     """Where the load goes: a server that may be killed, on a Postgres that may be killed."""
 
-    postgres: CrashingPostgres
+    postgres: OwnPostgres
     server: Running
+    headers: dict[str, str]
 
     def kill_server(self) -> None:
         """kill -9, and another one at its address."""
@@ -49,16 +51,25 @@ class Site:
         self.server = start_server(self.postgres.conninfo, port=port or 0, env=SETTINGS)
 
     def kill_postgres(self) -> None:
-        """kill -9, then recovery."""
+        """kill -9, what requests are told, then recovery."""
         self.postgres.kill()
+        body = {"member_id": "m", "generation_id": 1}
+        refused = httpx.post(
+            f"{self.server.url}/v1/groups/group-0/heartbeat", json=body, headers=self.headers, timeout=30
+        )
+        assert (refused.status_code, refused.json()["error"]) == (503, "COORDINATOR_NOT_AVAILABLE")
+        assert refused.json()["action"] == "retry"
+        assert int(refused.headers["Retry-After"]) >= 1
+        assert httpx.get(f"{self.server.url}/readyz", timeout=30).status_code == 503
         self.postgres.start()
 
 
 @pytest.fixture
 def site() -> Iterator[Site]:
     """Both, for this test alone."""
-    with crashing_postgres() as postgres:
-        site = Site(postgres, start_server(postgres.conninfo, env=SETTINGS))
+    with own_postgres() as postgres:
+        headers = {"Authorization": f"Bearer {make_token(postgres.conninfo)}"}
+        site = Site(postgres, start_server(postgres.conninfo, env=SETTINGS), headers)
         try:
             site.server.wait_ready()
             yield site
@@ -111,8 +122,7 @@ class Committer:
 async def test_everything_acknowledged_is_there_after_every_kill(site: Site) -> None:
     print(f"seed {SEED}")
     random = Random(SEED)
-    headers = {"Authorization": f"Bearer {make_token(site.postgres.conninfo)}"}
-    async with httpx.AsyncClient(headers=headers, timeout=60) as client:
+    async with httpx.AsyncClient(headers=site.headers, timeout=60) as client:
         committers = await begin(site, client)
         stop = asyncio.Event()
         load = asyncio.gather(*(committer.run(stop) for committer in committers))
@@ -125,6 +135,7 @@ async def test_everything_acknowledged_is_there_after_every_kill(site: Site) -> 
         await more_from_everybody(committers, load)
         stop.set()
         await load
+        assert [(await committer.member.heartbeat())[0] for committer in committers] == [200] * COMMITTERS
     check_what_is_there(site, committers)
     assert_journal_agrees(site.postgres.conninfo)
     assert all(committer.unknown for committer in committers), "somebody noticed no kill"

@@ -19,12 +19,14 @@ import pytest
 
 from tests.bench.door import post
 from tests.bench.nodes import fill
-from tests.support.database import ephemeral_database
 from tests.support.http_members import make_token
 from tests.support.journal import assert_journal_agrees, journal_lines
 from tests.support.processes import Running, start_server
 
-pytestmark = pytest.mark.processes
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.whole("kills under load again; the default has those of test_commit_durability"),
+]
 
 GROUPS = 6
 OF_EACH = 4
@@ -87,24 +89,21 @@ class Committer:
             writer.close()
 
 
-async def test_acknowledged_commits_survive_and_none_is_doubled() -> None:
-    with ephemeral_database() as database:
-        token = make_token(database)
-        fill(database, GROUPS)
-        committers = [
-            Committer(f"bench-{group}", number * PARTITIONS, token)
-            for group in range(GROUPS)
-            for number in range(OF_EACH)
-        ]
-        with psycopg.connect(database) as connection:
-            connection.execute(TOPIC, (OF_EACH * PARTITIONS,))
-        flown = 0.0
-        for _ in range(KILLS):
-            with start_server(database) as server:
-                server.wait_ready()
-                flown += await kill_under_load(server, committers)
-            await sessions_ended(database)
-            check(database, committers)
+async def test_acknowledged_commits_survive_and_none_is_doubled(database: str) -> None:
+    token = make_token(database)
+    fill(database, GROUPS)
+    committers = [
+        Committer(f"bench-{group}", number * PARTITIONS, token) for group in range(GROUPS) for number in range(OF_EACH)
+    ]
+    with psycopg.connect(database) as connection:
+        connection.execute(TOPIC, (OF_EACH * PARTITIONS,))
+    flown = 0.0
+    for _ in range(KILLS):
+        with start_server(database) as server:
+            server.wait_ready()
+            flown += await kill_under_load(server, committers)
+        await sessions_ended(database)
+        check(database, committers)
     commits = sum(len(committer.acknowledged) for committer in committers)
     assert flown > commits / 2, "they took the lane"
     assert all(len(committer.unknown) == KILLS for committer in committers)

@@ -20,11 +20,11 @@ from tests.support.journal import assert_journal_agrees, journal_lines
 from tests.support.processes import Running, start_server
 from tests.support.racing_members import Arena, ClassicRacer, ConsumerRacer, arena
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.whole("a race for as long as it takes to see everything")]
 
 PARTITIONS = 12
 RACERS = 6
-SECONDS = 8
+SECONDS = 3
 """A race lasts so long, and then until everything was seen that it is about."""
 
 MOST_SECONDS = 90

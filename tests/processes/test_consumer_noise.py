@@ -12,7 +12,10 @@ import pytest
 from tests.support.consumer_members import Journal, NoisyMember
 from tests.support.processes import Running, start_server
 
-pytestmark = pytest.mark.processes
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.whole("noise in real time; the default moves consumer groups in virtual time"),
+]
 
 SETTINGS = {
     "KCOORD_GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS": 1_000,

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,13 +18,11 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from tests.support.journal import assert_journal_agrees, journal_lines
-from tests.support.lives import Life, Nursery
-from tests.support.processes import Running, start_server
+from tests.support.processes import Running, start, start_server
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.whole("a hundred kills for each protocol")]
 
 PROGRAM = Path(__file__).resolve().parent.parent.parent / "docs" / "examples" / "billing.py"
-IMPORTS = ("httpx", "psycopg", "kcoord.client", "msgspec")
 
 KILLS = 100
 WORKERS = 4
@@ -135,13 +134,10 @@ def test_a_hundred_kills_bill_every_order_exactly_once(
     made = httpx.post(f"{server.url}/v1/topics", json={"name": "orders", "partitions": PARTITIONS}, headers=headers)
     assert made.status_code == 201, made.text
     settings = json.dumps({**COMMON, **WORKER[protocol], "url": server.url, "token": token})
-    with (
-        psycopg.connect(database, autocommit=True) as connection,
-        Nursery(PROGRAM, IMPORTS, {}) as nursery,
-    ):
+    with psycopg.connect(database, autocommit=True) as connection, ExitStack() as workers:
         shop = Shop(connection, random)
         try:
-            crew = Crew(nursery, random, database, settings)
+            crew = Crew(workers, random, database, settings)
             kill_while_orders_come_in(crew, shop, random)
             finish(crew, shop)
             shop.assert_billed_exactly_once()
@@ -160,8 +156,8 @@ def test_a_hundred_kills_bill_every_order_exactly_once(
 class Crew:
     """Workers that are killed again and again, each replaced at once."""
 
-    def __init__(self, nursery: Nursery, random: Random, database: str, settings: str) -> None:
-        self._nursery = nursery
+    def __init__(self, workers: ExitStack, random: Random, database: str, settings: str) -> None:
+        self._workers = workers
         self._random = random
         self._database = database
         self._settings = settings
@@ -171,28 +167,30 @@ class Crew:
         self.in_transaction = 0
         self._living = [self._birth() for _ in range(WORKERS)]
 
-    def _birth(self) -> tuple[str, Life]:
+    def _birth(self) -> tuple[str, Running]:
         self._births += 1
         name = f"billing-{self._births}"
         conninfo = make_conninfo(self._database, application_name=name)
-        return name, self._nursery.start(conninfo, self._settings)
+        started = start(name, [str(PROGRAM), conninfo, self._settings], None, forked=True)
+        return name, self._workers.enter_context(started)
 
     def kill_some(self, shop: Shop) -> None:
         """kill -9 for some of them, and others in their place."""
         self.replace_the_dead()
         for slot in self._random.sample(range(WORKERS), self._random.choice(VICTIMS)):
             time.sleep(self._random.uniform(0.0, 0.03))
-            name, life = self._living[slot]
+            name, worker = self._living[slot]
             self.in_transaction += shop.is_written_by(name)
-            life.kill()
+            worker.kill()
+            worker.close()
             self.kills += 1
             self._living[slot] = self._birth()
 
     def replace_the_dead(self) -> None:
         """Nobody dies by himself here; who does is remembered with what it wrote."""
-        for slot, (_, life) in enumerate(self._living):
-            if life.is_over:
-                self.died_by_themselves.append(life.output.read_text())
+        for slot, (_, worker) in enumerate(self._living):
+            if worker.popen.poll() is not None:
+                self.died_by_themselves.append(worker.output)
                 self._living[slot] = self._birth()
 
 

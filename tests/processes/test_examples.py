@@ -25,7 +25,11 @@ from tests.kcoord.client.live import Service, owned, poll_until, running_service
 from tests.support.database import cloned_database
 from tests.support.processes import ROOT, environment
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("examples")]  # one server for all
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.xdist_group("examples"),  # one server for all
+    pytest.mark.whole("other toolchains: a shell, Node and Go"),
+]
 
 EXAMPLES = ROOT / "docs" / "examples"
 TOPIC, PARTITIONS = "lines", 4

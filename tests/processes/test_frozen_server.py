@@ -14,7 +14,6 @@ import httpx
 import psycopg
 import pytest
 
-from tests.support import transports
 from tests.support.freezing import POINTS, Site, seen, site, tcp_postgres
 from tests.support.http_members import Answer, HttpMember
 
@@ -27,17 +26,21 @@ SESSION_MS = 6_000
 LATE = (503, "COORDINATOR_NOT_AVAILABLE")
 
 
-# How Postgres is reached and how HTTP is read have nothing to do with each other.
-@pytest.fixture(params=["unix socket, httptools", "unix socket, h11", "tcp, httptools"])
+WHOLE = pytest.mark.whole("more of the frozen server: other points of a write, other ways to Postgres")
+
+
+@pytest.fixture
 async def servers(request: pytest.FixtureRequest) -> AsyncIterator[Site]:
-    address, transport = request.param.split(", ")
     with contextlib.ExitStack() as stack:
-        tcp = address == "tcp"
-        conninfo = stack.enter_context(tcp_postgres()) if tcp else request.getfixturevalue("database")
-        async with site(conninfo, transports.setting(transport)) as made:
+        tcp = getattr(request, "param", "unix socket") == "tcp"
+        async with site(stack.enter_context(tcp_postgres()) if tcp else request.getfixturevalue("database")) as made:
             yield made
 
 
+each_address = pytest.mark.parametrize("servers", ["unix socket", pytest.param("tcp", marks=WHOLE)], indirect=True)
+
+
+@each_address
 async def test_a_frozen_server_gives_up_the_groups_it_holds_and_no_member_is_removed(servers: Site) -> None:
     members = [await servers.member(f"g{number}", SESSION_MS) for number in range(4)]
     healthy = [servers.at(servers.healthy, member) for member in members]
@@ -65,6 +68,8 @@ async def test_a_frozen_server_gives_up_the_groups_it_holds_and_no_member_is_rem
     assert await cursor.fetchone() == (0,)
 
 
+@WHOLE
+@each_address
 async def test_a_commit_that_a_frozen_server_had_undoes_none_of_another_server(servers: Site) -> None:
     for point in POINTS:
         member = await servers.member(point)
@@ -85,7 +90,7 @@ async def test_a_commit_that_a_frozen_server_had_undoes_none_of_another_server(s
         assert await servers.committed(point) == 6101
 
 
-@pytest.mark.parametrize("servers", ["unix socket, httptools", "unix socket, h11"], indirect=True)
+@WHOLE
 async def test_twelve_groups_that_somebody_holds_do_not_hold_up_another(servers: Site) -> None:
     """More than a pool has connections; the holder is ended by nobody, as a program of somebody else's is not."""
     locked = [servers.at(servers.healthy, await servers.member(f"locked-{number}")) for number in range(12)]
@@ -110,7 +115,7 @@ async def test_twelve_groups_that_somebody_holds_do_not_hold_up_another(servers:
     assert [(await member.commit(0, 2))[0] for member in locked] == [200] * 12
 
 
-@pytest.mark.parametrize("servers", ["unix socket, httptools", "unix socket, h11"], indirect=True)
+@WHOLE
 async def test_no_write_of_a_thawed_server_takes_effect(servers: Site) -> None:
     names = ("leave", "kick", "hold", "join", "delete")
     members = {name: await servers.member(name) for name in names}

@@ -11,7 +11,7 @@ from tests.processes.test_celery import rows, wait_for_row
 from tests.support.journal import DAYS, drop_days
 from tests.support.processes import start_worker
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.whole("more of a worker; the default has one worker and beat at work")]
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from tests.support.http_members import make_token
 from tests.support.postgres import OwnPostgres, own_postgres
 from tests.support.processes import start_beat, start_server, start_worker
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.whole("Postgres of its own and floods of notifications")]
 
 PATIENCE_SECONDS = 90
 CELERY_CHANNEL = "pgmq.q_kcoord.INSERT"

@@ -16,7 +16,7 @@ from tests.support.http_members import HttpMember, make_token
 from tests.support.members import eventually
 from tests.support.processes import start_beat, start_server, start_worker
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.whole("a role and a database migrated for it alone")]
 
 RIGHTS = """
 select rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls

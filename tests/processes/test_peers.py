@@ -23,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support import transports
 from tests.support.processes import Running, start_server
-from tests.support.transports import each_transport
+from tests.support.transports import each_way
 
 pytestmark = pytest.mark.processes
 
@@ -61,10 +61,10 @@ def post(token: str, *headers: str, body: bytes = BODY, version: str = "1.1") ->
     return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n" + body
 
 
-@pytest.fixture(scope="module", params=transports.NAMES)
+@pytest.fixture(scope="module")
 def server(request: pytest.FixtureRequest, worker_database: str) -> Iterator[Running]:
-    """One server with short limits for all of it, of each transport."""
-    with start_server(worker_database, env=SHORT | transports.setting(request.param)) as server:
+    """One server with short limits for all tests that read HTTP in the same way."""
+    with start_server(worker_database, env=SHORT | transports.requested(request)) as server:
         server.wait_ready()
         yield server
 
@@ -183,6 +183,7 @@ def ends(server: Running, worker_database: str, django_db_setup: None, django_db
         return {name: rest_of(connection) for name, connection in connections.items()}
 
 
+@each_way
 @pytest.mark.parametrize("name", UNFINISHED)
 def test_what_is_not_finished_is_closed(ends: dict[str, bytes], name: str) -> None:
     assert statuses(ends[name]) == UNFINISHED[name][1]
@@ -196,6 +197,7 @@ def test_late_requests_are_told_so_in_the_shape_of_every_error(ends: dict[str, b
     assert (problem["status"], problem["error"], problem["action"]) == (408, "REQUEST_TIMED_OUT", "retry")
 
 
+@pytest.mark.whole("waits for the limits again; what is not finished is closed in the default")
 def test_dripping_does_not_help(server: Running, token: str) -> None:
     endless = {
         "head": b"GET /livez HTTP/1.1\r\n" + b"X: y\r\n" * 10_000,
@@ -215,6 +217,7 @@ def test_dripping_does_not_help(server: Running, token: str) -> None:
         assert list(threads.map(send, endless)) == [[408]] * len(endless)
 
 
+@each_way
 def test_both_lengths_are_refused_and_nothing_after_them_is_a_request(server: Running, token: str) -> None:
     chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
     both = ("Content-Length: 4", "Transfer-Encoding: chunked")
@@ -234,6 +237,7 @@ def test_both_lengths_are_refused_and_nothing_after_them_is_a_request(server: Ru
     assert closed(server, "framing") == before + len(ambiguous)
 
 
+@each_way
 @pytest.mark.parametrize(
     "header",
     [
@@ -273,6 +277,7 @@ def signed_in(browser: httpx.Client, username: str, password: str) -> None:
     assert browser.post("/sign-in", data=fields).status_code == 302
 
 
+@pytest.mark.whole("waits for the limits twice")
 def test_what_is_in_order_outlasts_the_limits(server: Running, database: str, token: str) -> None:
     """A connection between two requests, a held join, and the stream of events of a page."""
     group, username = f"outlasting-{server.port}", f"peer-{server.port}"
@@ -313,6 +318,7 @@ def wait_for_state(client: httpx.Client, group: str, state: str) -> None:
         time.sleep(0.02)
 
 
+@each_way
 def test_a_client_that_does_not_read_is_closed(server: Running) -> None:
     before = closed(server, "write_timeout")
     with dial(server, receive_buffer=4_096) as connection:
@@ -323,10 +329,9 @@ def test_a_client_that_does_not_read_is_closed(server: Running) -> None:
     assert closed(server, "write_timeout") == before + 1
 
 
-@each_transport
-def test_too_many_connections_are_refused_until_there_are_fewer(database: str, transport: str) -> None:
+def test_too_many_connections_are_refused_until_there_are_fewer(database: str) -> None:
     limit = 10
-    settings = {"KCOORD_HTTP_MAX_CONNECTIONS": limit} | transports.setting(transport)
+    settings = {"KCOORD_HTTP_MAX_CONNECTIONS": limit}
     with start_server(database, env=settings) as server, contextlib.ExitStack() as stack:
         server.wait_ready()
         wait_for_connections(server, 1)
@@ -360,11 +365,11 @@ def wait_for_connections(server: Running, count: int) -> None:
         time.sleep(0.05)
 
 
-@each_transport
-def test_a_server_that_was_stopped_does_not_blame_its_clients(database: str, transport: str) -> None:
+@pytest.mark.whole("a freeze of its own; the default has one")
+def test_a_server_that_was_stopped_does_not_blame_its_clients(database: str) -> None:
     """Its timers are late when it goes on; what came meanwhile has to be read first, and what did not may yet come."""
     timeout = 4.0
-    settings = {"KCOORD_HTTP_HEAD_TIMEOUT_MS": int(timeout * 1_000)} | transports.setting(transport)
+    settings = {"KCOORD_HTTP_HEAD_TIMEOUT_MS": int(timeout * 1_000)}
     with (
         start_server(database, env=settings) as server,
         contextlib.ExitStack() as stack,
@@ -386,6 +391,7 @@ def test_a_server_that_was_stopped_does_not_blame_its_clients(database: str, tra
         assert closed(server, "head_timeout") == 0
 
 
+@each_way
 def test_the_server_is_unharmed(server: Running) -> None:
     """After all of the above."""
     assert httpx.get(f"{server.url}/livez").status_code == 200

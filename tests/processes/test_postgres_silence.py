@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import httpx
 import psycopg
@@ -19,7 +20,7 @@ from tests.support.http_members import make_token
 from tests.support.postgres import OwnPostgres, own_postgres
 from tests.support.processes import Running, start_server, wait_until_gone
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.whole("waits until silence is believed, again and again")]
 
 ANSWER_SECONDS = 20.0
 """By then a request must be answered: silence is asked about after 4 s, and believed after 2.5 more."""
@@ -27,22 +28,28 @@ PAGE_SECONDS = 8.0
 """By then a page must say that the database is away."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def silent() -> Iterator[OwnPostgres]:
     """A migrated database on a server that nobody else uses."""
     with own_postgres() as own:
         yield own
 
 
-@pytest.fixture
-def server(silent: OwnPostgres) -> Iterator[Running]:
+@contextmanager
+def running_on(silent: OwnPostgres) -> Iterator[Running]:
     with start_server(silent.conninfo, env={"KCOORD_DATABASE_ACQUIRE_TIMEOUT_MS": 1_000}) as running:
         running.wait_ready()
         yield running
 
 
-@pytest.fixture
-def client(silent: OwnPostgres, server: Running) -> Iterator[httpx.Client]:
+@pytest.fixture(scope="module")
+def server(silent: OwnPostgres) -> Iterator[Running]:
+    with running_on(silent) as running:
+        yield running
+
+
+@contextmanager
+def client_of(server: Running, silent: OwnPostgres) -> Iterator[httpx.Client]:
     headers = {"Authorization": f"Bearer {make_token(silent.conninfo)}"}
     with httpx.Client(base_url=server.url, headers=headers, timeout=ANSWER_SECONDS) as made:
         assert join(made).status_code == 409, "the pool has a connection, the token is known"
@@ -60,35 +67,33 @@ def join(client: httpx.Client) -> httpx.Response:
     return client.post("/v1/groups/g/join", json=body)
 
 
-def test_requests_are_answered_and_the_service_recovers(silent: OwnPostgres, client: httpx.Client) -> None:
-    silent.send(signal.SIGSTOP)
-    for _ in range(2):
-        refused = join(client)
-        assert (refused.status_code, refused.json()["error"]) == (503, "COORDINATOR_NOT_AVAILABLE")
-        assert "retry-after" in refused.headers
-    silent.send(signal.SIGCONT)
-    for _ in range(30):
-        answer = join(client)
-        if answer.status_code == 409:
-            return
-        assert answer.status_code == 503
+def test_requests_are_answered_and_the_service_recovers(silent: OwnPostgres, server: Running) -> None:
+    with client_of(server, silent) as client:
+        with silent.frozen():
+            for _ in range(2):
+                refused = join(client)
+                assert (refused.status_code, refused.json()["error"]) == (503, "COORDINATOR_NOT_AVAILABLE")
+                assert "retry-after" in refused.headers
+        for _ in range(30):
+            answer = join(client)
+            if answer.status_code == 409:
+                return
+            assert answer.status_code == 503
     raise AssertionError(answer.text)
 
 
-def test_server_stops_while_requests_wait_for_postgres(
-    silent: OwnPostgres, server: Running, client: httpx.Client
-) -> None:
-    silent.send(signal.SIGSTOP)
-    with pytest.raises(httpx.ReadTimeout):
-        client.post("/v1/groups/g/heartbeat", json={"member_id": "m", "generation_id": 1}, timeout=1.0)
-    server.send(signal.SIGTERM)
-    wait_until_gone(server.pid)
+def test_server_stops_while_requests_wait_for_postgres(silent: OwnPostgres) -> None:
+    with running_on(silent) as server, client_of(server, silent) as client, silent.frozen():
+        with pytest.raises(httpx.ReadTimeout):
+            client.post("/v1/groups/g/heartbeat", json={"member_id": "m", "generation_id": 1}, timeout=1.0)
+        server.send(signal.SIGTERM)
+        wait_until_gone(server.pid)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def person(silent: OwnPostgres, server: Running) -> Iterator[httpx.Client]:
     """Somebody who has signed in."""
-    make_user(server, silent.conninfo)
+    make_user(silent.conninfo)
     with httpx.Client(base_url=server.url, timeout=30) as client:
         token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', client.get("/sign-in").text)
         assert token is not None
@@ -150,6 +155,7 @@ def test_a_page_that_waits_for_an_answer_is_told_too(silent: OwnPostgres, person
             began = time.monotonic()
             assert asking.result(ANSWER_SECONDS).status_code == 503
             assert time.monotonic() - began < PAGE_SECONDS
+    assert until_served(person, "/groups") == 200
 
 
 def test_a_page_that_waits_for_a_server_that_lives_is_not_ended(silent: OwnPostgres, person: httpx.Client) -> None:

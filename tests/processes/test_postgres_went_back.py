@@ -15,7 +15,7 @@ from tests.support.http_members import HttpMember, make_token
 from tests.support.postgres import OwnPostgres, own_postgres
 from tests.support.processes import Running, start_server
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.whole("Postgres is stopped, copied and put back")]
 
 POOL = 4
 SETTINGS = {

@@ -13,7 +13,7 @@ import pytest
 from tests.support.http_members import HttpMember
 from tests.support.processes import Running, start_server
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.whole("waits for sessions to end")]
 
 SETTINGS = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 0}
 SESSION_MS = 6_000

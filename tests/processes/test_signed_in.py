@@ -19,7 +19,7 @@ from tests.support.processes import Running, start_server
 def site(postgres: str) -> Iterator[tuple[Running, Running, str]]:
     """Two servers of one database, with an account."""
     with cloned_database(postgres) as conninfo, start_server(conninfo) as here, start_server(conninfo) as there:
-        make_user(here, conninfo)
+        make_user(conninfo)
         for server in (here, there):
             server.wait_ready()
         yield here, there, conninfo

@@ -14,7 +14,7 @@ from offsets.spark.postgres import connect
 from tests.support.processes import start_beat, start_server, start_worker
 from tests.support.tls import TlsProxy, tls_proxy
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.whole("the same service through another door of Postgres")]
 
 
 @pytest.fixture

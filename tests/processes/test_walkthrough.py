@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.processes import ROOT, Running, start_server
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.whole("pastes a page of the docs into a shell, twice")]
 
 PAGE = ROOT / "docs" / "http-walkthrough.md"
 SETTINGS = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 100}

@@ -37,6 +37,9 @@ class OwnPostgres:
         pids = self.pids()
         self.send(signal.SIGKILL)
         wait_until_gone(*pids)
+        # Where nobody collects orphans the dead postmaster stays a zombie, which its successor would take for alive.
+        for lock in ("postmaster.pid", ".s.PGSQL.5432.lock"):
+            (self.server.pgdata / lock).unlink(missing_ok=True)
 
     def start(self) -> None:
         """Start it again."""
@@ -85,7 +88,7 @@ def parent_of(pid: int) -> int | None:
 
 @contextmanager
 def own_postgres() -> Iterator[OwnPostgres]:
-    """A migrated database on a server that nobody else uses."""
+    """A migrated database on a server that nobody else uses, and that keeps what it says it keeps (fsync is on)."""
     directory = Path(tempfile.mkdtemp(prefix="kcoord-own-"))
     try:
         server = own_server(directory / "data")

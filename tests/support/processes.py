@@ -30,10 +30,13 @@ import httpx
 from psycopg.conninfo import conninfo_to_dict
 
 from kcoord.stack.services import beat_arguments, worker_arguments
+from tests.support.forked import Forked, fork
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 READY_SECONDS = 60.0
 STOP_SECONDS = 10.0
+FORKED = "PYTEST_VERSION" in os.environ
+"""Whether services are forked: in tests. Programs that measure start Python, as an installation does."""
 
 
 def database_url(conninfo: str) -> str:
@@ -97,7 +100,7 @@ class Running:
     """A process of the service. `port` is None where it serves nothing."""
 
     name: str
-    popen: subprocess.Popen[bytes]
+    popen: subprocess.Popen[bytes] | Forked
     directory: Path
     port: int | None = None
     _closed: bool = field(default=False, init=False)
@@ -205,45 +208,59 @@ def start(
     *,
     python: str = sys.executable,
     root: Path = ROOT,
+    forked: bool = False,
 ) -> Running:
     """Start `python ARGUMENTS…` in a session of its own. `env` adds to its environment or replaces parts of it.
 
-    `root`: where the code is.
+    `root`: where the code is; `forked`: from a process that has imported the service (`tests/support/forked.py`).
     """
     directory = Path(tempfile.mkdtemp(prefix=f"kcoord-{name}-"))
-    with (directory / "output").open("wb") as output:
-        popen = subprocess.Popen(
-            [python, *arguments],
-            cwd=root,
-            env=environment(conninfo, directory / "data", {"PYTHONPATH": root, **(env or {})}),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            pass_fds=[listener.fileno()] if listener else [],
-        )
+    whole = environment(conninfo, directory / "data", {"PYTHONPATH": root, **(env or {})})
+    descriptors = [listener.fileno()] if listener else []
+    popen: subprocess.Popen[bytes] | Forked
+    if forked:
+        (directory / "output").touch()
+        popen = fork(arguments, whole, directory / "output", descriptors)
+    else:
+        with (directory / "output").open("wb") as output:
+            popen = subprocess.Popen(
+                [python, *arguments],
+                cwd=root,
+                env=whole,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=descriptors,
+            )
     return Running(name, popen, directory, listener.getsockname()[1] if listener else None)
 
 
 def start_server(
-    conninfo: str, *, port: int = 0, env: Mapping[str, object] | None = None, module: str = "kcoord.stack.server"
+    conninfo: str,
+    *,
+    port: int = 0,
+    env: Mapping[str, object] | None = None,
+    module: str = "kcoord.stack.server",
+    forked: bool = FORKED,
 ) -> Running:
     """A server on `port` of the loopback address, or on a free one; call `wait_ready` before you use it.
 
-    `module`: what runs, in place of the real one.
+    `module`: what runs, in place of the real one; `forked`: as of `start`.
     """
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         extra = {"KCOORD_PORT": listener.getsockname()[1], **(env or {})}
-        return start("server", ["-m", module, "--fd", str(listener.fileno())], conninfo, extra, listener)
+        arguments = ["-m", module, "--fd", str(listener.fileno())]
+        return start("server", arguments, conninfo, extra, listener, forked=forked)
 
 
 def start_worker(conninfo: str, *, env: Mapping[str, object] | None = None) -> Running:
     """A Celery worker; it says ` ready.` when it takes tasks."""
-    return start("worker", worker_arguments(), conninfo, env)
+    return start("worker", worker_arguments(), conninfo, env, forked=FORKED)
 
 
 def start_beat(conninfo: str, *, env: Mapping[str, object] | None = None) -> Running:
     """Celery beat."""
-    return start("beat", beat_arguments(), conninfo, env)
+    return start("beat", beat_arguments(), conninfo, env, forked=FORKED)

@@ -25,7 +25,11 @@ from tests.wire.kafka_workers import (
     sharing,
 )
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]  # one server for all
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.xdist_group("kafka-clients"),  # one server for all
+    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each"),
+]
 
 SECONDS = 60.0
 

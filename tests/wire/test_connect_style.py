@@ -13,7 +13,11 @@ from tests.processes.test_examples import Worker, until
 from tests.support.processes import environment
 from tests.wire.kafka_workers import WORKERS, Listening
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.xdist_group("kafka-clients"),
+    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each"),
+]
 
 TASKS = ["a", "b", "c", "d", "e"]
 GROUP = "connect-style"

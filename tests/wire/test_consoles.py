@@ -19,7 +19,11 @@ from tests.wire.kafka_workers import Listening
 from tests.wire.members import member_of, polled
 from tests.wire.process_members import ProcessMember
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.xdist_group("kafka-clients"),
+    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each"),
+]
 
 PROGRAM = Path(__file__).parent / "java_console" / "Console.java"
 VERSIONS = ["3.6.2", "3.9.1", java.VERSION]

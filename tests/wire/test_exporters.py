@@ -19,7 +19,11 @@ from tests.wire import golang
 from tests.wire.kafka_workers import Listening, listening_on
 from tests.wire.members import member_of, polled
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.xdist_group("kafka-clients"),
+    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each"),
+]
 
 KAFKA_EXPORTER = "github.com/danielqsj/kafka_exporter", "v1.9.0"
 SECONDS = 60.0

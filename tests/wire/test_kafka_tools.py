@@ -13,7 +13,11 @@ from tests.wire import java
 from tests.wire.kafka_workers import KAFKA_PYTHON, Listening, place_of
 from tests.wire.members import KINDS, member_of, polled
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.xdist_group("kafka-clients"),
+    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each"),
+]
 
 GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"

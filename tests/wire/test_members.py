@@ -18,12 +18,15 @@ from tests.wire.kafka_workers import Listening, listening_on
 from tests.wire.members import KINDS, described, member_of, polled
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]
+WHOLE = pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each")
+DEFAULT = ("confluent-consumer", "java")
 
 EVERYTHING = set(range(PARTITIONS))
 NOT_STATIC = {"franz-go-consumer"}
 """franz-go leaves without its instance id, which is refused, as by Kafka: its place is free after the session only."""
 
 
+@WHOLE
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - NOT_STATIC))
 def test_a_static_member_comes_back_without_a_rebalance(listening: Listening, kind: str) -> None:
     group = f"static-of-{kind}"
@@ -41,6 +44,7 @@ def test_a_static_member_comes_back_without_a_rebalance(listening: Listening, ki
             assert described(listening, group) == before
 
 
+@WHOLE
 @pytest.mark.parametrize("kind", ["kafka-python", "confluent", "franz-go", "java"])
 def test_a_cooperative_rebalance_takes_no_more_than_it_must(listening: Listening, kind: str) -> None:
     group = f"cooperative-of-{kind}"
@@ -54,7 +58,7 @@ def test_a_cooperative_rebalance_takes_no_more_than_it_must(listening: Listening
             assert first.numbers() | second.numbers() == EVERYTHING
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind if kind in DEFAULT else pytest.param(kind, marks=WHOLE) for kind in KINDS])
 def test_a_member_that_starts_again_knows_its_commits(listening: Listening, kind: str) -> None:
     group = f"commits-of-{kind}"
     with closing(member_of(kind, listening, group)) as first:
@@ -66,6 +70,7 @@ def test_a_member_that_starts_again_knows_its_commits(listening: Listening, kind
         assert again.committed(1) == 7
 
 
+@WHOLE
 def test_a_member_of_java_that_is_killed_is_succeeded(listening: Listening) -> None:
     """Alone with its like, in the classic protocol; the shortest session."""
     group = "killed-of-java"
@@ -79,6 +84,7 @@ def test_a_member_of_java_that_is_killed_is_succeeded(listening: Listening) -> N
         assert stays.committed(partition) == 7
 
 
+@WHOLE
 def test_a_pattern_of_java_is_resolved_by_the_server(listening: Listening) -> None:
     """Its partitions come with topic ids alone, whose names Java asks Metadata for; KIP-848."""
     group = "pattern-of-java"
@@ -86,6 +92,7 @@ def test_a_pattern_of_java_is_resolved_by_the_server(listening: Listening) -> No
         polled(lambda: member.numbers() == EVERYTHING, member)
 
 
+@WHOLE
 @pytest.mark.parametrize("kind", ["java", "java-consumer"])
 def test_a_transaction_of_java_commits_offsets(listening: Listening, kind: str) -> None:
     with closing(member_of(kind, listening, f"tx-of-{kind}")) as member:
@@ -96,6 +103,7 @@ def test_a_transaction_of_java_commits_offsets(listening: Listening, kind: str) 
         assert member.committed(0) == 11
 
 
+@WHOLE
 @pytest.mark.parametrize("kind", ["franz-go", "franz-go-consumer"])
 def test_a_transaction_of_franz_go_commits_offsets(listening: Listening, kind: str) -> None:
     group = f"tx-of-{kind}"
@@ -107,6 +115,7 @@ def test_a_transaction_of_franz_go_commits_offsets(listening: Listening, kind: s
         assert member.committed(0) == 11
 
 
+@WHOLE
 def test_a_transaction_of_kafka_python_commits_offsets(listening: Listening) -> None:
     kafka = pytest.importorskip("kafka")
     login, group = listening.login(), "tx-kafka-python"
@@ -155,6 +164,7 @@ def secure(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield Secure(found.service, found.port, certificate)
 
 
+@WHOLE
 @pytest.mark.parametrize(
     ("kind", "setting"), [("kafka-python", "ssl_cafile"), ("confluent-consumer", "ssl.ca.location")]
 )

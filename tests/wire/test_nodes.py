@@ -19,7 +19,11 @@ from tests.wire.client import WireClient
 from tests.wire.kafka_workers import Listening
 from tests.wire.members import SECONDS, Member, described, member_of, polled
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.xdist_group("kafka-clients"),
+    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each"),
+]
 
 EVERYTHING = set(range(PARTITIONS))
 KINDS = ["kafka-python", "confluent", "confluent-consumer"]

@@ -18,7 +18,7 @@ from tests.wire.client import WireClient
 from tests.wire.support import join_fields
 from tests.wire.test_servers import leader, server_of
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.whole("outages of Postgres as members of other protocols have them")]
 
 COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE = 14, 15
 AWAY = {COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE}

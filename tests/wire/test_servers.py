@@ -20,6 +20,7 @@ from tests.wire.client import WireClient
 from tests.wire.support import join_fields, sync_fields
 
 pytestmark = pytest.mark.processes
+WHOLE = pytest.mark.whole("servers of its own for each; the default has one whose client is killed")
 
 SLOW = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 0, "KCOORD_GROUP_MIN_SESSION_TIMEOUT_MS": 1_000}
 
@@ -74,6 +75,7 @@ async def test_a_killed_client_loses_its_session_and_disturbs_nobody(port: int, 
         assert successor != member_id
 
 
+@WHOLE
 async def test_tls(database: str, token: str, tmp_path: Path) -> None:
     key, certificate = make_certificate(tmp_path)
     port = free_ports(1)
@@ -92,6 +94,7 @@ async def test_tls(database: str, token: str, tmp_path: Path) -> None:
             await client.log_in(token)
 
 
+@WHOLE
 async def test_nodes_are_brokers_and_send_members_to_the_owner(database: str, token: str) -> None:
     port = free_ports(2)
     routed = {"KCOORD_COORDINATOR_ROUTING": "owner"}
@@ -147,6 +150,7 @@ async def test_nodes_are_brokers_and_send_members_to_the_owner(database: str, to
                 await eventually(keeps_its_number, "a node keeps its number over a restart")
 
 
+@WHOLE
 async def test_a_token_rotated_or_revoked_at_one_server_ends_connections_to_the_other(
     database: str, token: str
 ) -> None:
@@ -180,6 +184,7 @@ async def refuses(client: WireClient, secret: str) -> bool:
     return bool(answer.error_code == 58)
 
 
+@WHOLE
 async def test_a_stop_answers_who_waits_and_ends(database: str, token: str) -> None:
     port = free_ports(1)
     env = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 600_000}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +12,8 @@ from typing import Any
 import httpx
 
 from kcoord.client import Consumer, Record, TopicPartition
-from tests.support.processes import ROOT, Running, environment, start_server
+from tests.support.http_members import make_token
+from tests.support.processes import Running, start_server
 
 DEADLINE_S = 40.0
 SESSION_MS = 6_000
@@ -102,16 +101,7 @@ def running_service(conninfo: str) -> Iterator[Service]:
     """A server on this database."""
     with start_server(conninfo, env=FAST) as server:
         server.wait_ready()
-        made = subprocess.run(
-            [sys.executable, "manage.py", "create_token", f"t-{secrets.token_hex(4)}", "--allow-all"],
-            cwd=ROOT,
-            env=environment(conninfo, server.directory / "token"),
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        )
-        yield Service(server, conninfo, made.stdout.split()[-1])
+        yield Service(server, conninfo, make_token(conninfo))
 
 
 def owned(consumer: Consumer) -> set[int]:

@@ -36,6 +36,7 @@ from tests.support.database import cloned_database
 from tests.support.processes import start_server
 
 pytestmark = pytest.mark.processes
+WHOLE = pytest.mark.whole("more of the live client; the default has a hand-over and a kill, and scripted coordinators")
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +78,7 @@ def test_two_members_share_and_hand_over_on_leave(service: Service, group: str, 
     assert offsets == [list(range(10))] * 6
 
 
+@WHOLE
 def test_lag_shows_without_anybody_reporting_it(service: Service, group: str) -> None:
     topic = service.topic(2)
     source = lettered(2, 10, topic)
@@ -120,6 +122,7 @@ def test_commits_are_where_the_next_owner_begins(service: Service, group: str) -
         assert consumer.committed([partition]) == {partition: OffsetAndMetadata(10)}
 
 
+@WHOLE
 def test_killed_worker_is_replaced_after_its_session(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(4)
     survivor = stack.enter_context(Consumer(topic, **service.settings(group)))
@@ -133,6 +136,7 @@ def test_killed_worker_is_replaced_after_its_session(service: Service, group: st
     assert len(service.describe(group)["members"]) == 1
 
 
+@WHOLE
 def test_slow_user_leaves_with_a_reason_and_comes_back(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(2)
     journal = Journal()
@@ -154,6 +158,7 @@ def test_slow_user_leaves_with_a_reason_and_comes_back(service: Service, group: 
     assert slow.generation.member_id != member_id
 
 
+@WHOLE
 def test_user_slower_than_the_session_keeps_it(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(2)
     busy = stack.enter_context(Consumer(topic, **service.settings(group)))
@@ -166,6 +171,7 @@ def test_user_slower_than_the_session_keeps_it(service: Service, group: str, sta
     assert busy.generation == generation
 
 
+@WHOLE
 def test_static_member_restarts_without_a_rebalance(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(4)
     other = stack.enter_context(Consumer(topic, **service.settings(group, group_instance_id="other")))
@@ -178,6 +184,7 @@ def test_static_member_restarts_without_a_rebalance(service: Service, group: str
     assert again.generation.generation_id == other.generation.generation_id == generation
 
 
+@WHOLE
 def test_second_user_of_an_instance_id_fences_the_first(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(2)
     journal = Journal()
@@ -193,6 +200,7 @@ def test_second_user_of_an_instance_id_fences_the_first(service: Service, group:
     poll_until(lambda: second.state is MemberState.STABLE and len(owned(second)) == 2, second)
 
 
+@WHOLE
 def test_cooperative_rebalance_leaves_the_others_alone(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(6)
     settings = service.settings(group, partition_assignment_strategy=["cooperative-sticky"])
@@ -211,6 +219,7 @@ def test_cooperative_rebalance_leaves_the_others_alone(service: Service, group: 
     assert not [name for journal in journals for name, _ in journal.calls if name == "lost"]
 
 
+@WHOLE
 def test_leader_sees_a_raised_partition_count(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(2)
     settings = service.settings(group, metadata_max_age_ms=100)
@@ -220,6 +229,7 @@ def test_leader_sees_a_raised_partition_count(service: Service, group: str, stac
     poll_until(lambda: shared_out(members, 6), *members)
 
 
+@WHOLE
 def test_listener_is_called_in_order(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(2)
     journal = Journal()
@@ -239,6 +249,7 @@ def test_listener_is_called_in_order(service: Service, group: str, stack: ExitSt
     ]
 
 
+@WHOLE
 def test_members_outlive_a_restart_of_the_server(postgres: str, group: str, stack: ExitStack) -> None:
     conninfo = stack.enter_context(cloned_database(postgres))
     service = stack.enter_context(running_service(conninfo))
@@ -265,6 +276,7 @@ def test_members_outlive_a_restart_of_the_server(postgres: str, group: str, stac
             member.close()
 
 
+@WHOLE
 def test_rights_are_enforced(service: Service, group: str) -> None:
     with Consumer("t", **service.settings(group, token="wrong")) as consumer:
         with pytest.raises(Exception, match="SASL_AUTHENTICATION_FAILED") as caught:

@@ -14,7 +14,10 @@ from tests.kcoord.client.live import DEADLINE_S, Service, running_service
 from tests.kcoord.client.sources import lettered
 from tests.support.database import cloned_database
 
-pytestmark = pytest.mark.processes
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.whole("the client on an event loop; scripted coordinators test both drivers"),
+]
 
 PARTITIONS, RECORDS = 6, 200
 

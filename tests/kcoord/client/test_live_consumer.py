@@ -33,6 +33,7 @@ from tests.support.database import cloned_database
 from tests.support.processes import start_server
 
 pytestmark = pytest.mark.processes
+WHOLE = pytest.mark.whole("more of the live client; the default has a hand-over and a kill, and scripted coordinators")
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,7 @@ def test_partitions_move_one_by_one_while_the_others_flow(service: Service, grou
     assert owned(second) == moved
 
 
+@WHOLE
 def test_a_new_assignment_arrives_at_once(service: Service, group: str, stack: ExitStack) -> None:
     """Held heartbeats: the move takes a few round trips. With an interval longer than the test waits, a member that
     slept through one would be noticed.
@@ -109,6 +111,7 @@ def test_killed_worker_is_replaced_after_its_session(service: Service, group: st
     poll_until(lambda: len(owned(survivor)) == 4, survivor)
 
 
+@WHOLE
 def test_static_member_comes_back_to_its_partitions(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(4)
     journal = Journal()
@@ -125,6 +128,7 @@ def test_static_member_comes_back_to_its_partitions(service: Service, group: str
     assert journal.calls == calls
 
 
+@WHOLE
 def test_static_worker_that_crashed_comes_back_by_itself(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(4)
     settings = service.consumer_settings(group, group_instance_id="one")
@@ -136,6 +140,7 @@ def test_static_worker_that_crashed_comes_back_by_itself(service: Service, group
     poll_until(lambda: len(owned(again)) == 4, again)
 
 
+@WHOLE
 def test_instance_id_in_use_is_refused(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(2)
     first = stack.enter_context(Consumer(topic, **service.consumer_settings(group, group_instance_id="one")))
@@ -146,6 +151,7 @@ def test_instance_id_in_use_is_refused(service: Service, group: str, stack: Exit
     poll_until(lambda: first.state is MemberState.STABLE, first)
 
 
+@WHOLE
 def test_replaced_static_member_does_not_get_back_in(service: Service, group: str, stack: ExitStack) -> None:
     """It left for a while and somebody took its instance id: coming back as the same member is refused."""
     topic = service.topic(2)
@@ -162,6 +168,7 @@ def test_replaced_static_member_does_not_get_back_in(service: Service, group: st
         poll_until(lambda: False, first)
 
 
+@WHOLE
 def test_pattern_takes_in_topics_that_appear(service: Service, group: str, stack: ExitStack) -> None:
     names = {service.topic(2), service.topic(3)}
     fresh = service.topic_name()
@@ -175,6 +182,7 @@ def test_pattern_takes_in_topics_that_appear(service: Service, group: str, stack
     poll_until(lambda: consumer.assignment() == {TopicPartition(fresh, 0)}, consumer)
 
 
+@WHOLE
 def test_new_partitions_are_given_out(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(2)
     members = [stack.enter_context(Consumer(topic, **service.consumer_settings(group))) for _ in range(2)]
@@ -183,6 +191,7 @@ def test_new_partitions_are_given_out(service: Service, group: str, stack: ExitS
     poll_until(lambda: shared_out(members, 6), *members)
 
 
+@WHOLE
 @pytest.mark.parametrize("assignor", ["range", "uniform"])
 def test_assignor_is_the_members_choice(service: Service, group: str, stack: ExitStack, assignor: str) -> None:
     topics = [service.topic(1) for _ in range(2)]
@@ -198,6 +207,7 @@ def test_assignor_is_the_members_choice(service: Service, group: str, stack: Exi
     )
 
 
+@WHOLE
 def test_what_the_service_does_not_know_is_refused(service: Service, group: str, stack: ExitStack) -> None:
     wishful = stack.enter_context(Consumer("t", **service.consumer_settings(group, group_remote_assignor="best")))
     with pytest.raises(UnsupportedAssignorError):
@@ -208,6 +218,7 @@ def test_what_the_service_does_not_know_is_refused(service: Service, group: str,
         poll_until(lambda: False, careless)
 
 
+@WHOLE
 def test_slow_user_is_out_and_comes_back(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(2)
     journal = Journal()
@@ -224,6 +235,7 @@ def test_slow_user_is_out_and_comes_back(service: Service, group: str, stack: Ex
     assert slow.generation.member_id == member_id
 
 
+@WHOLE
 def test_members_outlive_a_restart_of_the_server(postgres: str, group: str, stack: ExitStack) -> None:
     conninfo = stack.enter_context(cloned_database(postgres))
     service = stack.enter_context(running_service(conninfo))
@@ -266,6 +278,7 @@ class Ledger(ConsumerRebalanceListener):
         self.spans.extend((tp, self.since.pop(tp), now) for tp in revoked)
 
 
+@WHOLE
 def test_no_partition_is_read_by_two_at_any_instant(service: Service, group: str, tmp_path: Path) -> None:
     """Members come and go in threads of their own; every span of ownership, of all of them, is disjoint."""
     topic = service.topic(8)

@@ -16,7 +16,10 @@ from tests.kcoord.client.live import Service, owned, poll_until, running_service
 from tests.kcoord.client.sources import lettered
 from tests.support.database import cloned_database
 
-pytestmark = pytest.mark.processes
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.whole("holds of a live service; scripted coordinators answer the same"),
+]
 
 HOLD_MS = 3_000
 

@@ -18,6 +18,7 @@ from tests.kcoord.kgroups.conftest import run_tool
 from tests.support.processes import ROOT, Running, database_url, environment, free_port, start_server
 
 pytestmark = pytest.mark.processes
+WHOLE = pytest.mark.whole("a Python for every command; the default has one, and runs the others in process")
 
 SECONDS = 120
 
@@ -76,6 +77,7 @@ def consumer(client: httpx.Client, group: str) -> None:
     assert client.post(f"/v1/groups/{group}/consumer-heartbeat", json=body).status_code == 200
 
 
+@WHOLE
 def test_every_verb_over_http(
     server: Running, remote: httpx.Client, token: str, tmp_path: Path, worker_database: str
 ) -> None:
@@ -123,6 +125,7 @@ def test_every_verb_over_http(
     assert [name.startswith("test-") for (name,) in who] == [True], "the journal names the token"
 
 
+@WHOLE
 def test_tokens_that_are_refused_are_not_repeated(
     server: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +147,7 @@ def test_tokens_that_are_refused_are_not_repeated(
     assert (missing.status, "cannot be read: No such file or directory" in missing.err) == (1, True)
 
 
+@WHOLE
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KCOORD_TOKEN", "kc_x")
     run = run_tool("--list", "--url", "http://127.0.0.1:9")
@@ -166,6 +170,7 @@ def test_without_a_url_it_is_the_database_of_the_installation(
     assert [name.startswith("local:") for (name,) in who] == [True], "the journal names the account"
 
 
+@WHOLE
 def test_a_reader_that_has_seen_enough(database: str, tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -183,6 +188,7 @@ def test_a_reader_that_has_seen_enough(database: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
+@WHOLE
 def test_a_database_that_is_not_there_is_an_error_and_an_end(tmp_path: Path) -> None:
     conninfo = "host=127.0.0.1 port=9 dbname=none user=none password=very-secret"
     assert "very-secret" in database_url(conninfo)
@@ -193,6 +199,7 @@ def test_a_database_that_is_not_there_is_an_error_and_an_end(tmp_path: Path) -> 
     assert "very-secret" not in done.stdout + done.stderr
 
 
+@WHOLE
 def test_nobody_on_the_network_is_a_trusted_caller(server: Running) -> None:
     claims = [
         {TRUSTED_CALLER: "local:root"},
@@ -206,6 +213,7 @@ def test_nobody_on_the_network_is_a_trusted_caller(server: Running) -> None:
             assert answer.status_code == 401, answer.text
 
 
+@WHOLE
 def test_without_a_service_it_is_one_line_at_once(tmp_path: Path) -> None:
     began = time.monotonic()
     done = kgroups(tmp_path, None, "--list")
@@ -217,6 +225,7 @@ def test_without_a_service_it_is_one_line_at_once(tmp_path: Path) -> None:
     )
 
 
+@WHOLE
 def test_without_the_postgres_that_is_named_too(tmp_path: Path) -> None:
     url = f"postgresql://me:topsecret@127.0.0.1:{free_port()}/kcoord"
     done = kgroups(tmp_path, None, "--list", KCOORD_DATABASE_URL=url)

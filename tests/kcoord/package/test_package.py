@@ -132,6 +132,7 @@ def test_extra_is_the_requirements_file(name: str, file: str) -> None:
 
 
 @pytest.mark.processes
+@pytest.mark.whole("installs the wheel in an environment of its own")
 def test_worker_with_nothing_but_the_wheel(service: Service, empty: Path, tmp_path: Path) -> None:
     topic = service.topic(2)
     program = tmp_path / "worker.py"
@@ -151,6 +152,7 @@ def test_worker_with_nothing_but_the_wheel(service: Service, empty: Path, tmp_pa
     assert (listed.returncode, listed.stdout, listed.stderr) == (0, "packaged\n", "")
 
 
+@pytest.mark.whole("installs the wheel in an environment of its own")
 def test_kgroups_of_the_wheel(empty: Path, tmp_path: Path) -> None:
     version = run(empty / "kgroups", "--version", cwd=tmp_path)
     assert (version.returncode, version.stdout) == (0, f"kgroups {kcoord.__version__}\n")

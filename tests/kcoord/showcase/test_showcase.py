@@ -12,7 +12,7 @@ import pytest
 from kcoord.showcase.cast import LEAST_GROUPS
 from tests.support.showcase import run_showcase
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.whole("a whole showcase; its parts are tested in process")]
 
 STATES = {"Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Reconciling"}
 VERDICTS = {"uncovered", "stalled", "stuck", "late", "expiring", "flapping", "stale"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from io import StringIO
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from kcoord.access.tokens import Rule
 from kcoord.checks import TAG
 from kcoord.config import BASE_DIR, SETTINGS, Config
 from kcoord.models import ApiToken
-from tests.support.processes import ROOT, environment
+from tests.support.processes import start
 
 
 def ids(environ: dict[str, str], **options: bool) -> list[str | None]:
@@ -126,21 +124,16 @@ def test_a_key_that_is_not_kept_is_told_before_a_deployment(tmp_path: Path) -> N
 TLS = {"KCOORD_SECURE_COOKIES": "true"}
 
 
-def check_deploy(data_dir: Path, **env: object) -> subprocess.CompletedProcess[str]:
-    """What an operator types before a deployment."""
-    return subprocess.run(
-        [sys.executable, "manage.py", "check", "--deploy"],
-        cwd=ROOT,
-        env=environment(None, data_dir, env),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+def check_deploy(**env: object) -> str:
+    """What an operator is told by the command to type before a deployment."""
+    with start("check", ["manage.py", "check", "--deploy"], None, env, forked=True) as running:
+        running.wait(60)
+        return running.output
 
 
-def test_a_deployment_is_told_only_what_a_setting_can_change(tmp_path: Path) -> None:
+def test_a_deployment_is_told_only_what_a_setting_can_change() -> None:
     for host in ("127.0.0.1", "0.0.0.0"):
-        found = re.findall(r"^\?: \((.*?)\) (.*)\n\tHINT: (.*)", check_deploy(tmp_path, KCOORD_HOST=host).stderr, re.M)
+        found = re.findall(r"^\?: \((.*?)\) (.*)\n\tHINT: (.*)", check_deploy(KCOORD_HOST=host), re.M)
         assert {name for name, _, _ in found} >= {"kcoord.W003"}
         assert len(found) >= 2
         for name, problem, hint in found:
@@ -152,7 +145,7 @@ def test_a_deployment_is_told_only_what_a_setting_can_change(tmp_path: Path) -> 
         "KCOORD_SECRET_KEY": "k" * 32,
     }
     for host in ("127.0.0.1", "0.0.0.0"):
-        assert "no issues" in check_deploy(tmp_path, KCOORD_HOST=host, **followed).stdout
+        assert "no issues" in check_deploy(KCOORD_HOST=host, **followed)
 
 
 def reference(*arguments: str) -> str:

@@ -12,7 +12,11 @@ import pytest
 from tests.support.fresh import fresh_python
 from tests.support.processes import ROOT, Running, environment, free_port, start
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("stack")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.xdist_group("stack"),
+    pytest.mark.whole("installs everything again"),
+]
 
 IMPORTS = """
 import kombu.transport.redis, redis

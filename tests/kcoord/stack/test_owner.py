@@ -23,7 +23,11 @@ from kcoord.stack.bootstrap import wait_for
 from tests.kcoord.stack.test_stack import up
 from tests.support.processes import ROOT, environment
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("stack")]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.xdist_group("stack"),
+    pytest.mark.whole("a whole stack on a directory of its own; the default has one"),
+]
 
 GROUP = "billing"
 

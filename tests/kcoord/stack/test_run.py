@@ -22,7 +22,10 @@ from tests.support.http_members import HttpMember, make_token
 from tests.support.processes import Running, free_port, start
 from tests.support.tls import copy
 
-pytestmark = pytest.mark.processes
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.whole("each role a Python of its own, as containers and units run them"),
+]
 
 GRACE_SECONDS = 10
 """What a manifest must grant at least, its own delays not counted."""

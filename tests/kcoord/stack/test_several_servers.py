@@ -30,6 +30,7 @@ ANSWER_SECONDS = 10.0
 """How long one probe may take on a busy machine; one that a frozen process accepted would never be answered."""
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("stack")]
+WHOLE = pytest.mark.whole("a stack of three; the default kills and freezes those of a short run of chaos")
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,7 @@ def probe_many(port: int) -> list[int]:
         return [status for status, _ in pool.map(probe, [port] * CONNECTIONS)]
 
 
+@WHOLE
 def test_each_has_a_name_a_port_and_an_address_of_its_own(three: Running) -> None:
     assert three.port is not None
     names = {name for name, _ in STARTED.findall(three.output)}
@@ -79,6 +81,7 @@ def test_each_has_a_name_a_port_and_an_address_of_its_own(three: Running) -> Non
         }
 
 
+@WHOLE
 def test_find_coordinator_by_an_own_port_names_an_own_port(three: Running) -> None:
     assert three.port is not None
     data_dir = psutil.Process(three.pid).environ()["KCOORD_DATA_DIR"]
@@ -88,6 +91,7 @@ def test_find_coordinator_by_an_own_port_names_an_own_port(three: Running) -> No
     assert found["port"] in range(three.port + 1, three.port + 4), found
 
 
+@WHOLE
 def test_a_frozen_server_holds_no_new_connection(three: Running) -> None:
     assert three.port is not None
     pid = pid_of(three, "server-2")
@@ -101,6 +105,7 @@ def test_a_frozen_server_holds_no_new_connection(three: Running) -> None:
     assert probe(three.port + 2)[0] == 200
 
 
+@WHOLE
 def test_a_killed_server_loses_no_new_connection_and_comes_back(three: Running) -> None:
     assert three.port is not None
     pid = pid_of(three, "server-3")

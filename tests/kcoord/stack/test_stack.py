@@ -24,6 +24,7 @@ from tests.support.processes import Running, free_port, start, wait_until_gone
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("stack")]
 
+WHOLE = pytest.mark.whole("more starts of the whole stack; the default has one, and kills and freezes another")
 SERVICES = {"postgres", "server", "worker", "beat"}
 STARTED = re.compile(r"stack    \| (\w+) started \(process (\d+)\)")
 
@@ -111,10 +112,13 @@ def test_ctrl_c_ends_everything(first_run: FirstRun) -> None:
     assert_nothing_is_left(first_run.data_dir, first_run.processes)
 
 
+@WHOLE
 def test_a_second_start_repeats_nothing_and_restarts_what_dies(first_run: FirstRun) -> None:
     made = credentials.read(first_run.data_dir)
     with up(first_run.data_dir) as running:
         running.wait_ready(timers=True)
+        with up(first_run.data_dir) as second:
+            assert refusal(second).startswith(f"kcoord: kcoord is already running in {first_run.data_dir}")
         for name in ("worker", "server", "postgres"):
             before = pids(running)[name]
             os.kill(before, signal.SIGKILL)
@@ -131,6 +135,7 @@ def test_a_second_start_repeats_nothing_and_restarts_what_dies(first_run: FirstR
         assert "first start" not in running.output
 
 
+@WHOLE
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent is gone")
 def test_when_the_supervisor_is_killed_all_end_and_the_next_start_works(first_run: FirstRun) -> None:
     with up(first_run.data_dir) as running:
@@ -143,14 +148,7 @@ def test_when_the_supervisor_is_killed_all_end_and_the_next_start_works(first_ru
             next_one.terminate()
 
 
-def test_a_second_stack_in_the_same_directory_is_refused(first_run: FirstRun) -> None:
-    with up(first_run.data_dir) as running:
-        running.wait_for_output("postgres started")
-        with up(first_run.data_dir) as second:
-            assert refusal(second).startswith(f"kcoord: kcoord is already running in {first_run.data_dir}")
-        running.terminate()
-
-
+@WHOLE
 def test_a_postgres_of_ones_own(first_run: FirstRun, postgres_url: str, tmp_path: Path) -> None:
     with up(tmp_path / "data", KCOORD_DATABASE_URL=postgres_url) as running:
         running.wait_ready(timers=True)
@@ -190,24 +188,3 @@ def test_a_port_in_use_is_one_line_with_the_remedy(tmp_path: Path) -> None:
         port = other.getsockname()[1]
         line = refused({"KCOORD_PORT": port}, tmp_path / "data")
     assert line.startswith(f"kcoord: port {port} of 127.0.0.1 is in use; stop the other program or choose another")
-
-
-def test_a_data_directory_that_is_none_is_one_line_with_the_remedy(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    assert "set KCOORD_DATA_DIR to another directory" in refused({}, tmp_path / "file")
-
-
-def test_an_unreachable_database_is_one_line_with_the_remedy(tmp_path: Path) -> None:
-    url = f"postgresql://me:topsecret@127.0.0.1:{free_port()}/kcoord"
-    line = refused({"KCOORD_DATABASE_URL": url}, tmp_path / "data")
-    assert line.startswith("kcoord: KCOORD_DATABASE_URL: Postgres cannot be reached")
-    assert "topsecret" not in line
-
-
-def test_an_unreachable_broker_is_one_line_with_the_remedy(tmp_path: Path) -> None:
-    line = refused({"KCOORD_BROKER_URL": f"redis://127.0.0.1:{free_port()}/0"}, tmp_path / "data")
-    assert line.startswith("kcoord: KCOORD_BROKER_URL: Redis cannot be reached")
-
-
-def test_a_setting_that_cannot_be_used_is_one_line_with_the_remedy(tmp_path: Path) -> None:
-    assert refused({"KCOORD_PORTS": 1}, tmp_path / "data").startswith("kcoord: KCOORD_PORTS: no such setting")

@@ -1,0 +1,24 @@
+"""Imported once by the process that `tests/support/forked.py` forks from: all that servers, worker and beat import."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+
+import django
+from django.urls import get_resolver
+
+MODULES = (
+    "celery.apps.beat", "celery.apps.worker", "celery.bin.celery", "celery.concurrency.thread",
+    "django_celery_beat.schedulers", "groups.api.routes", "groups.nodes.agent", "groups.nodes.standing",
+    "groups.tasks", "groups.wire.apis", "kcoord.client", "kcoord.stack.server", "kcoord.tasks", "kcoord.wire.gateway",
+    "offsets.api.routes", "offsets.metrics.series", "offsets.tasks", "offsets.wire.apis", "uvloop",
+)  # fmt: skip
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
+django.setup()
+for name in MODULES:
+    importlib.import_module(name)
+views = get_resolver().url_patterns
+gc.freeze()
