@@ -20,7 +20,9 @@ KINDS: Mapping[VerdictKind, State] = {
     VerdictKind.LATE: State("late", "Late", "warn", "Members miss heartbeats and are about to be removed."),
     VerdictKind.EXPIRING: State("expiring", "Expiring", "warn", "Committed offsets are about to be removed."),
     VerdictKind.FLAPPING: State("flapping", "Flapping", "warn", "It rebalances again and again."),
-    VerdictKind.STALE: State("stale", "Stale", "idle", "No watermarks are reported, so lag is not known."),
+    VerdictKind.STALE: State(
+        "stale", "Stale", "idle", "No new watermarks are reported: lag is at least what is shown."
+    ),
 }
 """What each kind is called, and what it means; a test checks that none is missing."""
 
@@ -152,8 +154,9 @@ def _words(verdict: Summary, group_state: State, names: Names, window_ms: Millis
                 "takes longer than the session."
             )
         case VerdictKind.STALE:
-            return f"No watermarks are reported of {_partitions(verdict, plain=True)}.", (
-                "Lag is not known meanwhile. Check what reports the watermarks: the producers, or a probe."
+            return f"No new watermarks are reported of {_partitions(verdict, plain=True)}.", (
+                "The logs may have grown since: lag is at least what is shown. Check what reports the watermarks: the "
+                "producers, or a probe."
             )
 
 

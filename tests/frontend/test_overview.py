@@ -78,7 +78,7 @@ def test_rebalances_are_counted_in_the_time_that_is_set() -> None:
         ([Verdict(VerdictKind.LATE, 1, "", 5, 2)], "2 members send no heartbeats."),
         (
             [Verdict(VerdictKind.STALE, 1, "orders", None, 2, None, ("1", "2"))],
-            "No watermarks are reported of partitions 1 and 2 of orders.",
+            "No new watermarks are reported of partitions 1 and 2 of orders.",
         ),
         ([Verdict(VerdictKind.EXPIRING, 1, "orders", 5, 1)], "1 committed offset of orders will be removed."),
     ],
