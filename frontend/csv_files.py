@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes text that begins with one of these for a formula."""
+FORMULA = re.compile(
+    r"[\t\n\r]|[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028\u2029\u2060\ufeff]*"
+    r"[=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b]"
+)
+"""A spreadsheet takes text that begins like this for a formula: with one of the signs, also full-width or small, after
+blanks and invisible characters or not, or with a tab or a line end. `static/frontend/table-csv.js` has the same."""
 
 LINES_A_PIECE = 500
 
@@ -26,7 +31,7 @@ def pieces(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[by
 
 def cell(value: object) -> object:
     """A value as a spreadsheet may show it: text from outside must not become a formula."""
-    if isinstance(value, str) and value.startswith(FORMULA):
+    if isinstance(value, str) and FORMULA.match(value):
         return f"'{value}"
     return value
 

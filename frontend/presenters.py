@@ -86,16 +86,17 @@ def group(
     """
     chosen = page_colours(page, kept)
     header, counts, totals = page.header, page.counts, page.totals
+    held = header.is_held(page.now)
     drawn = strips(page, chosen)
     part = page.consumer
     context = consumer(page, part, chosen, assignors) if part else {"members": _members(page, chosen)}
     return context | {
         "now": page.now,
         "group": header,
-        "held": header.held_until is not None and header.held_until > page.now,
-        "state": state(header.state),
+        "held": held,
+        "state": state(header.state, held=held),
         "generation_word": generation_word(header),
-        "explanation": (part and consumer_states.explain(page, part)) or explain(page),
+        "explanation": (part and not held and consumer_states.explain(page, part)) or explain(page),
         "counts": counts,
         "coordinator": coordinator(
             owner, partition_of(header.group_id, coordinator_partitions), coordinator_partitions, page.now
@@ -124,8 +125,8 @@ def _announcement(page: GroupPage) -> str:
     """What a screen reader announces when it changes; short, and the same as long as nothing important changes."""
     header = page.header
     members = plural(page.counts.members, "member")
-    word = generation_word(header).lower()
-    return f"{header.group_id} is {state(header.state).label}, {word} {header.generation_id:,}, {members}"
+    word, shown = generation_word(header).lower(), state(header.state, held=header.is_held(page.now))
+    return f"{header.group_id} is {shown.label}, {word} {header.generation_id:,}, {members}"
 
 
 def _members(page: GroupPage, chosen: Mapping[str, int]) -> list[MemberLine]:
@@ -158,6 +159,8 @@ def _offsets(page: GroupPage, chosen: Mapping[str, int], rule: RetentionRule | N
         fate = _fate(row, rule)
         kept = KEPT[fate.kept] if fate and fate.kept else ""
         expires_at = fate.expires_at if fate else None
+        if expires_at is not None and page.header.is_held(page.now):
+            kept, expires_at = "while the group is held", None
         pinned = rule is not None and row.topic in rule.pins
         colour, first = chosen.get(row.owner or ""), row.topic != topic
         time_lag = page.offset_table.time_lag(row.topic, row.partition)

@@ -37,6 +37,10 @@ class GroupHeader:
     held_by: str | None = None
     hold_reason: str | None = None
 
+    def is_held(self, now: Millis) -> bool:
+        """An operator keeps members out at the moment."""
+        return self.held_until is not None and self.held_until > now
+
 
 @dataclass(frozen=True, slots=True)
 class Coordinator:

@@ -44,9 +44,21 @@ STATES: tuple[State, ...] = (
 BY_NAME = {state.name: state for state in STATES}
 
 
-def state(name: str) -> State:
-    """A state by its protocol name; one unknown to this page keeps its name and is marked as unknown."""
-    return BY_NAME.get(name) or State(name, name, "idle", "This version does not know the state.")
+HELD = "No member can join until the hold ends."
+
+
+def is_held(held_until: Millis | None, now: Millis) -> bool:
+    """An operator keeps members out of the group until then."""
+    return held_until is not None and held_until > now
+
+
+def state(name: str, *, held: bool = False) -> State:
+    """A state by its protocol name; one unknown to this page keeps its name and is marked as unknown.
+
+    `held`: the group is held at the moment, which its label, tone and meaning then say.
+    """
+    found = BY_NAME.get(name) or State(name, name, "idle", "This version does not know the state.")
+    return State(name, f"{found.label}, held", "warn", f"{found.meaning} {HELD}") if held else found
 
 
 def generation_word(header: GroupHeader) -> str:
@@ -58,6 +70,9 @@ def explain(page: GroupPage) -> str:
     """One sentence: what the group is doing and what it waits for. For consumer groups: `frontend.consumer.states`."""
     header, counts = page.header, page.counts
     match header.state:
+        case "Empty" if header.is_held(page.now):
+            kept = plural(page.totals.committed, "committed offset")
+            return f"No members, and none can join while the group is held. {kept} kept."
         case "PreparingRebalance":
             return _preparing(page)
         case "CompletingRebalance":
@@ -151,6 +166,8 @@ def next_timer(page: GroupPage) -> NextTimer | None:
         member = member_name(page.earliest_timer.member_id, names(page))
         coming, overdue = (words.format(member=member) for words in MEMBER_TIMERS[page.earliest_timer.kind])
         timers.append((page.earliest_timer.deadline, coming, overdue))
+    if header.held_until is not None and header.is_held(page.now):
+        timers.append((header.held_until, "the hold ends and members can join", "the hold should have ended"))
     if page.counts.pending_deadline is not None:
         unused = "an unused member id is forgotten", "an unused member id should have been forgotten"
         timers.append((page.counts.pending_deadline, *unused))

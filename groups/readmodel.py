@@ -143,7 +143,7 @@ class GroupSummary:
     `lag` in records, `time_lag_ms`, and the number of `partitions` that it owns or committed an offset on, as of
     `lag_sampled_at`, when lag was last sampled; None if they are unknown.
     `verdicts`: kinds and since when, the worst first, as of `judged_at`; None: groups were never judged. `labels`: of
-    the group, not those of its topics.
+    the group, not those of its topics. `held_until`: an operator keeps members out until then; may be in the past.
     """
 
     pk: int
@@ -164,6 +164,7 @@ class GroupSummary:
     verdicts: Sequence[tuple[str, Millis]] = ()
     judged_at: Millis | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    held_until: Millis | None = None
 
 
 @dataclass(frozen=True, slots=True)

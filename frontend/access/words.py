@@ -21,7 +21,7 @@ MEANINGS: dict[tuple[str, str], str] = {
     ("delete", "group"): "delete {}, with all committed offsets",
     ("kick", "group"): "remove members of, and hold, {}",
     ("admin", "group"): "do everything with {}",
-    ("read", "topic"): "read, commit and reset offsets on {}",
+    ("read", "topic"): "commit and fetch offsets on {}",
     ("describe", "topic"): "see {}",
     ("alter-offsets", "topic"): "see {}",
     ("delete", "topic"): "delete {}",
@@ -35,7 +35,14 @@ MEANINGS: dict[tuple[str, str], str] = {
     ("admin", "cluster"): "administer the service, and see its health and the names of all groups",
 }
 """(Operation, resource) -> what it allows with the names put in."""
+RESETS: dict[tuple[str, str], str] = {("read", "topic"): "commit, fetch and reset offsets on {}"}
+"""The same where other rules allow to reset offsets of some group, for which a topic has to be readable."""
+UNREADABLE: dict[tuple[str, str], str] = {
+    ("alter-offsets", "group"): "reset the offsets of {}, but on no topic: none may be read"
+}
+"""The same where no rule allows to read a topic."""
 DENIED: dict[tuple[str, str], str] = {
+    ("read", "topic"): "commit, fetch or reset offsets on {}",
     ("alter-offsets", "topic"): "alter offsets of {}",
     ("kick", "topic"): "kick on {}",
     ("alter-offsets", "transactional-id"): "alter offsets of {}",
@@ -91,7 +98,7 @@ def is_administrator(rules: Iterable[Rule]) -> bool:
 def allows(rules: Iterable[Rule]) -> list[str]:
     """One phrase per operation and resource, for `It may …`; what is denied begins with `not`."""
     rules = list(rules)
-    allowed = [EVERYTHING] if is_administrator(rules) else _phrases(_of(rules, "allow"), MEANINGS)
+    allowed = [EVERYTHING] if is_administrator(rules) else _allowed(_of(rules, "allow"), effective(rules))
     return [*allowed, *(f"not {phrase}" for phrase in denies(rules))]
 
 
@@ -107,7 +114,7 @@ def told(rules: Iterable[Rule]) -> Told:
     rest = set(_of(rules, "allow"))
     for role, prefix in held:
         rest -= rest if role is ADMINISTRATOR else set(role.rules(prefix))
-    return Told(denies(rules), [_called(role, prefix) for role, prefix in held], _phrases(rest, MEANINGS))
+    return Told(denies(rules), [_called(role, prefix) for role, prefix in held], _allowed(rest, effective(rules)))
 
 
 def may(rules: Rules, resource: str, name: str) -> list[str]:
@@ -115,7 +122,7 @@ def may(rules: Rules, resource: str, name: str) -> list[str]:
     allowed = [one for one in OPERATIONS if rules.allows(Operation(one), Resource(resource), name)]
     if len(allowed) == len(OPERATIONS):
         allowed = ["admin"]
-    return allows(Rule(operation, resource, "literal", name) for operation in allowed)
+    return _allowed([Rule(operation, resource, "literal", name) for operation in allowed], rules)
 
 
 def may_not(rules: Iterable[Rule], resource: str, name: str) -> list[str]:
@@ -124,6 +131,22 @@ def may_not(rules: Iterable[Rule], resource: str, name: str) -> list[str]:
     if "admin" in denied:
         denied = {"admin"}
     return denies(Rule(operation, resource, "literal", name, "deny") for operation in denied)
+
+
+def _allowed(rules: Iterable[Rule], all_rules: Rules) -> list[str]:
+    """What these rules allow, in words that are true beside all rules of the same holder."""
+    meanings = MEANINGS
+    if _anywhere(all_rules, Operation.ALTER_OFFSETS, Resource.GROUP):
+        meanings = meanings | RESETS
+    if not _anywhere(all_rules, Operation.READ, Resource.TOPIC):
+        meanings = meanings | UNREADABLE
+    return _phrases(rules, meanings)
+
+
+def _anywhere(rules: Rules, operation: Operation, resource: Resource) -> bool:
+    """The rules allow the operation with some name."""
+    visible = rules.visible(operation, resource)
+    return bool(visible.names or visible.prefixes)
 
 
 def _called(role: Role, prefix: str) -> str:

@@ -52,6 +52,23 @@ FINDINGS: Mapping[str, tuple[str, str, str]] = {
 }
 """What each kind of finding is called, its tone, and what it means."""
 
+DONE_WITH_FINDINGS = State("succeeded", "Succeeded", "idle", "It completed; what it found is counted beside it.")
+
+
+def run_state(run: SparkRun) -> State:
+    """Whether a run did its work. What it found is another matter: `found_state`."""
+    if run.state == "succeeded" and run.findings:
+        return DONE_WITH_FINDINGS
+    return STATES.get(run.state) or State(run.state, run.state, "idle", "")
+
+
+def found_state(run: SparkRun) -> State | None:
+    """What a run found, as a warning; None: nothing, or it does not look for anything."""
+    if not run.findings:
+        return None
+    return State("findings", plural(run.findings, "finding"), "warn", "Committed offsets and commits do not agree.")
+
+
 LONGEST_METADATA = 40
 """Characters of a commit's metadata in the evidence of a finding; its commits have all of it."""
 _MEMBERS = ("members", "member_ids")
@@ -61,7 +78,7 @@ _FIRST = ("journal_ids",)
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """A run as text. `percent`: progress of the stage, None if unknown."""
+    """A run as text. `percent`: progress of the stage, None if unknown. `found`: a warning about what it found."""
 
     run: SparkRun
     kind: str
@@ -69,6 +86,7 @@ class RunLine:
     url: str
     duration: str
     percent: int | None
+    found: State | None = None
 
     @property
     def began(self) -> Millis:
@@ -91,12 +109,12 @@ class FindingLine:
 
 def run_line(run: SparkRun, now: Millis, url: str) -> RunLine:
     """A run as lists and its own page show it."""
-    state = STATES.get(run.state) or State(run.state, run.state, "idle", "")
+    state = run_state(run)
     length = ""
     if run.started_at is not None:
         length = duration(max(0, (now if run.is_open else run.ended_at or run.started_at) - run.started_at))
     percent = 100 * run.slices_done // run.slices_total if run.is_open and run.slices_total else None
-    return RunLine(run, KINDS.get(run.kind, (run.kind, ""))[0], state, url, length, percent)
+    return RunLine(run, KINDS.get(run.kind, (run.kind, ""))[0], state, url, length, percent, found_state(run))
 
 
 def finding_line(finding: Finding, group_url: str, names: Names) -> FindingLine:

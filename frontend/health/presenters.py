@@ -150,6 +150,12 @@ def _celery_advice(found: Celery, said: HealthLine) -> str:
     return f"Look at {who}. Groups whose members are active expire as usual; nobody expires the others meanwhile."
 
 
+def _archive_advice(found: Archive, said: HealthLine) -> str:
+    if said.state.name == "findings":
+        return "The job did its work: the page Archive leads to what it found, and says what each finding means."
+    return "Open the run: its log says why it ended. The journal is kept until a run has archived it."
+
+
 _ADVICE: Mapping[str, str | Callable[[Any, HealthLine], str]] = {
     "server": _server_advice,
     "nodes": "A live node takes partitions over within its lease. If this lasts, start a server, and look at the check "
@@ -159,7 +165,7 @@ _ADVICE: Mapping[str, str | Callable[[Any, HealthLine], str]] = {
     "keeps up.",
     "postgres": "Connections run out, or callers wait for one: raise max_connections of Postgres, run fewer processes, "
     "or look for statements that take long in pg_stat_activity.",
-    "archive": "Open the run: its log says why it ended. The journal is kept until a run has archived it.",
+    "archive": _archive_advice,
     "alerts": "The last messages on the Alerts page say which receiver did not take them, and why. Correct the file of "
     "receivers or what it names, and send a test. If messages wait, see whether the Celery worker runs.",
 }

@@ -145,15 +145,17 @@ def chart(
     zone: tzinfo = UTC,
     marks: Iterable[Mark] = (),
     by_day: bool = False,
+    of_steps: bool = False,
 ) -> Chart:
     """Draw values over [first, last] (ms). `step_ms`: the usual distance of two points; `kind`: COUNT or LENGTH.
 
-    `by_day`: each point stands for the day in which it is, and the page has a table of the days already.
+    `by_day`: each point stands for the day in which it is, and the page has a table of the days already. `of_steps`:
+    each point stands for a step of which it is the largest value, so that the smallest value is not known.
     """
     top = max((point.value for one in series for point in one.points), default=0)
     values = count_ticks(top) if kind == COUNT else length_ticks(top)
     labels = count_labels(values) if kind == COUNT else length_labels(values)
-    frame = _Frame(first, max(last, first + 1), values[-1], step_ms, kind, zone, by_day)
+    frame = _Frame(first, max(last, first + 1), values[-1], step_ms, kind, zone, by_day, of_steps)
     return Chart(
         first=first,
         last=last,
@@ -170,7 +172,8 @@ def chart(
 def spark(points: Sequence[Point], *, first: Millis, last: Millis, step_ms: Millis) -> Line:
     """One series without axes, from 0 to its largest value."""
     top = max((point.value for point in points), default=0)
-    return _line(Series("", points), 0, _Frame(first, max(last, first + 1), max(top, 1), step_ms, COUNT, UTC))
+    frame = _Frame(first, max(last, first + 1), max(top, 1), step_ms, COUNT, UTC, of_steps=True)
+    return _line(Series("", points), 0, frame)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,7 @@ class _Frame:
     kind: str
     zone: tzinfo
     by_day: bool = False
+    of_steps: bool = False
 
     def x(self, at: Millis) -> float:
         return WIDTH * min(max((at - self.first) / (self.last - self.first), 0.0), 1.0)
@@ -225,8 +229,8 @@ def _summary(points: Sequence[Point], frame: _Frame) -> str:
     if not points:
         return "no samples"
     values = [point.value for point in points]
-    told = [frame.text(value) for value in (values[0], values[-1], max(values), min(values))]
-    return "from {} to {}, at most {}, at least {}".format(*told)
+    told = "from {} to {}, at most {}".format(*map(frame.text, (values[0], values[-1], max(values))))
+    return told if frame.of_steps else f"{told}, at least {frame.text(min(values))}"
 
 
 def _marks(marks: Iterable[Mark], frame: _Frame) -> list[tuple[float, str]]:

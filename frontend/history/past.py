@@ -4,13 +4,14 @@ was sampled or committed in it."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from frontend.history.chart import Point
 from frontend.history.reads import History, Wanted, history_in
 from frontend.history.span import Span
 from frontend.rows import Millis
+from frontend.shown import UNKNOWN, Known, Shown
 from frontend.viewer import Viewer
 from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
@@ -21,6 +22,8 @@ MOST_TOPICS = 2_000
 """Of a group with more topics, the lag of the first by name is drawn."""
 MOST_LOOKUPS = 60_000
 """Samples read for one drawing: with more topics, its steps are longer."""
+MOST_SAMPLES = 200_000
+"""Samples that are all read for one drawing, so that each point is the largest value of its step."""
 MOST_LINES = 500
 """Lines of the journal counted in one step."""
 GROUPS_OF_TOPIC = 50
@@ -34,14 +37,28 @@ class _Step(NamedTuple):
     time_lag_ms: Millis | None
 
 
+class _Last(NamedTuple):
+    number: int
+    at: Millis
+    lag: int
+    time_lag_ms: Millis | None
+
+
 @dataclass(frozen=True, slots=True)
 class PastLag:
-    """Lag over a span. `step_ms`: the distance of its points; `left_out`: how many topics or groups are not in it."""
+    """Lag over a span. `step_ms`: the distance of its points; `left_out`: how many topics or groups are not in it.
+
+    `peaks`: each point is the largest value of its step; otherwise, with very many samples, the last one. `lag_at_end`,
+    `time_lag_at_end`: of the last sample of the span, with its instant.
+    """
 
     lag: Sequence[Point]
     time_lag: Sequence[Point]
     step_ms: Millis
     left_out: int = 0
+    peaks: bool = True
+    lag_at_end: Shown[int] = UNKNOWN
+    time_lag_at_end: Shown[Millis] = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +104,43 @@ async def lags(
         parts, left = await _parts(db, connection, viewer, one)
         pairs += [(number, group_id, topic) for group_id, topic in parts]
         left_out.append(left)
-    step_ms = span.step_ms * max(-(-len(pairs) * span.steps // MOST_LOOKUPS), 1)
+    peaks = await _can_read_all(db, connection, pairs, span)
+    step_ms = span.step_ms * (1 if peaks else max(-(-len(pairs) * span.steps // MOST_LOOKUPS), 1))
     parameters = {
         "numbers": [number for number, _, _ in pairs],
         "groups": [group_id for _, group_id, _ in pairs],
         "topics": [topic for _, _, topic in pairs],
         "first": span.first,
+        "last": span.last,
         "step_ms": step_ms,
         "steps": -(-(span.last - span.first) // step_ms),
     }
-    steps = await db.records(connection, _Step, Q.lag_by_step, parameters)
-    return [
+    steps = await db.records(connection, _Step, Q.lag_peaks_by_step if peaks else Q.lag_by_step, parameters)
+    last = {one.number: one for one in await db.records(connection, _Last, Q.lag_at_end, parameters)}
+    drawn = [
         _past_lag([one for one in steps if one.number == number], span, step_ms, left)
         for number, left in enumerate(left_out)
     ]
+    return [replace(_ended(past, last.get(number)), peaks=peaks) for number, past in enumerate(drawn)]
+
+
+async def _can_read_all(
+    db: Database, connection: Connection, pairs: Sequence[tuple[int, str, str]], span: Span
+) -> bool:
+    """Whether all samples of these are few enough; one look takes one of each, so the first tells."""
+    if not pairs:
+        return True
+    most = MOST_SAMPLES // len(pairs) + 1
+    _, group_id, topic = pairs[0]
+    asked = {"group_id": group_id, "topic": topic, "first": span.first, "last": span.last, "most": most}
+    return int(await db.value(connection, Q.samples_in_span, asked)) < most
+
+
+def _ended(past: PastLag, last: _Last | None) -> PastLag:
+    if last is None:
+        return past
+    time_lag = UNKNOWN if last.time_lag_ms is None else Known(last.time_lag_ms, last.at)
+    return replace(past, lag_at_end=Known(last.lag, last.at), time_lag_at_end=time_lag)
 
 
 async def _parts(

@@ -68,7 +68,7 @@ def _review(viewer: Viewer, act: Act, group_id: str, brief: GroupBrief | None) -
         return Review(group_id, url, None, None, obstacle="There is no such group; it may have been deleted.")
     lacking = missing(viewer, NEEDS[act], group_id)
     effect, obstacle = ("", lacking) if lacking else _OUTLOOKS[act](brief)
-    return Review(group_id, url, brief, state(brief.state), effect, obstacle)
+    return Review(group_id, url, brief, state(brief.state, held=brief.held), effect, obstacle)
 
 
 def _hold(brief: GroupBrief) -> tuple[str, str]:

@@ -70,7 +70,9 @@ def _step(part: LagPart) -> Millis:
 
 
 def _chart(part: LagPart, series: Series, kind: str = COUNT) -> Chart:
-    return chart([series], first=part.first, last=part.last, step_ms=_step(part), kind=kind, zone=current())
+    return chart(
+        [series], first=part.first, last=part.last, step_ms=_step(part), kind=kind, zone=current(), of_steps=True
+    )
 
 
 def choices(chosen: Range, urls: dict[str, str]) -> list[RangeChoice]:

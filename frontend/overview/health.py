@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from frontend.archive.presenters import KINDS as RUN_KINDS
-from frontend.archive.presenters import STATES as RUN_STATES
+from frontend.archive.presenters import found_state, run_state
 from frontend.overview.parts import Alerts, Archive, Celery, Part, Postgres, Sampler
 from frontend.rows import Millis
 from frontend.states import State
@@ -104,12 +104,29 @@ def _celery(found: Celery, now: Millis, limits: Limits) -> Sequence[HealthLine]:
         text = "beat or the worker does not run; the timers last ran" if late else "the timers ran"
         timers = HealthLine("Celery", BAD if late else GOOD, text, found.ticked_at)
     failures = sum(tasks.failures.values())
-    failed = f"{plural(failures, 'failed run')} so far" if failures else "no run has failed"
+    failed = f"{plural(failures, 'failed task')} so far" if failures else "no task has failed"
     if tasks.queued is None:
         where = "not used yet" if found.own_queue else "in another broker"
         return [timers, HealthLine("Queue", OFF, f"{where}; {failed}")]
     many = tasks.queued > QUEUED
     return [timers, HealthLine("Queue", WATCH if many else GOOD, f"{plural(tasks.queued, 'task')} waiting; {failed}")]
+
+
+def judged_at(by_check: Mapping[str, Millis]) -> Millis | None:
+    """As of when verdicts are: no check that has run is older. None: none has run."""
+    return min(by_check.values(), default=None)
+
+
+def with_judged_at(parts: Mapping[str, Part]) -> Mapping[str, Part]:
+    """The parts, of which those that say when groups were judged say the same.
+
+    They are read one after the other; without this one page has two instants for one fact.
+    """
+    sampler, attention = parts.get("sampler", Part()), parts.get("attention", Part())
+    if sampler.value is None or attention.value is None or sampler.failed or attention.failed:
+        return parts
+    value = replace(sampler.value, judged_at=attention.value.found.judged_at)
+    return {**parts, "sampler": replace(sampler, value=value)}
 
 
 def _sampler(found: Sampler, now: Millis, limits: Limits) -> Sequence[HealthLine]:
@@ -120,7 +137,7 @@ def _sampler(found: Sampler, now: Millis, limits: Limits) -> Sequence[HealthLine
         since = "; the last time was" if last else ""
         judged = HealthLine("Verdicts", BAD, f"groups are not judged by their {joined(late, 2)}{since}", last)
     else:
-        judged = HealthLine("Verdicts", GOOD, "groups were judged", max(found.judged_at.values()))
+        judged = HealthLine("Verdicts", GOOD, "groups were judged", judged_at(found.judged_at))
     if found.sampled_at is None:
         return [HealthLine("Sampler", OFF, "no lag is known to sample"), judged]
     missed = now - found.sampled_at > MISSED * limits.sample_ms
@@ -146,8 +163,11 @@ def _archive(found: Archive, now: Millis, limits: Limits) -> Sequence[HealthLine
         return [HealthLine("Archive", OFF, "no run yet")]
     lines = []
     for run in found.runs:
-        state = RUN_STATES.get(run.state) or State(run.state, run.state, "idle", "")
-        text = plural(run.findings, "finding") if run.kind == "reconcile" and run.findings is not None else ""
+        state, found_by_it = run_state(run), found_state(run)
+        text = state.label.lower() if found_by_it else ""
+        if run.kind == "reconcile" and run.findings == 0:
+            text = "0 findings"
+        state = found_by_it or state
         at = run.ended_at or run.started_at or run.requested_at
         lines.append(HealthLine(RUN_KINDS.get(run.kind, (run.kind, ""))[0], state, text, at))
     return lines

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from frontend.labels import Label, whom_to_call
+from frontend.overview.health import judged_at
 from frontend.overview.parts import ACTIVITY_MS, Needy
 from frontend.rows import Millis
-from frontend.states import STATES, State, state
+from frontend.states import STATES, State, is_held, state
 from frontend.verdicts.presenters import KINDS, VerdictLine, lines
 from frontend.wording import number
 from offsets.verdicts.reads import Minute
@@ -32,6 +33,7 @@ class Need:
     others: Sequence[VerdictLine]
     repeats: bool
     call: Sequence[Label] = ()
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +87,34 @@ class Rate:
 
 
 def attended(
-    needy: Needy, group_url: Callable[[str], str], list_url: Callable[[str, str], str], window_ms: Millis
+    needy: Needy,
+    group_url: Callable[[str], str],
+    list_url: Callable[[str, str], str],
+    window_ms: Millis,
+    now: Millis = 0,
 ) -> Attended:
     """What needs attention. `list_url`: of the groups with a value of a filter. `window_ms`: as in `lines`."""
     needs: list[Need] = []
     found = needy.found
     for group in found.groups:
         worst, *others = lines(
-            group.verdicts, group.state, window_ms=window_ms, names=needy.names.get(group.group_id, {})
+            group.verdicts,
+            group.state,
+            window_ms=window_ms,
+            names=needy.names.get(group.group_id, {}),
+            held=is_held(group.held_until, now),
         )
         repeats = bool(needs) and needs[-1].worst.state is worst.state
         call = whom_to_call(needy.labels.get(group.group_id, {}))
-        needs.append(Need(group.group_id, group_url(group.group_id), worst, others, repeats, call))
+        held = is_held(group.held_until, now)
+        needs.append(Need(group.group_id, group_url(group.group_id), worst, others, repeats, call, held))
     tallies = [
         Tally(shown, found.counts[kind], list_url("verdict", kind.value))
         for kind, shown in KINDS.items()
         if found.counts.get(kind)
     ]
     more = max(found.total - len(needs), 0)
-    return Attended(needs, found.total, more, tallies, min(found.judged_at.values(), default=None))
+    return Attended(needs, found.total, more, tallies, judged_at(found.judged_at))
 
 
 def counts(rows: Sequence[tuple[str, str, int]], list_url: Callable[[str, str], str]) -> Counts:

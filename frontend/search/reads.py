@@ -36,6 +36,7 @@ class GroupHit:
     group_id: str
     state: str
     type: str
+    held_until: Millis | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from frontend.allowed import tokens_missing
+from frontend.clock import now_ms
 from frontend.search import reads
 from frontend.search.verbs import Asked, address, asked, lacking
-from frontend.states import state
+from frontend.states import is_held, state
 from frontend.viewer import Viewer
 from frontend.views.groups import group_url
 from frontend.views.member import member_url
@@ -115,7 +116,7 @@ def _verb(one: Asked, viewer: Viewer, groups: dict[str, Sequence[reads.GroupHit]
         Result(
             f"{verb.label} {hit.group_id}",
             group_url(hit.group_id) + verb.tail,
-            state(hit.state).label,
+            _state(hit),
             missing=lacking(verb, viewer, hit.group_id),
         )
         for hit in groups[one.about]
@@ -126,8 +127,12 @@ def _search_url(q: str) -> str:
     return f"{reverse('frontend:search')}?{urlencode({'q': q})}"
 
 
+def _state(hit: reads.GroupHit) -> str:
+    return state(hit.state, held=is_held(hit.held_until, now_ms())).label
+
+
 def _group(hit: reads.GroupHit) -> Result:
-    return Result(hit.group_id, group_url(hit.group_id), f"{state(hit.state).label}, {hit.type}")
+    return Result(hit.group_id, group_url(hit.group_id), f"{_state(hit)}, {hit.type}")
 
 
 def _list_of(q: str, shown: Sequence[object]) -> str:

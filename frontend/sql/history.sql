@@ -23,6 +23,46 @@ cross join lateral (
 group by i.number, n.step
 order by i.number, n.step
 
+-- name: samples_in_span
+-- How many samples of one group and topic there are in a span, at most %(most)s.
+select count(*)
+from (select
+      from offsets_lagsample
+      where (group_name, topic, at) >= (%(group_id)s, %(topic)s, %(first)s::bigint)
+        and (group_name, topic, at) < (%(group_id)s, %(topic)s, %(last)s::bigint)
+      limit %(most)s) s
+
+-- name: lag_peaks_by_step
+-- The largest lag of each step. One look samples everything at the same instant, so what is compared are sums by instant.
+select number, step, least(max(lag), 9223372036854775807)::bigint as lag, max(time_lag_ms) as time_lag_ms
+from (select i.number, ((s.at - %(first)s::bigint) / %(step_ms)s::bigint)::int as step, sum(s.lag) as lag,
+             max(s.time_lag_ms) as time_lag_ms
+      from unnest(%(numbers)s::int[], %(groups)s::text[], %(topics)s::text[]) as i (number, group_name, topic)
+      cross join lateral (
+          select s.at, s.lag, s.time_lag_ms
+          from offsets_lagsample s
+          where (s.group_name, s.topic, s.at) >= (i.group_name, i.topic, %(first)s::bigint)
+            and (s.group_name, s.topic, s.at)
+                < (i.group_name, i.topic, %(first)s::bigint + %(steps)s::bigint * %(step_ms)s::bigint)) s
+      group by i.number, s.at) looks
+group by number, step
+order by number, step
+
+-- name: lag_at_end
+-- The last look in a span: its instant, and the sums of what it found.
+select number, at, least(sum(lag), 9223372036854775807)::bigint as lag, max(time_lag_ms) as time_lag_ms
+from (select i.number, s.at, s.lag, s.time_lag_ms, max(s.at) over (partition by i.number) as newest
+      from unnest(%(numbers)s::int[], %(groups)s::text[], %(topics)s::text[]) as i (number, group_name, topic)
+      cross join lateral (
+          select s.at, s.lag, s.time_lag_ms
+          from offsets_lagsample s
+          where (s.group_name, s.topic, s.at) >= (i.group_name, i.topic, %(first)s::bigint)
+            and (s.group_name, s.topic, s.at) < (i.group_name, i.topic, %(last)s::bigint)
+          order by s.group_name desc, s.topic desc, s.at desc
+          limit 1) s) found
+where at = newest
+group by number, at
+
 -- name: changes_by_step
 -- Lines of the journal, at most %(most)s of each step: a group may commit a hundred times per second.
 select n.step, count(*) as lines

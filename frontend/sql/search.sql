@@ -7,7 +7,7 @@
 select set_config('statement_timeout', %(limit)s, true)
 
 -- name: groups_beginning
-select group_id, state, type
+select group_id, state, type, held_until
 from groups_group
 where group_id ~>=~ %(q)s and group_id ~<~ %(end)s
   and kcoord_sees(group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
@@ -15,8 +15,8 @@ order by group_id using ~<~
 limit %(limit)s
 
 -- name: groups_containing
-select group_id, state, type
-from (select group_id, state, type from groups_group limit %(most)s) g
+select group_id, state, type, held_until
+from (select group_id, state, type, held_until from groups_group limit %(most)s) g
 where strpos(lower(group_id), lower(%(q)s)) > 0
   and kcoord_sees(group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
 limit %(limit)s

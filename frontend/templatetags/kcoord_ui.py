@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from django import template
 from django.utils.html import format_html, format_html_join
@@ -11,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from frontend import wording, zones
 from frontend.rows import Names
+from frontend.shown import Hidden, Shown, Unknown
 from frontend.states import State
 from offsets.core.samples import TimeLag
 
@@ -21,6 +24,14 @@ SHORT_NAME = 24
 """Characters of a name that fits any line and is not given places to break."""
 _PARTS = re.compile(r"(?<=[-_./:@])(?=[^-_./:@])(?!(?<=[0-9][.])[0-9])")
 """After a separator, but not within an address or a version."""
+
+FORMS: Mapping[str, Callable[[Any], str]] = {
+    "number": wording.number,
+    "signed": wording.signed,
+    "duration": wording.duration,
+    "time_lag": wording.time_lag,
+}
+"""How `value` writes what is known."""
 
 register.filter("number", wording.number)
 register.filter("compact", wording.compact)
@@ -39,6 +50,20 @@ register.filter("wall", zones.wall)
 def figure(value: int) -> SafeString:
     """A large integer that breaks between its groups of digits, and not within one."""
     return format_html_join(SafeString(",<wbr>"), "{}", ((digits,) for digits in wording.number(value).split(",")))
+
+
+@register.simple_tag
+def value(what: Shown[Any], form: str = "number", now: int | None = None) -> SafeString:
+    """What is shown in the place of a value, written by one of `FORMS`. `now`: say as of when it is, beside it."""
+    if isinstance(what, Hidden):
+        return format_html('<span class="none" title="{}">hidden</span>', what.needs)
+    if isinstance(what, Unknown):
+        return format_html('<span class="none" title="{}">–</span>', what.why or "Not known")
+    text = FORMS[form](what.value)
+    if what.as_of is None:
+        return format_html("<span>{}</span>", text)
+    known = format_html('<span title="As of {}">{}</span>', zones.instant(what.as_of), text)
+    return known if now is None else format_html('{} <span class="sub">as of {}</span>', known, when(what.as_of, now))
 
 
 @register.filter

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from frontend.access.words import allows
 from kcoord.access.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from kcoord.access.tokens import NAME_MAX, Rule, parse_rule
 
@@ -19,10 +20,38 @@ class Preset:
 
 
 ROLES = {"viewer-role": VIEWER, "operator-role": OPERATOR}
+GRANTED: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    "consumer": (("read",), ("read",)),
+    "lag": (("describe",), ("describe",)),
+    "operator": (("read", "alter-offsets", "delete", "kick"), ("read",)),
+}
+"""Presets for names of groups and topics: the operations on the groups, and on the topics."""
+
+
+def _granted(preset: str, groups: Iterable[tuple[str, str]], topics: Iterable[tuple[str, str]]) -> list[Rule]:
+    """The rules of one of them. Names are pairs of pattern and name."""
+    on_groups, on_topics = GRANTED[preset]
+    return [
+        *(Rule(operation, "group", *name) for name in groups for operation in on_groups),
+        *(Rule(operation, "topic", *name) for name in topics for operation in on_topics),
+    ]
+
+
+def _help(purpose: str, preset: str) -> str:
+    """What a preset is for, and what its rules allow."""
+    rules = _granted(preset, [("literal", "named")], [("literal", "named")])
+    phrases = [_of_named(phrase) for phrase in allows(rules)]
+    return f"{purpose} It may {'; '.join(phrases)}."
+
+
+def _of_named(phrase: str) -> str:
+    return phrase.replace("group named", "the groups").replace("topic named", "the topics")
+
+
 PRESETS = (
-    Preset("consumer", "Consumer", "A service that consumes: joins its group, commits and fetches."),
-    Preset("lag", "Lag reader", "Monitoring: sees groups, members, offsets and lag, and changes nothing."),
-    Preset("operator", "Operator of groups", "Resets offsets, removes members, holds and deletes groups."),
+    Preset("consumer", "Consumer", _help("A service that consumes.", "consumer")),
+    Preset("lag", "Lag reader", _help("Monitoring, which changes nothing.", "lag")),
+    Preset("operator", "Operator of groups", _help("People and programs that run groups.", "operator")),
     Preset("viewer-role", VIEWER.label, f"{VIEWER.help} By the beginning of names."),
     Preset("operator-role", OPERATOR.label, f"{OPERATOR.help} By the beginning of names."),
     Preset("administrator", ADMINISTRATOR.label, ADMINISTRATOR.help),
@@ -42,23 +71,9 @@ def rules_of(given: Mapping[str, str]) -> list[Rule]:
         if not rules:
             raise ValueError("Own rules: write at least one, such as read:group:billing-*.")
         return rules
-    on = {
-        "consumer": (("read",), ("read",)),
-        "lag": (("describe",), ("describe",)),
-        "operator": (("read", "alter-offsets", "delete", "kick"), ("read",)),
-    }.get(preset)
-    if on is None:
+    if preset not in GRANTED:
         raise ValueError("Choose what the token is for.")
-    found = []
-    for field, label, resource, operations in (
-        ("groups", "Groups", "group", on[0]),
-        ("topics", "Topics", "topic", on[1]),
-    ):
-        names = _names(given.get(field, ""), label)
-        if not names:
-            raise ValueError(f"{label}: name at least one; * means all.")
-        found += [Rule(operation, resource, *name) for name in names for operation in operations]
-    return found
+    return _granted(preset, *(_names(given.get(label.lower(), ""), label) for label in ("Groups", "Topics")))
 
 
 def _prefix(written: str) -> str:
@@ -79,4 +94,6 @@ def _names(written: str, label: str) -> list[tuple[str, str]]:
         if len(name.removesuffix("*")) > NAME_MAX or "\0" in name:
             raise ValueError(f"{label}: a name has at most {NAME_MAX} characters.")
         names.append((pattern, name.removesuffix("*")))
+    if not names:
+        raise ValueError(f"{label}: name at least one; * means all.")
     return list(dict.fromkeys(names))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from frontend.shown import Known, Shown, Unknown, shown
 from frontend.topics.reads import Cell, TopicGroup, TopicPage, TopicPartition
 from frontend.wording import client_at, compact, member_name, number
 from offsets.core.lag import position
 
 LEVELS = (0, 100, 10_000, 1_000_000)
 """A cell has the level of the last of these that its lag is beyond; level 0: it has no lag."""
+
+NOT_SAMPLED = "Its lag was not sampled yet"
+NO_WATERMARK = "No watermark is known of any partition that it committed on"
+NOTHING_COMMITTED = "Nothing is committed"
 
 LEGEND = (
     ("h0", "0", "no lag"),
@@ -37,11 +42,17 @@ class Heat:
 
 @dataclass(frozen=True, slots=True)
 class HeatRow:
-    """A group with its cells, in the order of the partitions."""
+    """A group with its cells, in the order of the partitions.
+
+    `lag`: the sum of the cells, without `unmeasured` of them, if they are all partitions; otherwise of the last sample.
+    """
 
     group: TopicGroup
     url: str
     cells: Sequence[Heat]
+    lag: Shown[int]
+    time_lag: Shown[int]
+    unmeasured: int = 0
 
 
 def level(lag: int) -> int:
@@ -58,12 +69,18 @@ def heat(partition: TopicPartition, cell: Cell | None) -> Heat:
     if cell.committed_offset is None:
         return Heat("○", "new", f"{where}{owner}, nothing committed")
     loose = "" if cell.owner else " loose"
-    if partition.log_end_offset is None:
+    lag = _lag(partition, cell)
+    if lag is None:
         said = f"committed {number(cell.committed_offset)}, watermark unknown"
         return Heat("?", f"hidden{loose}", f"{where}{said}, {owner}")
-    start = partition.log_start_offset or 0
-    lag = max(partition.log_end_offset - position(cell.committed_offset, start), 0)
     return Heat(compact(lag), f"h{level(lag)}{loose}", f"{where}{number(lag)} behind, {owner}")
+
+
+def _lag(partition: TopicPartition, cell: Cell) -> int | None:
+    """How far a group is behind on a partition; None: nothing is committed, or the watermark is not known."""
+    if cell.committed_offset is None or partition.log_end_offset is None:
+        return None
+    return max(partition.log_end_offset - position(cell.committed_offset, partition.log_start_offset or 0), 0)
 
 
 def _owner(cell: Cell, member_id: str) -> str:
@@ -73,7 +90,19 @@ def _owner(cell: Cell, member_id: str) -> str:
 def rows(found: TopicPage, urls: Sequence[str]) -> list[HeatRow]:
     """The map. `urls`: of the groups, in their order."""
     cells = {(cell.pk, cell.partition): cell for cell in found.cells}
-    return [
-        HeatRow(group, url, [heat(one, cells.get((group.pk, one.partition))) for one in found.partitions])
-        for group, url in zip(found.groups, urls, strict=True)
-    ]
+    return [_row(found, group, url, cells) for group, url in zip(found.groups, urls, strict=True)]
+
+
+def _row(found: TopicPage, group: TopicGroup, url: str, cells: Mapping[tuple[int, int], Cell]) -> HeatRow:
+    drawn = [(one, cells.get((group.pk, one.partition))) for one in found.partitions]
+    looks = [heat(one, cell) for one, cell in drawn]
+    lag: Shown[int] = shown(group.lag, group.sampled_at, why=NOT_SAMPLED)
+    time_lag: Shown[int] = shown(group.time_lag_ms, group.sampled_at, why=NOT_SAMPLED)
+    if len(found.partitions) < found.header.partitions:
+        return HeatRow(group, url, looks, lag, time_lag)
+    committed = [_lag(one, cell) for one, cell in drawn if cell is not None and cell.committed_offset is not None]
+    known = [one for one in committed if one is not None]
+    lag = shown(sum(known) if known else None, why=NO_WATERMARK if committed else NOTHING_COMMITTED)
+    if isinstance(lag, Unknown) or lag == Known(0):
+        time_lag = lag
+    return HeatRow(group, url, looks, lag, time_lag, len(committed) - len(known) if known else 0)

@@ -56,6 +56,7 @@ class TopicGroup:
     group_id: str
     type: str
     state: str
+    held_until: Millis | None
     lag: int | None
     max_lag: int | None
     time_lag_ms: Millis | None

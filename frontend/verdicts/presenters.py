@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from frontend.rows import Millis, Names
 from frontend.states import State, state
@@ -20,7 +20,9 @@ KINDS: Mapping[VerdictKind, State] = {
     VerdictKind.LATE: State("late", "Late", "warn", "Members miss heartbeats and are about to be removed."),
     VerdictKind.EXPIRING: State("expiring", "Expiring", "warn", "Committed offsets are about to be removed."),
     VerdictKind.FLAPPING: State("flapping", "Flapping", "warn", "It rebalances again and again."),
-    VerdictKind.STALE: State("stale", "Stale", "idle", "No watermarks are reported, so lag is not known."),
+    VerdictKind.STALE: State(
+        "stale", "Stale", "idle", "No new watermarks are reported: lag is at least what is shown."
+    ),
 }
 """What each kind is called, and what it means; a test checks that none is missing."""
 
@@ -65,13 +67,31 @@ def lines(
     window_ms: Millis,
     explained: bool = False,
     names: Names = NOBODY,
+    held: bool = False,
 ) -> list[VerdictLine]:
     """The verdicts on one group in their order.
 
     `group_state`: the protocol's name of its state. `window_ms`: in which time rebalances are counted.
     `explained`: the page says beside them why the group is in it. `names`: those of members that the page knows.
+    `held`: an operator keeps members out of the group at the moment.
     """
-    return [_line(verdict, state(group_state), names, window_ms, explained=explained) for verdict in verdicts]
+    in_state = state(group_state)
+    found = [_line(verdict, in_state, names, window_ms, explained=explained) for verdict in verdicts]
+    return [_of_held(line) for line in found] if held else found
+
+
+def _of_held(line: VerdictLine) -> VerdictLine:
+    """A verdict on a group that nobody can join now: offsets do not expire, and nobody who reads is missing."""
+    goes_on = line.next is not None and line.state is not KINDS[VerdictKind.EXPIRING]
+    said = replace(line, advice=f"The group is held. {WHILE_HELD.get(line.state.name, line.advice)}")
+    return said if goes_on else replace(said, next=None, due_at=None)
+
+
+WHILE_HELD: Mapping[str, str] = {
+    "expiring": "No offset expires before the hold ends. Pin them if nobody will join after it.",
+    "flapping": "The rebalances were before the hold.",
+}
+"""Advice by kind that is another one while members cannot join."""
 
 
 def _line(verdict: Summary, group_state: State, names: Names, window_ms: Millis, *, explained: bool) -> VerdictLine:
@@ -134,8 +154,9 @@ def _words(verdict: Summary, group_state: State, names: Names, window_ms: Millis
                 "takes longer than the session."
             )
         case VerdictKind.STALE:
-            return f"No watermarks are reported of {_partitions(verdict, plain=True)}.", (
-                "Lag is not known meanwhile. Check what reports the watermarks: the producers, or a probe."
+            return f"No new watermarks are reported of {_partitions(verdict, plain=True)}.", (
+                "The logs may have grown since: lag is at least what is shown. Check what reports the watermarks: the "
+                "producers, or a probe."
             )
 
 

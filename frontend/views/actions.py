@@ -101,7 +101,7 @@ def form(
         "group": brief,
         "group_id": brief.group_id,
         "group_url": group_url(brief.group_id),
-        "state": state(brief.state),
+        "state": state(brief.state, held=brief.held),
         "refusal": refusal,
         "given": request.POST,
         "now": brief.now,

@@ -14,23 +14,27 @@ from frontend import queries, zones
 from frontend.history.chart import COUNT, LENGTH, Chart, Point, Series, chart
 from frontend.history.past import GROUPS_OF_TOPIC, MOST_TOPICS, Compared, PastLag, compared
 from frontend.history.span import Span
+from frontend.shown import Shown, shown
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
 from frontend.views.page import LONGEST_TEXT, BadAddress, choice, fixed, page, show
 from frontend.views.spans import preset_links, span_of, step_links
-from frontend.wording import number, time_lag
+from frontend.wording import duration
 from kcoord.process import bridge
 
 MOST = 4
+NO_SAMPLES = "No samples of this time that you may see"
 KINDS = {"groups": "group", "topics": "topic"}
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A cell of the table: what it is called on a narrow screen, and its text."""
+    """A cell of the table: what it is called on a narrow screen, and what is shown by `form`. `dated`: as of when."""
 
     label: str
-    text: str
+    shown: Shown[int]
+    form: str = "number"
+    dated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +72,17 @@ def compare(request: HttpRequest) -> HttpResponse:
         "word": KINDS[what].capitalize(),
         "names": [*names, *[""] * (MOST - len(names))],
         "chosen": [_line(one, past) for one, past in zip(wanted, found, strict=True)],
+        "points": points_said(found, span),
         "lag_chart": _chart(names, [past.lag for past in found], found, span, COUNT),
         "time_lag_chart": _chart(names, [past.time_lag for past in found], found, span, LENGTH),
     }
     return show(request, "compare", context, section="compare")
+
+
+def points_said(found: Sequence[PastLag], span: Span) -> str:
+    """What a point of the plots is."""
+    step = duration(found[0].step_ms if found else span.step_ms)
+    return f"the {'largest' if all(past.peaks for past in found) else 'last'} sample in {step}"
 
 
 def _names(request: HttpRequest) -> list[str]:
@@ -86,17 +97,19 @@ def _chart(
 ) -> Chart:
     series = [Series(name, of) for name, of in zip(names, points, strict=True)]
     step_ms = found[0].step_ms if found else span.step_ms
-    return chart(series, first=span.first, last=span.last, step_ms=step_ms, kind=kind, zone=zones.current())
+    return chart(
+        series, first=span.first, last=span.last, step_ms=step_ms, kind=kind, zone=zones.current(), of_steps=True
+    )
 
 
 def _line(one: Compared, past: PastLag) -> Line:
     lags = [point.value for point in past.lag]
     late = [point.value for point in past.time_lag]
     values = (
-        Value("Lag at the end", number(lags[-1]) if lags else "–"),
-        Value("Largest lag", number(max(lags)) if lags else "–"),
-        Value("Behind at the end", time_lag(late[-1]) if late else "–"),
-        Value("Furthest behind", time_lag(max(late)) if late else "–"),
+        Value("Last lag", past.lag_at_end, dated=True),
+        Value("Largest lag", shown(max(lags, default=None), why=NO_SAMPLES)),
+        Value("Last time behind", past.time_lag_at_end, "time_lag", dated=True),
+        Value("Furthest behind", shown(max(late, default=None), why=NO_SAMPLES), "time_lag"),
     )
     of_group = one.what == "group"
     of = f"the first {MOST_TOPICS:,} topics" if of_group else f"the {GROUPS_OF_TOPIC} groups furthest behind"

@@ -29,7 +29,7 @@ from frontend.listing.columns import (
 from frontend.listing.queries import Also, GroupList, LagChange, Wanted
 from frontend.listing.saved import LONGEST_NAME, list_url, saved_views_of, written_view
 from frontend.queries import TOPICS_PER_LINE
-from frontend.states import BY_NAME, STATES, State, state
+from frontend.states import BY_NAME, STATES, State, is_held, state
 from frontend.verdicts.presenters import KINDS
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.groups import Pace, group_url
@@ -261,7 +261,7 @@ def _line(group: GroupSummary, found: GroupList) -> ListLine:
     here = group_url(group.group_id)
     return ListLine(
         group,
-        state(group.state),
+        state(group.state, held=is_held(group.held_until, found.now)),
         here,
         shown,
         ", ".join(group.topics),

@@ -85,7 +85,7 @@ def delete_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
         "group_id": group_id,
         "group_url": group_url(group_id),
         "group": brief,
-        "state": state(brief.state),
+        "state": state(brief.state, held=brief.held),
         "refusal": refusal if refusal.text else wrong,
         "ticks": [tick_line(topic, found, ticked) for topic in found.topics],
         "topics": ticked.lines(without=[topic.topic for topic in found.topics]),

@@ -40,7 +40,7 @@ def group_states(request: HttpRequest, group_id: str) -> HttpResponse:
         "group": group,
         "group_id": group_id,
         "group_url": group_url(group_id),
-        "state": state(group.state),
+        "state": state(group.state, held=group.is_held(found.now)),
         "explanation": (part and consumer_states.explain(found, part)) or explain(found),
         "next_timer": next_timer(found),
         "picture": drawn,

@@ -129,6 +129,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
             window_ms=thresholds(settings.KCOORD).flapping_window_ms,
             explained=True,
             names=context["names"],
+            held=context["held"],
         ),
         "failed_parts": joined(looked.failed, len(looked.failed)) if looked.failed else "",
         "findings": looked.findings,

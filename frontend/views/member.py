@@ -44,6 +44,7 @@ def member(request: HttpRequest, group_id: str, member_id: str) -> HttpResponse:
         "now": found.now,
         "group_id": group_id,
         "group": found.header,
+        "held": found.header is not None and found.header.is_held(found.now),
         "member_id": member_id,
         "group_url": group_url(group_id),
         "events": lines(found.events),

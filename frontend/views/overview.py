@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from frontend.overview import presenters
-from frontend.overview.health import health
+from frontend.overview.health import health, with_judged_at
 from frontend.overview.parts import OverviewParts, Part
 from frontend.verdicts.presenters import KINDS
 from frontend.viewer import viewer_of
@@ -35,7 +35,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     config = settings.KCOORD
     attention, counts, activity = (parts.get(name, Part()) for name in ("attention", "counts", "activity"))
     found = attention.value and presenters.attended(
-        attention.value, group_url, _list_url, thresholds(config).flapping_window_ms
+        attention.value, group_url, _list_url, thresholds(config).flapping_window_ms, now
     )
     groups = None if counts.value is None else presenters.counts(counts.value, _list_url)
     return show(
@@ -51,7 +51,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "activity": activity,
             "sees_cluster": viewer.sees_cluster,
             "rates": presenters.rates(activity.value, activity.at or now) if activity.value is not None else (),
-            "health": health(parts, now, limits_of(config), part_urls()),
+            "health": health(with_judged_at(parts), now, limits_of(config), part_urls()),
             "base_url": config.str("advertised.url") or f"{request.scheme}://{request.get_host()}",
             "announcement": presenters.announcement(found, groups),
             "stream": reverse("frontend:live"),

@@ -18,6 +18,7 @@ from frontend.history.span import Span
 from frontend.rows import Millis
 from frontend.viewer import viewer_of
 from frontend.views.commits import journal
+from frontend.views.compare import points_said
 from frontend.views.groups import group_url
 from frontend.views.history import chosen_causes, episode_lines
 from frontend.views.page import choice, fixed, missing, page, show
@@ -66,6 +67,7 @@ def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
         "compare_url": f"/compare?{urlencode({'what': 'groups', 'name': group_id})}&{_of(span)}",
         "sample_every_ms": settings.KCOORD.int("lag.sample.interval.ms"),
         "topics_left_out": found.lag.left_out,
+        "points": points_said([found.lag], span),
     } | _charts(found, span)
     return show(request, "history", context, section="groups")
 
@@ -91,6 +93,7 @@ def _charts(found: Past, span: Span) -> dict[str, Any]:
             kind=kind,
             zone=zones.current(),
             marks=marks,
+            of_steps=True,
         )
 
     capped = any(point.value >= MOST_LINES for point in found.changes)

@@ -120,21 +120,22 @@ def _facts(request: HttpRequest, found: Review) -> dict[str, Any]:
     applied = plan.state is PlanState.APPLIED
     lag = None if now_at is None else now_at.lag if applied else now_at.planned_lag
     held = bool(group and group.held)
-    at = {PlanState.PLANNED: APPLY_STEP, PlanState.APPLIED: VERIFY_STEP if held else ALL_STEPS}
+    to_come = plan.state is PlanState.PLANNED
+    passed = APPLY_STEP if to_come else VERIFY_STEP if held else ALL_STEPS
     return {
         "plan": plan,
         "strategy": chosen(plan.strategy).label,
         "parameters": _parameters(plan, viewer_of(request)),
         "risks": risks(plan),
         "group": group,
-        "state": state(group.state) if group else None,
+        "state": state(group.state, held=group.held) if group else None,
         "can_apply": plan.state is PlanState.PLANNED,
         "awaited": found.awaited,
         "own": is_maker(plan, viewer_of(request).principal),
         "can_undo": applied,
         "progress": now_at,
         "catching_up": None if plan.state is PlanState.UNDONE else catching_up(lag, found.rate),
-        "steps": steps(at.get(plan.state, ALL_STEPS)),
+        "steps": steps(passed, without=() if held or not to_come else ("Hold",)),
         "hold_choices": hold_choices(),
         "commands": _commands(service_url(request), found),
         "now": found.now,
@@ -287,4 +288,4 @@ def _told(plan: PlanHeader) -> str:
     changed = plural(int(str(plan.totals["partitions"])), "partition")
     if plan.state is PlanState.APPLIED:
         return f"Applied: the offsets of {changed} are set. Undo is possible until a new offset is committed there."
-    return f"Undone: the offsets of {changed} are restored."
+    return f"Undone: the offsets of {changed} are restored. A hold goes on until it ends or you end it."

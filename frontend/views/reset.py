@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
@@ -60,9 +60,10 @@ class Step:
     mark: str
 
 
-def steps(now: int) -> list[Step]:
-    """All steps, of which the first `now` are done."""
-    return [Step(name, "done" if at < now else "now" if at == now else "later") for at, name in enumerate(STEPS)]
+def steps(now: int, *, without: Collection[str] = ()) -> list[Step]:
+    """All steps, of which the first `now` are done. `without`: those that were passed over, which are not done."""
+    marks = ["done" if at < now else "now" if at == now else "later" for at, _ in enumerate(STEPS)]
+    return [Step(name, "later" if name in without else mark) for name, mark in zip(STEPS, marks, strict=True)]
 
 
 def principal(request: HttpRequest) -> Principal:
@@ -121,7 +122,7 @@ def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
         "group_id": group_id,
         "group_url": group_url(group_id),
         "group": seen.group,
-        "state": state(seen.group.state) if seen.group else None,
+        "state": state(seen.group.state, held=seen.group.held) if seen.group else None,
         "reason": given.get("reason", ""),
         "recent": [(plan, _recent_words(plan, viewer, zone)) for plan in seen.recent.items],
         "now": seen.now,

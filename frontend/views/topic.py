@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from frontend.states import state
+from frontend.states import is_held, state
 from frontend.topics.presenters import LEGEND, rows
 from frontend.topics.reads import GROUPS, PARTITIONS, TopicPage, topic_page
 from frontend.viewer import viewer_of
@@ -56,7 +56,9 @@ def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> d
         "stale_before": found.now - stale_ms,
         "partitions": found.partitions,
         "which": heading,
-        "rows": [(row, state(row.group.state)) for row in rows(found, urls)],
+        "rows": [
+            (row, state(row.group.state, held=is_held(row.group.held_until, found.now))) for row in rows(found, urls)
+        ],
         "groups": total,
         "group_list_url": f"{reverse('frontend:groups')}?{urlencode({'topic': header.name})}",
         "groups_from": skip + 1,

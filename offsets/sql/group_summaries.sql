@@ -35,7 +35,7 @@ where g.id = any(%(ids)s)
 -- Topics by a loose index scan: one look per topic, however many partitions a group has. `committed`: with topics that are
 -- committed alone; a group without members still has those.
 select g.id as pk, g.group_id, g.type, g.state, g.state_since, g.generation_id, g.protocol_type, g.protocol_name,
-       g.updated_at,
+       g.updated_at, g.held_until,
        (select count(*) from groups_member m where m.group_id = g.id)
        + (select count(*) from groups_consumermember m where m.group_id = g.id) as members,
        array(

@@ -295,7 +295,7 @@ order by min(k.place), min(w.since), w.group_id
 limit %(limit)s
 
 -- name: summed_verdicts
-select g.group_id, g.state, v.kind, min(v.since) as since, min(v.due_at) as due_at, sum(v.number)::bigint as number,
+select g.group_id, g.state, g.held_until, v.kind, min(v.since) as since, min(v.due_at) as due_at, sum(v.number)::bigint as number,
        case when count(v.lag) > 0 then least(sum(v.lag), 9223372036854775807)::bigint end as lag,
        coalesce((array_agg(v.topic order by v.since, v.topic) filter (where v.topic <> ''))[:%(named)s], '{}') as topics,
        count(*) filter (where v.topic <> '') as topic_count,
@@ -304,7 +304,7 @@ from unnest(%(groups)s::bigint[]) with ordinality n (id, place)
 join groups_group g on g.id = n.id
 join offsets_groupverdict v on v.group_id = g.id
 -- include: seen
-group by n.place, g.group_id, g.state, v.kind
+group by n.place, g.group_id, g.state, g.held_until, v.kind
 order by n.place, array_position(%(worst_first)s::text[], v.kind::text)
 
 -- name: count_needy_groups

@@ -39,11 +39,12 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class NeedyGroup:
-    """A group that needs attention, and why, the worst first."""
+    """A group that needs attention, and why, the worst first. `held_until` (ms): as in `GroupSummary`."""
 
     group_id: str
     state: str
     verdicts: Sequence[Summary]
+    held_until: Millis | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,8 @@ class VerdictReads:
             total = await self._db.value(connection, Q.count_needy_groups, seen)
             runs: dict[str, Millis] = dict(await self._db.rows(connection, Q.verdict_runs))
         groups = [
-            NeedyGroup(group_id, state, [row[2] for row in found])
-            for (group_id, state), found in groupby(rows, lambda row: row[:2])
+            NeedyGroup(group_id, state, [row[3] for row in found], held_until)
+            for (group_id, state, held_until), found in groupby(rows, lambda row: row[:3])
         ]
         return Attention(groups, total, {VerdictKind(kind): count for kind, count in counts.items()}, runs)
 
@@ -131,5 +132,7 @@ class VerdictReads:
         ]
 
 
-def _row(*, group_id: str, state: str, kind: str, **fields: Any) -> tuple[str, str, Summary]:
-    return group_id, state, Summary(VerdictKind(kind), **fields)
+def _row(
+    *, group_id: str, state: str, held_until: Millis | None, kind: str, **fields: Any
+) -> tuple[str, str, Millis | None, Summary]:
+    return group_id, state, held_until, Summary(VerdictKind(kind), **fields)

@@ -259,10 +259,19 @@ class Seed:
         )
 
     def lag_samples(
-        self, group_id: str, lags: Mapping[str, Sequence[int]], *, every_ms: int = 900_000, late: bool = True
+        self,
+        group_id: str,
+        lags: Mapping[str, Sequence[int]],
+        *,
+        every_ms: int = 900_000,
+        late: bool = True,
+        now: int | None = None,
     ) -> None:
-        """Samples of lag by topic, the newest last and just now; each record is 20 ms of work."""
-        now = now_ms()
+        """Samples of lag by topic, the newest last and just now; each record is 20 ms of work.
+
+        `now` (ms): this instant instead, such as that of one look at several groups.
+        """
+        now = now or now_ms()
         with self.connection.cursor() as cursor:
             cursor.executemany(
                 "insert into offsets_lagsample (group_name, topic, at, lag, time_lag_ms) values (%s, %s, %s, %s, %s)",

@@ -81,8 +81,7 @@ def test_people_come_first_then_groups_then_tokens_in_words(team: Client) -> Non
     assert root.startswith("do everything")
     assert zoe == "nothing: no rule"
     assert service == (
-        "be a member of, and commit and fetch offsets of, group billing-eu read, commit and reset offsets on topic"
-        " orders"
+        "be a member of, and commit and fetch offsets of, group billing-eu commit and fetch offsets on topic orders"
     )
     assert old == "nothing: it has expired"
     assert administrator.startswith("Administrator of everything, with tokens")
@@ -99,7 +98,8 @@ def test_who_may_what_with_one_group(team: Client) -> None:
     ada, because = found["ada"]
     assert ada == (
         "not delete group billing-eu, with all committed offsets see group billing-eu, with members, offsets and lag"
-        " reset the offsets of group billing-eu remove members of, and hold, group billing-eu"
+        " reset the offsets of group billing-eu, but on no topic: none may be read remove members of, and"
+        " hold, group billing-eu"
     )
     assert because.startswith("deny:delete:group:billing-eu* of billing-team")
     assert "describe:group:*" in because

@@ -10,6 +10,7 @@ from django.test import Client
 from frontend.history.past import GROUPS_OF_TOPIC, Compared, compared, past
 from frontend.history.span import LONGEST, MOST_STEPS, PRESETS, SHORTEST, Span
 from frontend.history.ticks import DAY, HOUR, MINUTE
+from frontend.shown import Known, Unknown
 from frontend.wording import iso
 from kcoord.database.pool import Database
 from tests.frontend.seed import Seed, now_ms
@@ -119,15 +120,16 @@ def test_up_to_four_are_compared(person: Client, seed: Seed) -> None:
 
 
 def test_a_topic_is_the_sum_over_its_groups(person: Client, seed: Seed) -> None:
+    now = now_ms()  # one look samples all groups at one instant
     for name in "ab":
         seed.commit(seed.group(name), {("orders", 0): 1})
-        seed.lag_samples(name, {"orders": [7], "payments": [100]})
+        seed.lag_samples(name, {"orders": [7], "payments": [100]}, now=now)
     page = person.get("/compare?what=topics&name=orders").content.decode()
     assert "Lag in records" in page
     assert "at most 14" in page
 
 
-async def test_the_lag_of_a_group_is_that_of_its_last_looks(db: Database, seed: Seed) -> None:
+async def test_the_lag_of_a_group_is_the_largest_of_each_step(db: Database, seed: Seed) -> None:
     seed.group("g")
     seed.lag_samples("g", {"a": list(range(100)), "b": [5] * 100}, every_ms=MINUTE)
     now = now_ms()
@@ -136,6 +138,51 @@ async def test_the_lag_of_a_group_is_that_of_its_last_looks(db: Database, seed: 
     (week,) = await compared(db, ALL, [Compared("group", "g")], Span(now - 7 * DAY, now + 1))
     assert week.lag[-1].value == 104
     assert len(week.lag) in (2, 3)
+
+
+async def test_a_peak_within_a_step_is_drawn_and_in_the_table(db: Database, seed: Seed) -> None:
+    """Also where topics have theirs at different instants: the largest sum, and not the sum of what is largest."""
+    seed.group("g")
+    seed.lag_samples("g", {"a": [1, 23_542, 3, 4], "b": [5, 5, 9_000, 5]}, every_ms=1_000)
+    now = now_ms()
+    (found,) = await compared(db, ALL, [Compared("group", "g")], Span(now - 7 * DAY, now + 1))
+    assert found.peaks
+    assert max(point.value for point in found.lag) == 23_547
+    assert max(point.value for point in found.time_lag) == 23_542 * 20
+
+
+async def test_the_value_at_the_end_is_the_last_sample_with_its_instant(db: Database, seed: Seed) -> None:
+    seed.group("g")
+    then = now_ms() - HOUR
+    seed.lag_samples("g", {"a": [1, 900, 3], "b": [2]}, every_ms=1_000, now=then)
+    now = now_ms()
+    (found, none) = await compared(
+        db, ALL, [Compared("group", "g"), Compared("group", "none")], Span(now - DAY, now + 1)
+    )
+    assert found.lag_at_end == Known(5, then - 1_000)
+    assert isinstance(none.lag_at_end, Unknown)
+
+
+async def test_with_very_many_samples_the_last_of_each_step_is_drawn(
+    db: Database, seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frontend.history.past.MOST_SAMPLES", 3)
+    seed.group("g")
+    seed.lag_samples("g", {"a": [1, 900, 3, 4]}, every_ms=1_000)
+    now = now_ms()
+    (found,) = await compared(db, ALL, [Compared("group", "g")], Span(now - 7 * DAY, now + 1))
+    assert not found.peaks
+    assert [point.value for point in found.lag] in ([4], [900, 4], [1, 4], [3, 4])
+
+
+def test_an_old_value_at_the_end_says_of_when_it_is(person: Client, seed: Seed) -> None:
+    seed.group("g")
+    seed.lag_samples("g", {"a": [7]}, now=now_ms() - 30 * MINUTE)
+    page = person.get("/compare?name=g&name=none&span=1h").content.decode()
+    cell = page[page.index('data-label="Last lag"') :][:400]
+    assert ">7<" in cell
+    assert "30 min ago" in cell
+    assert "at the end" not in page
 
 
 async def test_a_span_costs_the_same_number_of_statements_whatever_is_in_it(db: Database, seed: Seed) -> None:

@@ -78,7 +78,7 @@ def test_rebalances_are_counted_in_the_time_that_is_set() -> None:
         ([Verdict(VerdictKind.LATE, 1, "", 5, 2)], "2 members send no heartbeats."),
         (
             [Verdict(VerdictKind.STALE, 1, "orders", None, 2, None, ("1", "2"))],
-            "No watermarks are reported of partitions 1 and 2 of orders.",
+            "No new watermarks are reported of partitions 1 and 2 of orders.",
         ),
         ([Verdict(VerdictKind.EXPIRING, 1, "orders", 5, 1)], "1 committed offset of orders will be removed."),
     ],
@@ -194,7 +194,7 @@ def test_nothing_is_wrong_with_a_service_that_is_well() -> None:
         ("nodes", Nodes(NOW, [], [replace(NODE, state="CLOSED")], []), "Nodes", BAD, "1 partition without an owner"),
         ("celery", Celery(None, True, TaskHealth({}, 0)), "Celery", BAD, "never run"),
         ("celery", Celery(NOW - 16_000, True, TaskHealth({}, 0)), "Celery", BAD, "does not run"),
-        ("celery", Celery(NOW, True, TaskHealth({"x": 2}, 101)), "Queue", WATCH, "101 tasks waiting; 2 failed runs"),
+        ("celery", Celery(NOW, True, TaskHealth({"x": 2}, 101)), "Queue", WATCH, "101 tasks waiting; 2 failed tasks"),
         ("celery", Celery(NOW, False, TaskHealth({}, None)), "Queue", OFF, "another broker"),
         ("sampler", Sampler(NOW, {"offsets": NOW}), "Verdicts", BAD, "by their members"),
         ("sampler", Sampler(NOW, {"offsets": NOW - 200_000, "members": NOW}), "Verdicts", BAD, "by their offsets"),

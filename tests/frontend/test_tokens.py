@@ -127,7 +127,7 @@ def test_words() -> None:
     ]
     assert allows(
         [Rule("read", "topic", "literal", name) for name in "ab"] + [Rule("read", "topic", "prefix", "c")]
-    ) == ["read, commit and reset offsets on topics a and b and topics that begin with c"]
+    ) == ["commit and fetch offsets on topics a and b and topics that begin with c"]
 
 
 def test_words_of_denials_say_no_more_and_no_less_than_is_denied() -> None:

@@ -12,7 +12,7 @@ from frontend.topics.presenters import LEGEND, heat, level
 from frontend.topics.reads import GROUP_ROWS, GROUPS, PARTITIONS, Cell, TopicPartition
 from kcoord.sql import queries
 from tests.conftest import START_MS
-from tests.frontend.seed import Seed, working_group
+from tests.frontend.seed import Seed, now_ms, working_group
 from tests.frontend.viewers import ALL
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
@@ -62,7 +62,7 @@ def test_partitions_groups_and_map(person: Client, seed: Seed) -> None:
     assert "12 of 13" in page
     assert "12 – – never reported" in page
     assert "11 0 11,000 4 s ago" in page or "11 0 11,000" in page
-    assert re.search(r"billing Stable – – 12 600 563 ", page), page
+    assert re.search(r"billing Stable [\d,]+ without 1 – 12 600 563 ", page), page
     assert re.search(r"nightly\.v2 Empty – – 0 10 k · ·", page), page
     assert '/topics/orders"' in person.get("/topics").content.decode()
     assert person.get("/topics/no.such-topic").status_code == 404
@@ -108,3 +108,32 @@ def test_groups_of_a_topic_are_found_beside_those_of_others(postgres: str, gener
         plan = executed_plan(connection, queries("frontend").topic_groups, parameters, generic=generic)
         assert "offsets_topiclag_by_topic" in plan, plan
         assert not re.search(r"Seq Scan on (offsets_topiclag|groups_group)", plan), plan
+
+
+def test_the_lag_of_a_group_is_the_sum_of_the_cells_beside_it(person: Client, seed: Seed) -> None:
+    """And not that of an older sample."""
+    seed.topic("orders", 3, [100, 100, 100])
+    group = seed.group("billing", "Empty")
+    seed.commit(group, {("orders", 0): 60, ("orders", 1): 100})
+    seed.connection.execute(
+        "insert into offsets_topiclag (group_id, topic, at, lag, max_lag, time_lag_ms, committed_offsets,"
+        " log_end_offsets, partitions, unknown_partitions) values (%s, 'orders', 1, 7777, 7777, 5, 0, 0, 2, 0)",
+        [group],
+    )
+    page = person.get("/topics/orders").content.decode()
+    assert "7,777" not in page
+    assert "<span>40</span>" in page
+
+
+def test_the_lag_of_a_topic_with_undrawn_partitions_says_of_when_it_is(person: Client, seed: Seed) -> None:
+    seed.topic("orders", 60, [100] * 60)
+    group = seed.group("billing", "Empty")
+    seed.commit(group, {("orders", 0): 60})
+    seed.connection.execute(
+        "insert into offsets_topiclag (group_id, topic, at, lag, max_lag, time_lag_ms, committed_offsets,"
+        " log_end_offsets, partitions, unknown_partitions) values (%s, 'orders', %s, 7777, 7777, 5, 0, 0, 2, 0)",
+        [group, now_ms() - 120_000],
+    )
+    page = person.get("/topics/orders").content.decode()
+    cell = page[page.index("7,777") :][:200]
+    assert "2 min ago" in cell

@@ -1,6 +1,7 @@
 // The rows of a table on the page as a CSV file (RFC 4180): for tables that have no file of the server.
 (() => {
-  const FORMULA = /^[=+\-@\t\r]/; // as in frontend/csv_files.py: a spreadsheet takes such text for a formula
+  // As in frontend/csv_files.py, which a test compares.
+  const FORMULA = /^(?:[\t\n\r]|[\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028\u2029\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b])/;
 
   const text = (node) => {
     if (node.nodeType === Node.TEXT_NODE) return node.data;

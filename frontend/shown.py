@@ -1,0 +1,60 @@
+"""What a page shows in the place of a value: known as of an instant, hidden by rules, or unknown. Pure.
+
+A page must not write 0, none or a dash for what the viewer may not see or nobody knows. Whether something is hidden
+follows from the rules of the viewer alone, never from what there is: a page says the same to somebody with few rights
+whether or not there is more (http-api.md 7).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from frontend.rows import Millis
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Generic[T]):
+    """A value. `as_of` (ms): when it was true; None: now. `partial`: only of what the viewer may see, in words."""
+
+    value: T
+    as_of: Millis | None = None
+    partial: str = ""
+
+    kind = "known"
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """The rules of the viewer do not show it. `needs`: which rights would, as a sentence."""
+
+    needs: str
+
+    kind = "hidden"
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nobody knows it. `why`: as a sentence, "" if that is obvious."""
+
+    why: str = ""
+
+    kind = "unknown"
+
+
+Shown = Known[T] | Hidden | Unknown
+UNKNOWN = Unknown()
+OF_ALL_TOPICS = Hidden("It is known of all topics together; to see it, your account needs describe on every topic.")
+OF_ALL_GROUPS = Hidden("It is known of all groups together; to see it, your account needs describe on every group.")
+
+
+def shown(value: T | None, as_of: Millis | None = None, *, why: str = "", hidden: Hidden | None = None) -> Shown[T]:
+    """A value of a read model in which None stands for all that is not there.
+
+    `hidden`: why the viewer may not see it, whatever it is; None: the viewer may. `why`: why it is not known.
+    """
+    if hidden is not None:
+        return hidden
+    return Unknown(why) if value is None else Known(value, as_of)
