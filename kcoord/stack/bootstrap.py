@@ -20,6 +20,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from kcoord.database import unreleased
 from kcoord.stack import owner
 from kcoord.stack.embedded import SUPERUSER
 from kcoord.stack.preflight import one_line
@@ -52,9 +53,7 @@ def main() -> int:
         if not settings.KCOORD.str("database.url"):
             admin = make_conninfo(settings.CONNINFO, dbname="postgres", user=SUPERUSER)
             wait_for(admin, STARTING_SECONDS)
-            given = owner.prepare(admin, str(conninfo_to_dict(settings.CONNINFO)["dbname"]))
-            if given:
-                say(f"gave {given} tables and functions of the superuser to {owner.OWNER}")
+            owner.prepare(admin, str(conninfo_to_dict(settings.CONNINFO)["dbname"]))
         check()
         if not is_prepared(settings.CONNINFO, settings.INSTALLED_APPS):
             prepare(settings.CONNINFO, settings.DATA_DIR)
@@ -143,8 +142,9 @@ def migrate() -> None:
 
     executor = MigrationExecutor(connection)
     loader = executor.loader
-    known = {*loader.disk_migrations, *(key for m in loader.disk_migrations.values() for key in m.replaces)}
-    ahead = sorted(set(loader.applied_migrations) - known)
+    if unreleased.is_schema_of(loader.applied_migrations):
+        raise StartProblem(unreleased.REFUSAL)
+    ahead = sorted(set(loader.applied_migrations) - set(loader.disk_migrations))
     if ahead:
         app, name = ahead[-1]
         raise StartProblem(

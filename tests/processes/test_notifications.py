@@ -51,12 +51,7 @@ def test_celery_leaves_no_notification_unread(own: OwnPostgres) -> None:
 
 
 def test_celery_sends_no_notifications(own: OwnPostgres) -> None:
-    """Earlier releases switched them on: the trigger goes with the next migration, and does not come back."""
     with connected(own) as look:
-        look.execute("select pgmq.create('kcoord')")
-        look.execute("select pgmq.enable_notify_insert('kcoord', 250)")
-        look.execute(migration_sql())
-        look.execute("delete from kcoord_timerheartbeat")
         with start_worker(own.conninfo) as worker, start_beat(own.conninfo):
             worker.wait_for_output(" ready.")
             wait_for(look, "select ticked_at from kcoord_timerheartbeat where id = 1")

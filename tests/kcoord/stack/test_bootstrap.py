@@ -10,11 +10,14 @@ import psycopg
 import pytest
 from django.conf import settings
 from django.contrib.auth import authenticate, get_user_model
+from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db.migrations.loader import MigrationLoader
 from django.test import override_settings
 
 from kcoord.access import tokens
 from kcoord.config import Config
+from kcoord.database import unreleased
 from kcoord.models import AccessRule, ApiToken
 from kcoord.stack import bootstrap, credentials
 from kcoord.stack.prepared import is_prepared, migration_files
@@ -96,6 +99,20 @@ def test_a_database_of_a_newer_release_is_refused(empty: str) -> None:
                 bootstrap.migrate()
         finally:
             connection.execute("delete from django_migrations where name = '9999_of_the_future'")
+
+
+def test_a_database_from_before_the_first_release_is_refused(empty: str) -> None:
+    app, name = unreleased.MARK
+    with psycopg.connect(empty, autocommit=True) as connection:
+        mark = "insert into django_migrations (app, name, applied) values (%s, %s, now())"
+        connection.execute(mark, [app, name])
+        try:
+            with pytest.raises(StartProblem, match="before release"):
+                bootstrap.migrate()
+            with pytest.raises(CommandError, match="before release"):
+                call_command("migrate", verbosity=0, interactive=False)
+        finally:
+            connection.execute("delete from django_migrations where app = %s and name = %s", [app, name])
 
 
 def test_only_one_stack_prepares_a_database_at_a_time(empty: str) -> None:
