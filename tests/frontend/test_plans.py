@@ -67,7 +67,7 @@ def test_a_plan_is_made_reviewed_applied_and_undone(operator: Client, idle: int,
     assert "Applied: the offsets of 2 partitions are set." in applied
     assert committed(database) == {("orders", 0): 0, ("orders", 1): 0, ("bills", 0): 5}
 
-    assert "Earliest applied now by root: bug 17" in plain(operator.get(RESET).content.decode())
+    assert re.search(r"Earliest applied .{1,9} by root: bug 17", plain(operator.get(RESET).content.decode()))
     undone = plain(operator.post(plan, {"act": "undo"}, follow=True).content.decode())
     assert "Undone: the offsets of 2 partitions are restored." in undone
     assert committed(database) == before

@@ -35,7 +35,7 @@ from tests.support.members import eventually
 
 pytestmark = pytest.mark.whole("random histories; the other tests of the lane have its rules")
 
-HISTORIES = 5
+HISTORIES = 8
 STEPS = 50
 ROUNDS = 3
 DELAY_MS = 500
@@ -156,7 +156,7 @@ async def test_heartbeats_are_answered_and_stored_the_same_with_the_lane_and_wit
         answers += await history(Random(seed + 1_000), twins, process, clock)
     accepted = answers.count(Error.NONE)
     print(f"{len(answers)} heartbeats, {accepted} accepted, {from_memory() - before:g} of them from memory")
-    assert from_memory() - before > 20, "the histories are too wild"
+    assert from_memory() - before > 10, "the histories are too wild"
     assert len(answers) - accepted > 3, "the histories are too tame"
 
 
