@@ -118,6 +118,7 @@ def group(
         "announcement": _announcement(page),
         "unowned_matters": header.state == "Stable",
         "names": names(page),
+        "members_hidden": page.members_hidden,
     }
 
 

@@ -7,7 +7,7 @@ tables: lists are paged by key, panels carry a total beside the rows that fit.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from frontend import rows
@@ -58,6 +58,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkTotals:
+    """How many partitions of a group have a mark of the map: nobody owns them, or they have records to read."""
+
+    unowned: int
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
 class GroupPage:
     """Everything that the page of a group shows."""
 
@@ -84,6 +92,12 @@ class GroupPage:
     late: frozenset[str] = frozenset()
     """Ids of the shown members that miss heartbeats."""
     stalled: frozenset[tuple[str, int]] = frozenset()
+    marks: MarkTotals | None = None
+    """Of all partitions, if not all of them are drawn."""
+    stalled_in_all: int = 0
+    """Partitions that stall, also of those that are not drawn."""
+    members_hidden: bool = False
+    """The viewer may not see the members, nor what they own; `members`, `owners` and the like are empty then."""
     """Partitions (topic, number) whose owners make no progress, as far as the verdicts name them."""
     member_table: MemberRows = NO_MEMBERS
     offset_table: OffsetRows = NO_OFFSETS
@@ -125,12 +139,15 @@ class EventPage:
 async def group_page(db: Database, viewer: Viewer, group_id: str, limits: Limits) -> GroupPage | None:
     """Everything about one group, None if there is no such group for the viewer.
 
-    Raises Forbidden for a consumer group whose members use a topic that the viewer may not describe, as `/v1` does.
+    Without the members of a consumer group that use a topic which the viewer may not describe (`members_hidden`), as
+    `/v1` does not describe them either. Raises Forbidden for a search by these members.
     """
     async with db.snapshot() as connection:
-        header = await header_with_members(db, connection, viewer, group_id)
+        header = await _header(db, connection, viewer, group_id)
         if header is None:
             return None
+        if await hides_members(db, connection, viewer, header):
+            return await _page_without_members(db, connection, viewer, header, limits)
         group = {"pk": header.pk, "group_id": group_id, "epoch": header.assignment_epoch, **viewer.parameters()}
         counts = await db.record(connection, rows.GroupCounts, Q.group_counts, group)
         timer = await db.record(connection, rows.MemberTimer, Q.earliest_timer, group)
@@ -175,7 +192,45 @@ async def group_page(db: Database, viewer: Viewer, group_id: str, limits: Limits
             member_table=members,
             offset_table=offsets,
             names=names,
+            marks=picture.marks,
         )
+
+
+async def _page_without_members(
+    db: Database, connection: Connection, viewer: Viewer, header: rows.GroupHeader, limits: Limits
+) -> GroupPage:
+    """Offsets, lag and events, on the topics that the viewer may describe."""
+    if limits.offset_table.member_id or limits.offset_table.only == "unowned":
+        raise members_are_hidden(header.group_id)
+    pk, group_id = header.pk, header.group_id
+    counts = await db.record(connection, rows.GroupCounts, Q.group_counts, {"pk": pk})
+    now = await db.now_ms(connection)
+    lag = await lag_part(db, connection, viewer, pk, group_id, now, limits.lag, limits.topics, limits.q)
+    table = limits.offset_table
+    offsets = await offset_rows(db, connection, viewer, pk, limits.q, table, limits.offsets, now)
+    events = await _events(db, connection, viewer, group_id, None, limits.events + 1)
+    named = await named_events(db, connection, viewer, group_id, events[: limits.events])
+    assert counts is not None
+    return GroupPage(
+        now=now,
+        header=header,
+        counts=counts,
+        earliest_timer=None,
+        members=(),
+        owned=(),
+        topics=(),
+        more_topics=False,
+        widths={},
+        owners=(),
+        drawn=(),
+        totals=lag.totals,
+        offsets=tuple(replace(row, owner=None, client_id=None, client_host=None) for row in offsets.offsets),
+        events=tuple(named),
+        more_events=len(events) > limits.events,
+        lag=lag,
+        offset_table=offsets,
+        members_hidden=True,
+    )
 
 
 class _Picture(NamedTuple):
@@ -184,6 +239,7 @@ class _Picture(NamedTuple):
     widths: Mapping[str, int]
     owners: tuple[rows.PartitionOwner, ...]
     offsets: tuple[rows.DrawnOffset, ...]
+    marks: MarkTotals | None
 
 
 async def _picture(db: Database, connection: Connection, group: dict[str, Any], limits: Limits) -> _Picture:
@@ -194,7 +250,11 @@ async def _picture(db: Database, connection: Connection, group: dict[str, Any], 
     drawn = {**group, "topics": list(widths), "widths": list(widths.values())}
     owners = await db.records(connection, rows.PartitionOwner, Q.partition_owners, drawn)
     offsets = await db.records(connection, rows.DrawnOffset, Q.drawn_offsets, drawn)
-    return _Picture(topics, len(found) > limits.topics, widths, tuple(owners), tuple(offsets))
+    more = len(found) > limits.topics
+    marks = None
+    if limits.cells > 1 and (more or any(topic.size > widths[topic.topic] for topic in topics)):
+        marks = await db.record(connection, MarkTotals, Q.mark_totals, searched)
+    return _Picture(topics, more, widths, tuple(owners), tuple(offsets), marks)
 
 
 def shares(sizes: Mapping[str, int], most: int) -> dict[str, int]:
@@ -274,9 +334,7 @@ async def header_with_members(
     db: Database, connection: Connection, viewer: Viewer, group_id: str
 ) -> rows.GroupHeader | None:
     """A group whose members are to be shown; None if the viewer sees no such group. Raises as `require_members`."""
-    if not viewer.sees_group(group_id):
-        return None
-    header = await db.record(connection, rows.GroupHeader, Q.group_header, {"group_id": group_id})
+    header = await _header(db, connection, viewer, group_id)
     if header is not None:
         await require_members(db, connection, viewer, header)
     return header
@@ -284,10 +342,26 @@ async def header_with_members(
 
 async def require_members(db: Database, connection: Connection, viewer: Viewer, header: rows.GroupHeader) -> None:
     """Raise Forbidden for a consumer group whose members use a topic that the viewer may not describe."""
+    if await hides_members(db, connection, viewer, header):
+        raise members_are_hidden(header.group_id)
+
+
+async def hides_members(db: Database, connection: Connection, viewer: Viewer, header: rows.GroupHeader) -> bool:
+    """Members of a consumer group use a topic that the viewer may not describe, so that none of them is shown."""
     if header.type != "consumer" or viewer.topics.unlimited:
-        return
-    if await db.value(connection, Q.uses_hidden_topics, {"pk": header.pk, **viewer.parameters()}):
-        raise Forbidden(
-            f"Members of group {header.group_id} use topics that your account may not describe. Its offsets, lag and "
-            "events on other topics can be seen, its members cannot."
-        )
+        return False
+    return bool(await db.value(connection, Q.uses_hidden_topics, {"pk": header.pk, **viewer.parameters()}))
+
+
+def members_are_hidden(group_id: str) -> Forbidden:
+    """What to raise where nothing is left without the members."""
+    return Forbidden(
+        f"Members of group {group_id} use topics that your account may not describe, so that its members are not "
+        "shown. The page of the group has its offsets, lag and events on the topics that you may see."
+    )
+
+
+async def _header(db: Database, connection: Connection, viewer: Viewer, group_id: str) -> rows.GroupHeader | None:
+    if not viewer.sees_group(group_id):
+        return None
+    return await db.record(connection, rows.GroupHeader, Q.group_header, {"group_id": group_id})

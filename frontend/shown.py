@@ -46,8 +46,8 @@ class Unknown:
 
 Shown = Known[T] | Hidden | Unknown
 UNKNOWN = Unknown()
-OF_ALL_TOPICS = Hidden("It is known of all topics together; to see it, your account needs describe on every topic.")
-OF_ALL_GROUPS = Hidden("It is known of all groups together; to see it, your account needs describe on every group.")
+HIDDEN_TOPICS = Hidden("It is known of all topics together; to see it, your account needs describe on every topic.")
+HIDDEN_GROUPS = Hidden("It is known of all groups together; to see it, your account needs describe on every group.")
 
 
 def shown(value: T | None, as_of: Millis | None = None, *, why: str = "", hidden: Hidden | None = None) -> Shown[T]:

@@ -69,6 +69,8 @@ def generation_word(header: GroupHeader) -> str:
 def explain(page: GroupPage) -> str:
     """One sentence: what the group is doing and what it waits for. For consumer groups: `frontend.consumer.states`."""
     header, counts = page.header, page.counts
+    if page.members_hidden:
+        return state(header.state).meaning
     match header.state:
         case "Empty" if header.is_held(page.now):
             kept = plural(page.totals.committed, "committed offset")

@@ -9,6 +9,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from frontend.partitions import LOOKS, Cell, Mark, Owner, Strip
+from frontend.queries import GroupPage
 from frontend.rows import PartitionOwner
 from frontend.views.page import BadAddress, address, choice, number, text
 from frontend.wording import ranges
@@ -25,6 +26,7 @@ MEANINGS: Mapping[Mark, str] = {
     Mark.STALLED: "Their owner makes no progress although there are records to read",
     Mark.BEHIND: "Something is committed, and there are records after it",
 }
+EMPTY: Mapping[Mark, int] = {}
 LARGEST = 2**31 - 1
 RANGES_SHOWN = 24
 
@@ -110,8 +112,12 @@ def context_of(
     rows: Sequence[PartitionOwner],
     *,
     many_owners: bool,
+    totals: Mapping[Mark, int] = EMPTY,
 ) -> dict[str, Any]:
-    """The map. `many_owners`: more than there are colours, so that `owners` is empty and cells show lag."""
+    """The map. `many_owners`: more than there are colours, so that `owners` is empty and cells show lag.
+
+    `totals`: of all partitions by mark, where not all are drawn; marks that are not in it are counted in what is drawn.
+    """
     names = {row.member_id: row for row in rows}
     by_lag = focus.by_lag or many_owners
     return {
@@ -120,7 +126,7 @@ def context_of(
         "by_lag": by_lag,
         "owner_entries": [] if by_lag else list(_owners(request, focus, owners)),
         "looks": LOOKS if by_lag else (),
-        "mark_entries": list(_marks(request, focus, strips)),
+        "mark_entries": list(_marks(request, focus, strips, totals)),
         "cells_urls": {"owner": address(request, cells=None), "lag": address(request, cells="lag")},
         "all_url": address(request, owner=None, mark=None, partition=None) if focus.narrows else "",
         "focused": names.get(focus.member_id),
@@ -162,15 +168,32 @@ def _owners(request: HttpRequest, focus: Focus, owners: Sequence[Owner]) -> Iter
         )  # fmt: skip
 
 
-def _marks(request: HttpRequest, focus: Focus, strips: Sequence[Strip]) -> Iterator[Entry]:
+def totals_of(page: GroupPage) -> Mapping[Mark, int]:
+    """How many partitions have each mark, if not all are drawn."""
+    if page.marks is None:
+        return EMPTY
+    found = {Mark.UNOWNED: page.marks.unowned, Mark.BEHIND: page.marks.behind}
+    return {**found, Mark.STALLED: page.stalled_in_all}
+
+
+def _marks(request: HttpRequest, focus: Focus, strips: Sequence[Strip], totals: Mapping[Mark, int]) -> Iterator[Entry]:
     for mark, label in LABELS.items():
-        count = sum(mark in cell.marks for strip in strips for cell in strip.cells)
+        drawn = sum(mark in cell.marks for strip in strips for cell in strip.cells)
+        count = max(totals.get(mark, drawn), drawn)
         chosen = focus.mark is mark
         if count or chosen:
             yield Entry(
-                look=f"key-{mark.value}", label=label, detail=f"{count:,}", title=MEANINGS[mark],
+                look=f"key-{mark.value}", label=label, title=MEANINGS[mark],
+                detail=_counted(count, drawn, partly=bool(totals)),
                 url=address(request, mark=None if chosen else mark.value), chosen=chosen,
             )  # fmt: skip
+
+
+def _counted(count: int, drawn: int, *, partly: bool) -> str:
+    """`2,212`, or `2,212, 960 drawn` where the map does not have them all."""
+    if not partly:
+        return f"{count:,}"
+    return f"{count:,}, {drawn:,} drawn" if count > drawn else f"{drawn:,}"
 
 
 def _found(focus: Focus, strips: Sequence[Strip]) -> Iterator[Found]:

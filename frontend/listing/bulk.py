@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from frontend.allowed import CHANGE_LABELS, DELETE_GROUP, HOLD, missing
 from frontend.queries import GroupBrief
+from frontend.shown import HIDDEN_TOPICS, UNKNOWN, Shown, shown
 from frontend.states import State, state
 from frontend.viewer import Viewer
 from frontend.views.groups import group_url
@@ -50,6 +51,7 @@ class Review:
     state: State | None
     effect: str = ""
     obstacle: str = ""
+    lag: Shown[int] = UNKNOWN
 
 
 def offered(viewer: Viewer) -> Sequence[Offer]:
@@ -68,7 +70,11 @@ def _review(viewer: Viewer, act: Act, group_id: str, brief: GroupBrief | None) -
         return Review(group_id, url, None, None, obstacle="There is no such group; it may have been deleted.")
     lacking = missing(viewer, NEEDS[act], group_id)
     effect, obstacle = ("", lacking) if lacking else _OUTLOOKS[act](brief)
-    return Review(group_id, url, brief, state(brief.state, held=brief.held), effect, obstacle)
+    hidden = None if viewer.topics.unlimited else HIDDEN_TOPICS
+    if act is Act.DELETE and effect and hidden:
+        effect += " Offsets on topics that you may not see are deleted, too."
+    lag = shown(brief.lag, brief.lag_sampled_at, hidden=hidden)
+    return Review(group_id, url, brief, state(brief.state, held=brief.held), effect, obstacle, lag)
 
 
 def _hold(brief: GroupBrief) -> tuple[str, str]:

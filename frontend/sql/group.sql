@@ -259,6 +259,30 @@ join offsets_committedoffset o on o.group_id = %(pk)s and o.topic = drawn.topic 
 left join groups_topic t on t.name = o.topic
 left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
 
+-- name: mark_totals
+-- Partitions of the group with a mark of the map, also of those that are not drawn.
+with owned as (
+    select topic, count(*) as owned, max(partition) + 1 as seen
+    from groups_assignment
+    where group_id = %(pk)s and strpos(lower(topic), lower(%(q)s)) > 0
+      and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
+    group by topic),
+committed as (
+    select o.topic, max(o.partition) + 1 as seen,
+           count(*) filter (where w.log_end_offset > greatest(o.committed_offset, w.log_start_offset)) as behind
+    from offsets_committedoffset o
+    left join groups_topic t on t.name = o.topic
+    left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
+    where o.group_id = %(pk)s and strpos(lower(o.topic), lower(%(q)s)) > 0
+      and kcoord_sees(o.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
+    group by o.topic)
+select coalesce(sum(greatest(coalesce(t.partitions, 0), coalesce(a.seen, 0), coalesce(c.seen, 0))
+                    - coalesce(a.owned, 0)), 0)::bigint as unowned,
+       coalesce(sum(c.behind), 0)::bigint as behind
+from owned a
+full join committed c using (topic)
+left join groups_topic t on t.name = topic
+
 -- name: partition_offsets
 -- What is owned or committed: a partition that nobody owns keeps its offset, one that was never committed has none.
 -- What is among the first of both is among the first of each.

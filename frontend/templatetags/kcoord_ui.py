@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django import template
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -46,6 +47,27 @@ register.filter("minute", zones.minute)
 register.filter("wall", zones.wall)
 
 
+SCOPES = {
+    "topics": ("all_topics", "on the topics that you may see"),
+    "groups": ("sees_groups", "of the groups that you may see"),
+    "names": ("all_names", "that you may see"),
+}
+"""What a statement is about -> what of the menu says that the viewer sees all of it, and the words if not."""
+
+
+@register.simple_tag(takes_context=True)
+def seen(context: template.Context, scope: str) -> SafeString:
+    """What limits a statement that something is not there, or a sum: “ on the topics that you may see”, with a link.
+
+    Nothing for a viewer who sees all. It follows from the rules alone, so that it does not tell what is hidden.
+    """
+    sees_all, words = SCOPES[scope]
+    menu = context.get("menu") or {}
+    if menu.get(sees_all) if sees_all != "all_names" else menu.get("sees_groups") and menu.get("all_topics"):
+        return SafeString("")
+    return format_html(' <a class="seen" href="{}">{}</a>', reverse("frontend:access"), words)
+
+
 @register.filter
 def figure(value: int) -> SafeString:
     """A large integer that breaks between its groups of digits, and not within one."""
@@ -60,9 +82,11 @@ def value(what: Shown[Any], form: str = "number", now: int | None = None) -> Saf
     if isinstance(what, Unknown):
         return format_html('<span class="none" title="{}">–</span>', what.why or "Not known")
     text = FORMS[form](what.value)
+    when_read = "" if what.as_of is None else f"As of {zones.instant(what.as_of)}"
+    told = ", ".join(filter(None, (when_read, what.partial)))
+    known = format_html('<span title="{}">{}</span>', told, text) if told else format_html("<span>{}</span>", text)
     if what.as_of is None:
-        return format_html("<span>{}</span>", text)
-    known = format_html('<span title="As of {}">{}</span>', zones.instant(what.as_of), text)
+        return known
     return known if now is None else format_html('{} <span class="sub">as of {}</span>', known, when(what.as_of, now))
 
 

@@ -34,7 +34,14 @@ async def judged(runtime: Runtime, viewer: Viewer, page: GroupPage) -> tuple[Gro
         page = replace(page, names={**page.names, **found})
     verdicts = [verdict for verdict in verdicts if not verdict.topic or viewer.sees_topic(verdict.topic)]
     verdicts = as_shown(page.header, verdicts)
-    page = replace(page, stalled=frozenset(_partitions(verdicts, VerdictKind.STALLED)))
+    if page.members_hidden:
+        return page, [replace(one, names=()) if one.kind is VerdictKind.LATE else one for one in verdicts]
+    stalled = [verdict for verdict in verdicts if verdict.kind is VerdictKind.STALLED]
+    page = replace(
+        page,
+        stalled=frozenset(_partitions(verdicts, VerdictKind.STALLED)),
+        stalled_in_all=sum(one.number for one in stalled),
+    )
     if all(verdict.kind is not VerdictKind.LATE for verdict in verdicts):
         return page, verdicts  # while sessions do not count, nobody is late
     silent = (

@@ -29,6 +29,7 @@ from frontend.listing.columns import (
 from frontend.listing.queries import Also, GroupList, LagChange, Wanted
 from frontend.listing.saved import LONGEST_NAME, list_url, saved_views_of, written_view
 from frontend.queries import TOPICS_PER_LINE
+from frontend.shown import HIDDEN_TOPICS, Known, Shown, shown
 from frontend.states import BY_NAME, STATES, State, is_held, state
 from frontend.verdicts.presenters import KINDS
 from frontend.viewer import Viewer, viewer_of
@@ -83,6 +84,9 @@ class ListLine:
     coordinator: str | None
     labels: Sequence[Label]
     owner: Label | None
+    lag: Shown[int]
+    time_lag: Shown[int]
+    partitions: Shown[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "now": found.now,
             "wanted": wanted,
             "problem": problem,
-            "lines": [_line(group, found) for group in found.groups],
+            "lines": [_line(group, found, viewer) for group in found.groups],
             "state_choices": [Choice(s, found.counts.get(s.name, 0), s.name in _states(wanted)) for s in STATES],
             "verdict_choices": [
                 Choice(shown, found.verdict_counts.get(kind.value, 0), kind.value in (wanted.groups.verdicts or ()))
@@ -252,18 +256,18 @@ def _label(written: str) -> tuple[str, str | None] | None:
     return (name, value if equals else None) if name else None
 
 
-def _line(group: GroupSummary, found: GroupList) -> ListLine:
+def _line(group: GroupSummary, found: GroupList, viewer: Viewer) -> ListLine:
     more = len(group.topics) >= TOPICS_PER_LINE
-    shown = ", ".join(map(elided, group.topics[:TOPICS_SHOWN]))
+    named = ", ".join(map(elided, group.topics[:TOPICS_SHOWN]))
     if len(group.topics) > TOPICS_SHOWN:
-        shown += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
+        named += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
     verdicts = [Seen(KINDS[VerdictKind(kind)], since) for kind, since in group.verdicts]
-    here = group_url(group.group_id)
+    here, all_topics = group_url(group.group_id), viewer.topics.unlimited
     return ListLine(
         group,
         state(group.state, held=is_held(group.held_until, found.now)),
         here,
-        shown,
+        named,
         ", ".join(group.topics),
         verdicts,
         found.changes.get(group.pk),
@@ -271,7 +275,21 @@ def _line(group: GroupSummary, found: GroupList) -> ListLine:
         coordinator_of(group.group_id, found.also),
         shown_labels(group.labels),
         owner_of(group.labels),
+        _shown(group, group.lag, viewer),
+        shown(group.time_lag_ms, group.lag_sampled_at, why=NOT_SAMPLED, hidden=None if all_topics else HIDDEN_TOPICS),
+        _shown(group, group.partitions, viewer),
     )
+
+
+NOT_SAMPLED = "Not sampled yet, nothing committed, or no watermark is known"
+
+
+def _shown(group: GroupSummary, value: int | None, viewer: Viewer) -> Shown[int]:
+    """A sum of the last sample, of the topics that the viewer may see."""
+    if viewer.topics.unlimited:
+        return shown(value, group.lag_sampled_at, why=NOT_SAMPLED)
+    known: Shown[int] = shown(value, group.lag_sampled_at, why=f"{NOT_SAMPLED}, on the topics that you may see")
+    return replace(known, partial="on the topics that you may see") if isinstance(known, Known) else known
 
 
 def filter_words(wanted: GroupFilter) -> str:

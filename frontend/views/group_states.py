@@ -46,6 +46,7 @@ def group_states(request: HttpRequest, group_id: str) -> HttpResponse:
         "picture": drawn,
         "narrow": picture(group.type, group.state, narrow=True),
         "possible": [arrow for arrow in drawn.arrows if arrow.possible],
+        "members_hidden": found.members_hidden,
         "kind": "consumer" if group.type == "consumer" else "classic",
     }
     return show(request, "group_states", context, section="groups")

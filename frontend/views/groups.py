@@ -139,7 +139,13 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     }
     context |= context_of(request, tab, limits, found)
     context |= focus.context_of(
-        request, wanted, context["strips"], context["owners"], found.owners, many_owners=context["many_owners"]
+        request,
+        wanted,
+        context["strips"],
+        context["owners"],
+        found.owners,
+        many_owners=context["many_owners"],
+        totals={} if limits.q else focus.totals_of(found),
     )
     return show(request, "group", context, section="groups")
 

@@ -116,11 +116,13 @@ def show(
 def menu_of(viewer: Viewer) -> Mapping[str, bool | str]:
     """Which pages the person may see that not everybody may, and why nobody may change anything, "" if they may.
 
-    `all_groups`, `all_topics`: the person may see all of them, so an empty list means that none exist.
+    `all_groups`, `all_topics`: the person may see all of them, so an empty list means that none exist. `sees_groups`:
+    also describe all groups, and not only their names in lists.
     """
     return {
         "all_groups": viewer.listed.unlimited,
         "all_topics": viewer.topics.unlimited,
+        "sees_groups": viewer.groups.unlimited,
         "cluster": viewer.sees_cluster,
         "tokens": not tokens_missing(viewer),
         "read_only": read_only.reason(),

@@ -13,7 +13,7 @@ from frontend.group.look import Look, look
 from frontend.history.reads import History, Wanted, history
 from frontend.labels import shown as shown_labels
 from frontend.partitions import names
-from frontend.queries import Limits
+from frontend.queries import Limits, members_are_hidden
 from frontend.snapshot import markdown, snapshot
 from frontend.states import state
 from frontend.verdicts.presenters import lines as verdict_lines
@@ -68,6 +68,8 @@ def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpRespon
 
 async def _read(runtime: Runtime, viewer: Viewer, group_id: str) -> tuple[Look, History] | None:
     looked = await look(runtime, viewer, group_id, LIMITS)
+    if looked is not None and looked.page.members_hidden:
+        raise members_are_hidden(group_id)
     if looked is not None and looked.failed:
         raise ProtocolError(
             Error.COORDINATOR_NOT_AVAILABLE, f"could not be read: {', '.join(looked.failed)}; try again"
