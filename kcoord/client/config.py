@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from kcoord.assignors import Assignor
 from kcoord.client.errors import InvalidConfigurationError
 
+DEFAULT_URL = "http://127.0.0.1:8000"
 AUTO_OFFSET_RESETS = ("earliest", "latest", "none")
 CLASSIC = "classic"
 CONSUMER = "consumer"
@@ -143,7 +144,7 @@ class ConsumerConfig:
         if given.get("consumer_timeout_ms") == math.inf:
             # The default of kafka-python.
             given["consumer_timeout_ms"] = None
-        given["url"] = given.get("url") or os.environ.get("KCOORD_URL") or "http://127.0.0.1:8000"
+        given["url"] = given.get("url") or os.environ.get("KCOORD_URL") or DEFAULT_URL
         given["token"] = given.get("token") or os.environ.get("KCOORD_TOKEN") or ""
         return cls(**given)
 
