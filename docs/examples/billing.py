@@ -8,6 +8,7 @@ Any number of them share the work. KCOORD_URL and KCOORD_TOKEN say where the ser
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from typing import Any
@@ -18,6 +19,7 @@ from psycopg.types.json import Jsonb
 from kcoord.client import CommitFailedError, Consumer, RebalanceInProgressError, Record, TopicPartition
 
 GROUP, TOPIC = "billing", "orders"
+STOP = (signal.SIGTERM, signal.SIGINT)
 
 COMMIT = "select kcoord.commit_offsets(%s, %s, %s, %s)"
 
@@ -103,14 +105,14 @@ def rewind(consumer: Consumer, batch: dict[TopicPartition, list[Record]]) -> Non
 
 
 def main(conninfo: str, **settings: Any) -> None:
-    """Bill until something ends it."""
+    """Bill until SIGTERM or Ctrl-C: a batch that was begun is finished, and the others have its partitions at once."""
     source = Orders(conninfo)
-    defaults = {"group_id": GROUP, "enable_auto_commit": False, "auto_offset_reset": "earliest"}
+    defaults: dict[str, Any] = {"group_id": GROUP, "enable_auto_commit": False, "auto_offset_reset": "earliest"}
     with (
         psycopg.connect(conninfo, autocommit=True) as connection,
-        Consumer(TOPIC, source=source, **{**defaults, **settings}) as consumer,
+        Consumer(TOPIC, source=source, stop_on=STOP, **{**defaults, **settings}) as consumer,
     ):
-        while True:
+        while not consumer.stopping:
             work(connection, consumer)
 
 

@@ -35,7 +35,10 @@ const (
 	rebalance    = time.Minute // how long the group waits for us to join again: longer than a batch takes
 )
 
-var errRejoin = errors.New("the next request is a join")
+var (
+	errRejoin    = errors.New("the next request is a join")
+	errTopicGone = errors.New("another topic has this name now, or none")
+)
 
 // A Problem is the body of an error; Action says what to do next.
 type Problem struct {
@@ -55,6 +58,7 @@ type Member struct {
 	url, token, directory string
 	id                    string // "": the next join asks for one
 	generation            int
+	topicID               string // of the offsets that we know: a topic that is created again has another id
 }
 
 // post sends body to a path below /v1 and decodes the answer into out. Where nothing, or only a proxy, answered, the
@@ -242,11 +246,19 @@ func (m *Member) work(ctx context.Context, partitions []int, over <-chan error) 
 			for i, line := range lines {
 				fmt.Println(partition, offsets[partition]+i, line) // the work
 			}
-			if err := m.commit(partition, offsets[partition]+len(lines)); err != nil {
+			processed += len(lines)
+			err = m.commit(partition, offsets[partition]+len(lines))
+			if errors.Is(err, errTopicGone) { // nothing that we know counts there
+				log.Print(err)
+				if offsets, err = m.committed(ctx, partitions); err != nil {
+					return err
+				}
+				break
+			}
+			if err != nil {
 				return err
 			}
 			offsets[partition] += len(lines)
-			processed += len(lines)
 		}
 		if processed == 0 {
 			select {
@@ -278,6 +290,7 @@ func (m *Member) committed(ctx context.Context, partitions []int) (map[int]int, 
 	}
 	var found struct {
 		Topics []struct {
+			TopicID    string `json:"topic_id"`
 			Partitions []struct {
 				Partition       int    `json:"partition"`
 				CommittedOffset int    `json:"committed_offset"`
@@ -288,6 +301,9 @@ func (m *Member) committed(ctx context.Context, partitions []int) (map[int]int, 
 	body := object{"topics": []object{{"name": topic, "partitions": partitions}}, "require_stable": true}
 	if err := m.insist(ctx, m.path("offsets/fetch"), body, &found); err != nil {
 		return nil, err
+	}
+	if m.topicID = found.Topics[0].TopicID; m.topicID == "" {
+		return nil, fmt.Errorf("topic %s does not exist", topic)
 	}
 	offsets := map[int]int{}
 	for _, p := range found.Topics[0].Partitions {
@@ -312,14 +328,18 @@ func (m *Member) commit(partition, offset int) error {
 		} `json:"topics"`
 	}
 	body := object{"member_id": m.id, "generation_id_or_member_epoch": m.generation, "topics": []object{
-		{"name": topic, "partitions": []object{{"partition": partition, "committed_offset": offset}}}}}
+		{"topic_id": m.topicID, "partitions": []object{{"partition": partition, "committed_offset": offset}}}}}
 	if err := m.insist(ctx, m.path("offsets/commit"), body, &done); err != nil {
 		return err
 	}
-	if result := done.Topics[0].Partitions[0].Error; result != "NONE" {
+	switch result := done.Topics[0].Partitions[0].Error; result {
+	case "NONE":
+		return nil
+	case "UNKNOWN_TOPIC_ID":
+		return errTopicGone
+	default:
 		return fmt.Errorf("commit of partition %d: %s", partition, result)
 	}
-	return nil
 }
 
 // leave gives our partitions to the others at once, instead of when our session ends.

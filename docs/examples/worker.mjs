@@ -52,7 +52,8 @@ const me = randomUUID(); // the member id: ours from the start, and kept when we
 const stop = new AbortController();
 let epoch = 0; // 0: not a member; the next heartbeat joins
 let owned = new Map(); // our partitions -> the next line of each
-let assigned = null; // partitions of a new assignment that the work has not taken over yet
+let topicId = null; // of these partitions: a topic that is created again has its name, but not its id
+let assigned = null; // a new assignment, { topicId, partitions }, that the work has not taken over yet
 let applied = 0; // how many assignments it took over; the next heartbeat reports the last of them
 let wake = () => {}; // ends the nap of the heartbeats
 
@@ -79,8 +80,9 @@ async function heartbeats() {
     if (full) Object.assign(body, { client_id: "worker.mjs", rebalance_timeout_ms: 60_000, subscribed_topic_names: [topic] });
     if (full || version > reported) {
       // Also what we may take over before the answer: what is not listed may be given to others.
-      const partitions = [...new Set([...owned.keys(), ...(assigned ?? [])])];
-      body.topic_partitions = partitions.length ? [{ topic, partitions }] : [];
+      const held = !assigned || assigned.topicId === topicId ? [...owned.keys()] : [];
+      const partitions = [...new Set([...held, ...(assigned?.partitions ?? [])])];
+      body.topic_partitions = partitions.length ? [{ topic_id: assigned?.topicId ?? topicId, partitions }] : [];
     }
     try {
       // An answer that takes longer is not waited for: there must be time for another attempt within the session.
@@ -89,7 +91,10 @@ async function heartbeats() {
       ({ member_epoch: epoch, heartbeat_interval_ms: intervalMs } = answer);
       full = false;
       reported = version;
-      if (answer.assignment) assigned = answer.assignment.topic_partitions.flatMap((entry) => entry.partitions);
+      if (answer.assignment) {
+        const [entry] = answer.assignment.topic_partitions.filter((entry) => entry.topic === topic);
+        assigned = { topicId: entry?.topic_id ?? topicId, partitions: entry?.partitions ?? [] };
+      }
     } catch (refused) {
       if (stop.signal.aborted) return;
       full = true;
@@ -118,12 +123,14 @@ async function recover(refused) {
 
 /** Take over a new assignment. All that was processed is committed here: what is not listed is given up. */
 async function takeOver() {
-  const partitions = assigned;
-  const added = partitions.filter((partition) => !owned.has(partition));
-  const next = new Map([...owned].filter(([partition]) => partitions.includes(partition)));
-  for (const [partition, offset] of await committed(added)) next.set(partition, offset);
-  if (assigned !== partitions) return; // lost, or newer, meanwhile
+  const taken = assigned;
+  const kept = taken.topicId === topicId ? owned : []; // offsets of another topic of this name mean nothing here
+  const next = new Map([...kept].filter(([partition]) => taken.partitions.includes(partition)));
+  const added = taken.partitions.filter((partition) => !next.has(partition));
+  for (const [partition, offset] of await committed(taken.topicId, added)) next.set(partition, offset);
+  if (assigned !== taken) return; // lost, or newer, meanwhile
   owned = next;
+  topicId = taken.topicId;
   assigned = null;
   say(`assigned: [${[...owned.keys()]}]`);
   applied += 1;
@@ -131,11 +138,12 @@ async function takeOver() {
 }
 
 /** Where to go on with these partitions. */
-async function committed(partitions) {
+async function committed(id, partitions) {
   if (!partitions.length) return [];
-  const body = { topics: [{ name: topic, partitions }], require_stable: true };
+  const body = { topics: [{ topic_id: id, partitions }], require_stable: true };
   const answer = await post("offsets/fetch", body);
   return answer.topics[0].partitions.map((found) => {
+    // UNKNOWN_TOPIC_ID: the topic is gone, and the next assignment says so.
     if (found.error_code) throw new Refused({ error: found.error, action: "retry" });
     return [found.partition, Math.max(0, found.committed_offset)]; // -1: nothing committed yet
   });
@@ -154,12 +162,17 @@ async function work(partition) {
 
 /** Commit until it is stored; false if the group went on without us: the next heartbeat says so. */
 async function commit(mine, partition, offset) {
-  const topics = [{ name: topic, partitions: [{ partition, committed_offset: offset }] }];
+  const topics = [{ topic_id: topicId, partitions: [{ partition, committed_offset: offset }] }];
   for (let attempt = 1; owned === mine; attempt++) {
     try {
       // The epoch is read again for each attempt: STALE_MEMBER_EPOCH means that a heartbeat has just changed it.
       const answer = await post("offsets/commit", { member_id: me, generation_id_or_member_epoch: epoch, topics });
       const result = answer.topics[0].partitions[0];
+      if (result.error === "UNKNOWN_TOPIC_ID") {
+        say(`partition ${partition}: its topic is gone; the next assignment says what comes instead`);
+        mine.delete(partition);
+        return false;
+      }
       if (result.error_code) throw new Refused({ error: result.error, detail: `partition ${partition}`, action: "stop" });
       return true;
     } catch (refused) {

@@ -94,6 +94,9 @@ work() {
     done_lines=0 commits=
     post offsets/fetch '{"topics":[{"name":"'$topic'","partitions":['$owned']}],"require_stable":true}'
     [ "$action" ] && { say "fetch: $status $(field error)"; pause; return; }
+    # Commits name this id: they must not count for a topic that gets the name while we work.
+    topic_id=$(field topic_id)
+    [ "$topic_id" = null ] && { say "topic $topic does not exist"; pause; return; }
     for item in $(printf '%s' "$answer" | tr '{' '\n' |
         sed -n 's/^"partition":\([0-9]*\),"committed_offset":\(-\{0,1\}[0-9]*\),.*"error_code":0,.*/\1:\2/p'); do
         partition=${item%%:*} offset=${item##*:}
@@ -117,11 +120,15 @@ commit() {
     while [ ! "$stopping" ] || [ $attempts -lt 3 ]; do
         attempts=$((attempts + 1))
         post offsets/commit '{"member_id":"'$member'","generation_id_or_member_epoch":'$epoch',
-            "topics":[{"name":"'$topic'","partitions":['$1']}]}'
+            "topics":[{"topic_id":"'$topic_id'","partitions":['$1']}]}'
         case $action in
         retry | rediscover) say "commit: $status $(field error): again" && pause ;;
         rejoin) say "commit: $(field error)" && return ;;
-        '') case $answer in *'"error_code":'[1-9-]*) ;; *) return ;; esac
+        '') case $answer in
+            *'"error":"UNKNOWN_TOPIC_ID"'*) say "commit: the topic was created again: beginning again" && return ;;
+            *'"error_code":'[1-9-]*) ;;
+            *) return ;;
+            esac
             say "commit: $answer" && exit 1 ;;
         *) say "commit: $answer" && exit 1 ;;
         esac

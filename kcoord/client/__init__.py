@@ -1,7 +1,7 @@
 """The Python client of kcoord: consumers that join groups, blocking or with asyncio. Needs httpx and msgspec only."""
 
 from kcoord.client.aio import AsyncConsumer
-from kcoord.client.config import ConsumerConfig
+from kcoord.client.config import ConsumerConfig, ConsumerSettings
 from kcoord.client.consumer import Consumer
 from kcoord.client.core.membership import Generation
 from kcoord.client.errors import (
@@ -27,6 +27,7 @@ from kcoord.client.errors import (
     StaleMemberEpochError,
     TopicAuthorizationError,
     UnexpectedError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
     UnreleasedInstanceIdError,
     UnsupportedAssignorError,
@@ -54,6 +55,7 @@ __all__ = [
     "Consumer",
     "ConsumerConfig",
     "ConsumerRebalanceListener",
+    "ConsumerSettings",
     "CoordinatorNotAvailableError",
     "FatalError",
     "FencedInstanceIdError",
@@ -81,6 +83,7 @@ __all__ = [
     "TopicAuthorizationError",
     "TopicPartition",
     "UnexpectedError",
+    "UnknownTopicIdError",
     "UnknownTopicOrPartitionError",
     "UnreleasedInstanceIdError",
     "UnsupportedAssignorError",

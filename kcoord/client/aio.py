@@ -6,17 +6,18 @@ import logging
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Literal, overload
+from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 import httpx
 
 from kcoord.client.base import BaseConsumer
-from kcoord.client.config import ConsumerConfig
+from kcoord.client.config import ConsumerConfig, ConsumerSettings
 from kcoord.client.core import arguments
 from kcoord.client.core.consumer import ConsumerCore, named
 from kcoord.client.core.offsets import Committed
 from kcoord.client.errors import IllegalStateError
 from kcoord.client.listener import AsyncConsumerRebalanceListener, ConsumerRebalanceListener
+from kcoord.client.signals import StopSignals
 from kcoord.client.tasks import Tasks
 from kcoord.client.types import AnyRecordSource, OffsetAndMetadata, OffsetAndTimestamp, Record, TopicPartition
 
@@ -25,7 +26,10 @@ log = logging.getLogger("kcoord.client")
 Listener = ConsumerRebalanceListener | AsyncConsumerRebalanceListener
 
 
-class AsyncConsumer(BaseConsumer):
+T = TypeVar("T")
+
+
+class AsyncConsumer(BaseConsumer, Generic[T]):
     """A member of a group, for asyncio. Parameters, units and errors are those of `Consumer`.
 
     Parameters: `source` and listeners may have plain or `async` methods; plain ones must not block the event loop.
@@ -39,11 +43,30 @@ class AsyncConsumer(BaseConsumer):
     A `close` that is cancelled stops waiting, but the member still leaves the group; a second cancellation ends that.
     """
 
+    @overload
+    def __init__(
+        self: AsyncConsumer[Any],
+        *topics: str,
+        source: None = None,
+        http_client: httpx.AsyncClient | None = None,
+        stop_on: Iterable[int] = (),
+        **config: Unpack[ConsumerSettings],
+    ) -> None: ...
+    @overload
     def __init__(
         self,
         *topics: str,
-        source: AnyRecordSource | None = None,
+        source: AnyRecordSource[T],
         http_client: httpx.AsyncClient | None = None,
+        stop_on: Iterable[int] = (),
+        **config: Unpack[ConsumerSettings],
+    ) -> None: ...
+    def __init__(
+        self,
+        *topics: str,
+        source: AnyRecordSource[T] | None = None,
+        http_client: httpx.AsyncClient | None = None,
+        stop_on: Iterable[int] = (),
         **config: Any,
     ) -> None:
         wanted = named(topics)
@@ -52,12 +75,13 @@ class AsyncConsumer(BaseConsumer):
         self._core = ConsumerCore(self._config, source, self._tasks.news, self._tasks)
         if wanted:
             self.subscribe(wanted)
+        self._signals = StopSignals(stop_on, lambda: self._tasks.interrupt(self._core.stop))
 
     @property
     def _driver(self) -> Tasks:
         return self._tasks
 
-    async def __aenter__(self) -> AsyncConsumer:
+    async def __aenter__(self) -> AsyncConsumer[T]:
         return self
 
     async def __aexit__(
@@ -84,14 +108,14 @@ class AsyncConsumer(BaseConsumer):
 
     # Records
 
-    async def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> dict[TopicPartition, list[Record]]:
+    async def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> dict[TopicPartition, list[Record[T]]]:
         """See `Consumer.poll`. Gives other tasks a turn even if it does not have to wait."""
         return await self._tasks.run(self._core.poll, timeout_ms, max_records)
 
-    def __aiter__(self) -> AsyncIterator[Record]:
+    def __aiter__(self) -> AsyncIterator[Record[T]]:
         return self
 
-    async def __anext__(self) -> Record:
+    async def __anext__(self) -> Record[T]:
         """The next record: `async for record in consumer`. See `Consumer.__next__`."""
         record = await self._tasks.run(self._core.next_record)
         if record is None:
@@ -160,6 +184,19 @@ class AsyncConsumer(BaseConsumer):
 
     # End
 
+    def stop(self) -> None:
+        """End the reading: a waiting `poll` returns, an iteration ends after the record in hand, `stopping` is true.
+
+        What follows is the program's: the end of a `with` block commits (if automatic) and leaves. May be called from
+        any thread, is what a signal of `stop_on` does, and fits `loop.add_signal_handler(SIGTERM, consumer.stop)`.
+        """
+        self._tasks.interrupt(self._core.stop)
+
+    @property
+    def stopping(self) -> bool:
+        """It was told to stop: `while not consumer.stopping: consumer.poll(1000)`."""
+        return self._core.stopping
+
     def wakeup(self) -> None:
         """See `Consumer.wakeup`. May be called from any thread."""
         self._tasks.poke(self._core.wakeup)
@@ -178,6 +215,9 @@ class AsyncConsumer(BaseConsumer):
             ended = await self._tasks.run_at_once(self._core.close, autocommit, deadline)
         finally:
             if self._core.closed:
-                ended = await self._tasks.finish(deadline if ended else time.monotonic()) and ended
+                try:
+                    ended = await self._tasks.finish(deadline if ended else time.monotonic()) and ended
+                finally:
+                    self._signals.restore()
         if not ended:
             log.warning("group %s: a request was still under way at close", self._config.group_id)

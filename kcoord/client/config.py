@@ -8,11 +8,13 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal, Required, TypedDict
 from urllib.parse import urlsplit
 
+from kcoord.assignors import Assignor
 from kcoord.client.errors import InvalidConfigurationError
 
+DEFAULT_URL = "http://127.0.0.1:8000"
 AUTO_OFFSET_RESETS = ("earliest", "latest", "none")
 CLASSIC = "classic"
 CONSUMER = "consumer"
@@ -36,6 +38,37 @@ OF_OTHER_CLIENTS: Mapping[str, str] = {
     "default_offset_commit_callback": "pass the callback to commit_async",
 }
 """Settings of kafka-python and confluent-kafka that have no counterpart: what to do instead."""
+
+
+class ConsumerSettings(TypedDict, total=False):
+    """The settings of `ConsumerConfig` as keyword arguments (PEP 692), so that type checkers know their names."""
+
+    group_id: Required[str]
+    url: str
+    token: str
+    client_id: str
+    group_instance_id: str | None
+    client_rack: str | None
+    group_protocol: Literal["classic", "consumer"]
+    group_remote_assignor: str | None
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+    enable_auto_commit: bool
+    auto_commit_interval_ms: int
+    auto_offset_reset: Literal["earliest", "latest", "none"]
+    partition_assignment_strategy: Sequence[str | Assignor]
+    max_poll_records: int
+    request_timeout_ms: int
+    max_wait_ms: int
+    default_api_timeout_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    metadata_max_age_ms: int
+    fetch_wait_ms: int
+    watermark_interval_ms: int
+    consumer_timeout_ms: int | None
+
 
 _INSTANCE_ID = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -111,7 +144,7 @@ class ConsumerConfig:
         if given.get("consumer_timeout_ms") == math.inf:
             # The default of kafka-python.
             given["consumer_timeout_ms"] = None
-        given["url"] = given.get("url") or os.environ.get("KCOORD_URL") or "http://127.0.0.1:8000"
+        given["url"] = given.get("url") or os.environ.get("KCOORD_URL") or DEFAULT_URL
         given["token"] = given.get("token") or os.environ.get("KCOORD_TOKEN") or ""
         return cls(**given)
 
@@ -184,6 +217,8 @@ class ConsumerConfig:
             parts = urlsplit(url)
             if parts.scheme not in ("http", "https") or not parts.hostname:
                 raise InvalidConfigurationError("url", f"{url!r}: expected an http:// or https:// address")
+            if parts.path.endswith("/v1"):
+                raise InvalidConfigurationError("url", f"{url!r}: leave out /v1: the client adds it")
 
     @property
     def urls(self) -> tuple[str, ...]:

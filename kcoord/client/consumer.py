@@ -6,28 +6,33 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Literal, overload
+from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 
 import httpx
 
 from kcoord.client.base import BaseConsumer
-from kcoord.client.config import ConsumerConfig
+from kcoord.client.config import ConsumerConfig, ConsumerSettings
 from kcoord.client.core import arguments
 from kcoord.client.core.consumer import ConsumerCore, named
 from kcoord.client.core.offsets import Committed
 from kcoord.client.listener import ConsumerRebalanceListener
+from kcoord.client.signals import StopSignals
 from kcoord.client.threads import Threads
 from kcoord.client.types import OffsetAndMetadata, OffsetAndTimestamp, Record, RecordSource, TopicPartition
 
 log = logging.getLogger("kcoord.client")
 
 
-class Consumer(BaseConsumer):
+T = TypeVar("T")
+
+
+class Consumer(BaseConsumer, Generic[T]):
     """A member of a group.
 
     Parameters: `topics` to subscribe to immediately; `source` where records come from (without one, `poll` only takes
     part in the group); `http_client` replaces the consumer's own (for a private certificate authority, say; it is
-    closed with the consumer); `config` the settings of `ConsumerConfig`, among them `group_id`, which is required.
+    closed with the consumer); `stop_on` signals that end the reading, as `stop` does, until the consumer is closed:
+    only in the main thread; `config` the settings of `ConsumerConfig`, among them `group_id`, which is required.
     Raises InvalidConfigurationError.
 
     Only one thread at a time may use a consumer; `wakeup` may be called by any. Heartbeats have their own thread. All
@@ -35,8 +40,31 @@ class Consumer(BaseConsumer):
     kafka-python, so that calls mean the same or fail.
     """
 
+    @overload
     def __init__(
-        self, *topics: str, source: RecordSource | None = None, http_client: httpx.Client | None = None, **config: Any
+        self: Consumer[Any],
+        *topics: str,
+        source: None = None,
+        http_client: httpx.Client | None = None,
+        stop_on: Iterable[int] = (),
+        **config: Unpack[ConsumerSettings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        *topics: str,
+        source: RecordSource[T],
+        http_client: httpx.Client | None = None,
+        stop_on: Iterable[int] = (),
+        **config: Unpack[ConsumerSettings],
+    ) -> None: ...
+    def __init__(
+        self,
+        *topics: str,
+        source: RecordSource[T] | None = None,
+        http_client: httpx.Client | None = None,
+        stop_on: Iterable[int] = (),
+        **config: Any,
     ) -> None:
         wanted = named(topics)
         self._config = ConsumerConfig.of(config)
@@ -44,12 +72,13 @@ class Consumer(BaseConsumer):
         self._core = ConsumerCore(self._config, source, self._threads.news, self._threads)
         if wanted:
             self.subscribe(wanted)
+        self._signals = StopSignals(stop_on, lambda: self._threads.interrupt(self._core.stop))
 
     @property
     def _driver(self) -> Threads:
         return self._threads
 
-    def __enter__(self) -> Consumer:
+    def __enter__(self) -> Consumer[T]:
         return self
 
     def __exit__(
@@ -82,21 +111,23 @@ class Consumer(BaseConsumer):
 
     # Records
 
-    def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> dict[TopicPartition, list[Record]]:
+    def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> dict[TopicPartition, list[Record[T]]]:
         """Take part in the group and return records by partition; waits at most `timeout_ms` for some.
 
         The position of each partition moves past what is returned. Records that were returned count as processed
         when `poll` is called again: that is when automatic commits happen. Listeners run inside this call.
+        Told to `stop`, it returns nothing, at once; the call after that raises WakeupError.
         Raises WakeupError; FatalErrors such as GroupAuthorizationError, FencedInstanceIdError;
         NoOffsetForPartitionError; TypeError for a time in seconds; what the source or the listener raises.
         """
         return self._threads.run(self._core.poll, timeout_ms, max_records)
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[Record[T]]:
         return self
 
-    def __next__(self) -> Record:
-        """The next record: `for record in consumer`. Ends after consumer_timeout_ms without one, and after `close`.
+    def __next__(self) -> Record[T]:
+        """The next record: `for record in consumer`. Ends after consumer_timeout_ms without one, by `stop`, and after
+        `close`.
 
         The position moves past a record when it is returned, so it counts as processed when the next one is asked
         for. Do not mix with `poll`. Raises what `poll` raises.
@@ -189,6 +220,19 @@ class Consumer(BaseConsumer):
 
     # End
 
+    def stop(self) -> None:
+        """End the reading: a waiting `poll` returns, an iteration ends after the record in hand, `stopping` is true.
+
+        What follows is the program's: the end of a `with` block commits (if automatic) and leaves. May be called from
+        any thread, and is what a signal of `stop_on` does.
+        """
+        self._threads.look(self._core.stop)
+
+    @property
+    def stopping(self) -> bool:
+        """It was told to stop: `while not consumer.stopping: consumer.poll(1000)`."""
+        return self._core.stopping
+
     def wakeup(self) -> None:
         """Make a waiting `poll` (or `commit`, `committed`, `position`), or else the next one, raise WakeupError.
 
@@ -216,5 +260,6 @@ class Consumer(BaseConsumer):
         finally:
             if self._core.closed:
                 ended = self._threads.finish(deadline if ended else time.monotonic()) and ended
+                self._signals.restore()
         if not ended:
             log.warning("group %s: a request was still under way at close", self._config.group_id)

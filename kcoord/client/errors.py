@@ -77,6 +77,15 @@ class CommitFailedError(KcoordError):
     error = Error.UNKNOWN_MEMBER_ID
 
 
+class UnknownTopicIdError(CommitFailedError):
+    """The topic that was read no longer exists, or another one has its name: the offsets count for neither.
+
+    Nothing was committed for it. The next `poll` reports its partitions lost and finds new positions.
+    """
+
+    error = Error.UNKNOWN_TOPIC_ID
+
+
 class RebalanceInProgressError(KcoordError):
     """The group is rebalancing: call `poll()` to finish it, then retry the commit for what is still assigned."""
 
@@ -209,6 +218,7 @@ _CLASSES: Mapping[Error, type[KcoordError]] = {
         StaleMemberEpochError,
         OffsetMetadataTooLargeError,
         UnknownTopicOrPartitionError,
+        UnknownTopicIdError,
         CoordinatorNotAvailableError,
         RebalanceInProgressError,
     )

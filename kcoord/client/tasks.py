@@ -72,6 +72,13 @@ class Tasks:
         else:
             self._loop.call_soon_threadsafe(function)
 
+    def interrupt(self, function: Callable[[], None]) -> None:
+        """Run something from a signal handler. The loop it interrupted may be asleep, and only this wakes it."""
+        if self._loop is None or self._loop.is_closed():
+            function()
+        else:
+            self._loop.call_soon_threadsafe(function)
+
     async def finish(self, deadline: float) -> bool:
         """Wait for the lanes until `deadline`, end those that are left, close the connections. True if none was."""
         lanes = set(self._lanes)

@@ -54,6 +54,12 @@ class Threads:
         with self._inside:
             return function(*arguments)
 
+    def interrupt(self, function: Callable[[], None]) -> None:
+        """Run something from a signal handler. Whatever the handler interrupted may hold the lock, or be about to wait
+        for news, so another thread does it.
+        """
+        threading.Thread(target=self.look, args=(function,), name="kcoord-signal", daemon=True).start()
+
     def finish(self, deadline: float) -> bool:
         """Wait for the lanes until `deadline`, then close the connections. True if all lanes have ended."""
         for lane in self._lanes:

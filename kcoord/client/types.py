@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 
 class TopicPartition(NamedTuple):
@@ -26,15 +26,21 @@ class OffsetAndMetadata(NamedTuple):
     leader_epoch: int = -1
 
 
+T_co = TypeVar("T_co", covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One record of a partition. `offset` is its own offset; committing it as done means committing `offset + 1`."""
+class Record(Generic[T_co]):
+    """One record of a partition. `offset` is its own offset; committing it as done means committing `offset + 1`.
+
+    For type checkers `Record[T]` is one with a `value` of type T, and a source of them makes a `Consumer[T]`.
+    """
 
     topic: str
     partition: int
     offset: int
     key: Any = None
-    value: Any = None
+    value: T_co = None  # type: ignore[assignment]
     timestamp_ms: int = -1
     headers: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -52,14 +58,14 @@ class OffsetAndTimestamp(NamedTuple):
     leader_epoch: int = -1
 
 
-class RecordSource(Protocol):
+class RecordSource(Protocol[T_co]):
     """Where records come from. kcoord coordinates readers; it stores no records.
 
     The methods are called by the thread that calls `Consumer.poll` (or `position`, `seek_to_…`), never by another one.
     They should return promptly: time spent here counts as time between polls.
     """
 
-    def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record]:
+    def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record[T_co]]:
         """Up to `max_records` records with offsets of `offset` and higher, ascending; empty if none exist yet.
 
         Raises `OffsetOutOfRangeError` if `offset` lies before the first or beyond the end.
@@ -72,20 +78,20 @@ class RecordSource(Protocol):
         """The offset that the next record will have."""
 
 
-class TimedRecordSource(RecordSource, Protocol):
+class TimedRecordSource(RecordSource[T_co], Protocol[T_co]):
     """A source that also finds records by time, for `Consumer.offsets_for_times`."""
 
     def offset_for_time(self, topic: str, partition: int, timestamp_ms: int) -> OffsetAndTimestamp | None:
         """The first record with a timestamp of `timestamp_ms` (since the epoch) or later; None if all are earlier."""
 
 
-class AsyncRecordSource(Protocol):
+class AsyncRecordSource(Protocol[T_co]):
     """A record source for `AsyncConsumer`, which also takes a `RecordSource`. The methods mean the same.
 
     They are awaited by the task that awaits `AsyncConsumer.poll`; `offset_for_time` may be added.
     """
 
-    async def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record]:
+    async def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record[T_co]]:
         """See `RecordSource.fetch`."""
 
     async def beginning_offset(self, topic: str, partition: int) -> int:
@@ -95,7 +101,7 @@ class AsyncRecordSource(Protocol):
         """See `RecordSource.end_offset`."""
 
 
-AnyRecordSource = RecordSource | AsyncRecordSource
+AnyRecordSource = RecordSource[T_co] | AsyncRecordSource[T_co]
 """What the core reads from: its driver awaits what has to be awaited."""
 
 

@@ -1,12 +1,14 @@
 """One worker process: `python -m kcoord.demo.worker SETTINGS`. Reports on standard output, one JSON object per line.
 
-It ends when its standard input does, so that no worker outlives the demo, and leaves the group before it exits.
+It ends on SIGTERM and when its standard input does, so that no worker outlives the demo, and leaves the group before it
+exits.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import signal
 import sys
 import threading
 import time
@@ -21,7 +23,6 @@ from kcoord.client import (
     ConsumerRebalanceListener,
     RebalanceInProgressError,
     TopicPartition,
-    WakeupError,
 )
 from kcoord.demo.corpus import Corpus, CorpusSource
 from kcoord.demo.sink import Sink
@@ -61,11 +62,11 @@ class Worker(ConsumerRebalanceListener):
         self._lines = 0
         self._next_commit = time.monotonic() + settings.commit_seconds
         self._next_report = time.monotonic()
-        self._stopping = False
         self.consumer = Consumer(
             source=CorpusSource(Corpus.load(Path(settings.manifest))),
             enable_auto_commit=False,
             max_poll_records=BATCH_LINES,
+            stop_on=(signal.SIGTERM, signal.SIGINT),
             **settings.consumer,
         )
 
@@ -73,17 +74,14 @@ class Worker(ConsumerRebalanceListener):
         """Work until `stop`."""
         with self.consumer:
             self.consumer.subscribe([self._settings.topic], self)
-            try:
-                while not self._stopping:
-                    self._work()
-            except WakeupError:
-                self._commit()
+            while not self.consumer.stopping:
+                self._work()
+            self._commit()
         report("stopped", lines=self._lines)
 
     def stop(self) -> None:
         """Stop soon; may be called from another thread."""
-        self._stopping = True
-        self.consumer.wakeup()
+        self.consumer.stop()
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         """Report what is owned now, and the generation or member epoch."""

@@ -6,8 +6,10 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import kcoord
+from kcoord.client.config import DEFAULT_URL
 from kcoord.kgroups import arguments, options
 from kcoord.kgroups.output import Output
 from kcoord.kgroups.remote import service_at
@@ -19,10 +21,10 @@ URL_VARIABLE = "KCOORD_URL"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status: 0, or 1 if anything failed. `argv` None: the arguments of the process."""
     parser = _parser()
-    given = parser.parse_args(argv)
-    if given.url is None:
-        given.url = os.environ.get(URL_VARIABLE)
     try:
+        given = parser.parse_args(argv)
+        if given.url is None:
+            given.url = os.environ.get(URL_VARIABLE) or DEFAULT_URL
         status = _run(arguments.check(given))
         sys.stdout.flush()
     except arguments.UsageError as error:
@@ -41,22 +43,29 @@ def _run(wanted: arguments.Arguments) -> int:
             "Option --validate-regex needs the service's regular expressions: "
             "use `manage.py kgroups` in a clone of the service"
         )
-    if wanted.url is None:
-        raise arguments.UsageError(f"Option --url is missing: give the address of a service, or set {URL_VARIABLE}")
+    assert wanted.url is not None, "it has a default"
     to_stderr = wanted.reset is not None and wanted.reset.export
     output = Output(sys.stdout, sys.stderr, errors_on_stderr=to_stderr)
     with service_at(wanted.url, wanted.token_file, wanted.timeout_ms) as api:
         return run(wanted, api, output)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Unknown options are usage errors like all others: exit status 1, not argparse's 2 (docs/kgroups.md)."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises UsageError."""
+        raise arguments.UsageError(f"{self.format_usage()}{message}")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="kgroups",
         description="List, describe, reset and delete groups and their offsets, as kafka-consumer-groups does.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"kgroups {kcoord.__version__}")
-    options.declare(parser, service=f"the service (without --url: {URL_VARIABLE})")
+    options.declare(parser, service=f"the service (without --url: {URL_VARIABLE}, else {DEFAULT_URL})")
     return parser
 
 

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from kcoord.kgroups.options import STRATEGIES, TAKEN_BY, WITH_A_PLAN, WITHOUT_SCOPE, Action, destination
+from kcoord.kgroups.options import OF_KAFKA, STRATEGIES, TAKEN_BY, WITH_A_PLAN, WITHOUT_SCOPE, Action, destination
 from kcoord.kgroups.scope import INT64_MAX, TopicScope, duration_of, instant_of, topics_of, whole_number
 from kcoord.resets.strategies import PARAMETER, Strategy
 
@@ -88,6 +88,9 @@ class Arguments:
 def check(given: argparse.Namespace) -> Arguments:
     """The requested action. Raises UsageError."""
     options = _Options(vars(given))
+    for option, instead in OF_KAFKA.items():
+        if options.has(option):
+            raise UsageError(f"Option --{option}: {instead}")
     action = _action(options)
     for option, actions in TAKEN_BY.items():
         if options.has(option) and action not in actions:
@@ -279,6 +282,8 @@ def _url(options: _Options) -> str | None:
         raise UsageError("Option --url: expected an address such as http://127.0.0.1:8000")
     if parts.username is not None or parts.password is not None:
         raise UsageError("Option --url: leave user and password out; the service uses a token")
+    if parts.path.rstrip("/").endswith("/v1"):
+        raise UsageError("Option --url: leave out /v1: it is added")
     return url.rstrip("/")
 
 

@@ -27,6 +27,12 @@ class Action(str, Enum):
     VALIDATE_REGEX = "validate-regex"
 
 
+OF_KAFKA = {
+    "bootstrap-server": "there are no brokers: give the address of the service as --url, such as http://127.0.0.1:8000",
+    "command-config": "give the API token with --token-file FILE, or set KCOORD_TOKEN",
+}
+"""Options of kafka-consumer-groups that have no counterpart: what to do instead."""
+
 _ON_GROUPS = (Action.DESCRIBE, Action.DELETE, Action.RESET_OFFSETS, Action.SET_LABELS)
 _ON_TOPICS = (Action.RESET_OFFSETS, Action.DELETE_OFFSETS)
 _RESET = (Action.RESET_OFFSETS,)
@@ -148,6 +154,9 @@ def _declare_service(service: argparse._ArgumentGroup) -> None:
     service.add_argument("--token-file", metavar="FILE", help=text)
     # Declared so that a secret given with it is not repeated in the error about an unknown option.
     service.add_argument("--token", nargs="?", const="", help=argparse.SUPPRESS)
+    # Those of Kafka's tool: an error that says what to give instead.
+    for option in OF_KAFKA:
+        service.add_argument(f"--{option}", nargs="?", const="", help=argparse.SUPPRESS)
     text = "milliseconds that one request may take (default: %(default)s)"
     service.add_argument("--timeout", metavar="MS", default="30000", help=text)
 

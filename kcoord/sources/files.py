@@ -62,9 +62,9 @@ class NumberedFiles:
             self.path(topic, partition, number).unlink(missing_ok=True)
         return len(old)
 
-    def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record]:
+    def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record[Path]]:
         """See `RecordSource.fetch`."""
-        records: list[Record] = []
+        records: list[Record[Path]] = []
         while len(records) < max_records:
             path = self.path(topic, partition, offset + len(records))
             if not path.exists():

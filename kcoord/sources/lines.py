@@ -33,9 +33,9 @@ class LineFiles:
         """Where the lines of a partition are."""
         return self._directory / topic / f"{partition}{self._suffix}"
 
-    def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record]:
+    def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record[bytes]]:
         """See `RecordSource.fetch`. An offset within a line is that of the whole line."""
-        records: list[Record] = []
+        records: list[Record[bytes]] = []
         try:
             with self.path(topic, partition).open("rb") as file:
                 self._check(topic, partition, offset, os.fstat(file.fileno()).st_size)

@@ -72,7 +72,7 @@ class PostgresTable:
         self._horizon: int | None = None
         self._candidate: tuple[int, frozenset[str]] | None = None
 
-    def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record]:
+    def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record[dict[str, Any]]]:
         """See `RecordSource.fetch`. Rows may be missing anywhere, so no offset is out of range.
 
         Raises psycopg.Error.

@@ -1,6 +1,7 @@
 """Totals per customer of the topic `orders`, with kcoord: python totals_kcoord.py URL"""
 
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -40,6 +41,7 @@ def main(url):
         enable_auto_commit=False,
         source=JsonLines(),
         consumer_timeout_ms=3000,
+        stop_on=(signal.SIGTERM, signal.SIGINT),
     )
     consumer.subscribe(["orders"], listener=Log())
     totals = {}

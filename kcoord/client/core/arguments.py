@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kcoord.client.errors import InvalidConfigurationError
 from kcoord.client.listener import AsyncConsumerRebalanceListener, ConsumerRebalanceListener
 from kcoord.client.types import OffsetAndMetadata, Offsets, TopicPartition
 
@@ -78,6 +79,22 @@ def times_of(values: Any) -> dict[TopicPartition, int]:
     if not isinstance(values, Mapping):
         raise TypeError(f"timestamps: {values!r}: expected {{TopicPartition: milliseconds since the epoch}}")
     return {partition_of(partition): milliseconds(str(partition), value) for partition, value in values.items()}
+
+
+SOURCE_METHODS = ("fetch", "beginning_offset", "end_offset")
+
+
+def source(value: Any) -> None:
+    """Check a record source, if there is one. Raises InvalidConfigurationError, which names the missing methods."""
+    if value is None:
+        return
+    if isinstance(value, type):
+        raise InvalidConfigurationError("source", f"{value.__name__} is a class: pass an instance of it")
+    missing = [name for name in SOURCE_METHODS if not callable(getattr(value, name, None))]
+    if missing:
+        raise InvalidConfigurationError(
+            "source", f"{type(value).__name__} is not a record source: it has no method {', '.join(missing)}"
+        )
 
 
 def topics_of(values: Any) -> list[str]:

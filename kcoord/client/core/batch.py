@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kcoord.client.core.subscription import PartitionState, SubscriptionState
 from kcoord.client.types import Record, TopicPartition
@@ -17,7 +18,7 @@ class Fetched:
     partition: TopicPartition
     state: PartitionState
     position: int
-    record: Record
+    record: Record[Any]
 
 
 class Batch:
@@ -27,7 +28,7 @@ class Batch:
         self._subscription = subscription
         self._fetched: deque[Fetched] = deque()
 
-    def fill(self, records: Mapping[TopicPartition, Sequence[Record]]) -> None:
+    def fill(self, records: Mapping[TopicPartition, Sequence[Record[Any]]]) -> None:
         """Add records that follow on the current positions."""
         for partition, found in records.items():
             state = self._subscription.state(partition)
@@ -37,7 +38,7 @@ class Batch:
                 self._fetched.append(Fetched(partition, state, position, record))
                 position = record.offset + 1
 
-    def take(self) -> Record | None:
+    def take(self) -> Record[Any] | None:
         """The next record that is still to be read; None: fetch more.
 
         Not read any more: what was sought away from, paused, revoked, or is read by `poll` in between.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.core.link import Link
+from kcoord.client.core.news import Clock
+from kcoord.client.core.subscription import SubscriptionState
 from kcoord.client.core.worker import Job, Worker
+from kcoord.client.types import TopicPartition
 from kcoord.protocol.errors import ProtocolError
 
 log = logging.getLogger("kcoord.client")
@@ -17,11 +20,11 @@ async def partition_counts(link: Link, topics: Iterable[str]) -> dict[str, int]:
     """Topic -> number of partitions, of those that exist. Raises ProtocolError."""
     counts = {}
     for topic in topics:
-        count = await link.topic_partitions(topic)
-        if count is None:
+        found = await link.topic(topic)
+        if found is None:
             log.warning("topic %s does not exist, or this member may not describe it: it is not assigned", topic)
         else:
-            counts[topic] = count
+            counts[topic] = found.partitions
     return counts
 
 
@@ -81,3 +84,54 @@ class TopicWatch:
         words = ", ".join(f"{topic} {self._counts.get(topic, 0)} -> {counts.get(topic, 0)}" for topic in changed)
         self._counts = counts
         return f"the number of partitions changed: {words}"
+
+
+class TopicIds:
+    """Looks up whether the topics that are read are still those of their names, every metadata_max_age_ms.
+
+    For members that no assignment tells it: those of classic groups, and readers without a group. Their commits find it
+    out too, usually earlier. Used by the user's lane; the look-up itself runs on the worker.
+    """
+
+    def __init__(
+        self, config: ConsumerConfig, subscription: SubscriptionState, link: Link, worker: Worker, clock: Clock
+    ) -> None:
+        self._age_s = config.metadata_max_age_ms / 1000
+        self._subscription = subscription
+        self._link = link
+        self._worker = worker
+        self._clock = clock
+        self._next_at = clock() + self._age_s
+        self._look: Job[dict[str, str | None]] | None = None
+
+    def when_due(self) -> None:
+        """Begin a look-up when one is due, and note what the last one found. A failure is logged."""
+        if self._look is None:
+            topics = sorted({tp.topic for tp in self._known()})
+            if topics and self._clock() >= self._next_at:
+                self._look = self._worker.submit(lambda: self._current(topics))
+        elif self._look.done:
+            look, self._look = self._look, None
+            self._next_at = self._clock() + self._age_s
+            if look.error is None:
+                self._compare(look.result())
+            elif isinstance(look.error, ProtocolError):
+                log.info("topics could not be looked up, next try in %.0f s: %s", self._age_s, look.error)
+            else:
+                raise look.error
+
+    def _known(self) -> dict[TopicPartition, str]:
+        return self._subscription.topic_ids(self._subscription.assigned)
+
+    async def _current(self, topics: Iterable[str]) -> dict[str, str | None]:
+        """The ids that these topics have now; None: there is none of that name."""
+        found = {}
+        for topic in topics:
+            answer = await self._link.topic(topic)
+            found[topic] = None if answer is None else answer.topic_id
+        return found
+
+    def _compare(self, current: Mapping[str, str | None]) -> None:
+        for partition, topic_id in self._known().items():
+            if partition.topic in current and current[partition.topic] != topic_id:
+                self._subscription.gone.add(topic_id)

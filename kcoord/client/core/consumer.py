@@ -11,6 +11,7 @@ from typing import Any
 from kcoord.client.config import CLASSIC, ConsumerConfig
 from kcoord.client.core import arguments
 from kcoord.client.core.batch import Batch
+from kcoord.client.core.catalogue import TopicIds
 from kcoord.client.core.consumer_group.coordinator import ConsumerGroupCoordinator
 from kcoord.client.core.coordinator import GroupCoordinator
 from kcoord.client.core.effects import Lanes, Wait
@@ -42,7 +43,7 @@ class ConsumerCore:
     def __init__(
         self,
         config: ConsumerConfig,
-        source: AnyRecordSource | None,
+        source: AnyRecordSource[Any] | None,
         news: News,
         lanes: Lanes,
         rng: Random | None = None,
@@ -53,10 +54,12 @@ class ConsumerCore:
         link = Link(config, Http(config.token, config.request_timeout_ms), news, rng)
         self._worker = Worker(f"kcoord-requests-{config.group_id}", news, lanes)
         self.subscription = SubscriptionState()
-        self.offsets = OffsetManager(config, link, news, self._worker, self._raise_wakeup)
+        self.offsets = OffsetManager(config, link, news, self._worker, self.subscription, self._raise_wakeup)
+        arguments.source(source)
         self._positions = Positions(config, self.subscription, self.offsets, source, news.clock)
         self._fetcher = Fetcher(config, self.subscription, self._positions, source)
         self._batch = Batch(self.subscription)
+        self._topic_ids = TopicIds(config, self.subscription, link, self._worker, news.clock)
         self._reporter = Worker(f"kcoord-watermarks-{config.group_id}", news, lanes)
         self._reports = WatermarkReports(config, self.subscription, source, link, self._reporter, news.clock)
         self.lookups = Lookups(self._positions, self.offsets, link, news.clock)
@@ -69,6 +72,8 @@ class ConsumerCore:
             self.coordinator = ConsumerGroupCoordinator(parts)
         self.offsets.member = self.coordinator
         self._woken = False
+        self._stop_seen = False
+        self.stopping = False
         self.closed = False
 
     # Membership
@@ -121,17 +126,17 @@ class ConsumerCore:
 
     # Records
 
-    async def poll(self, timeout_ms: Any, max_records: Any) -> dict[TopicPartition, list[Record]]:
+    async def poll(self, timeout_ms: Any, max_records: Any) -> dict[TopicPartition, list[Record[Any]]]:
         """Take part in the group, return records."""
         wait_s = arguments.milliseconds("timeout_ms", timeout_ms) / 1000
         limit = self.config.max_poll_records if max_records is None else arguments.count("max_records", max_records)
         return await self._poll(self.news.clock() + wait_s, limit)
 
-    async def next_record(self) -> Record | None:
+    async def next_record(self) -> Record[Any] | None:
         """The next record of an iteration; None: it ends."""
         timeout_ms = self.config.consumer_timeout_ms
         deadline = math.inf if timeout_ms is None else self.news.clock() + timeout_ms / 1000
-        while not self.closed:
+        while not self.closed and not self.stopping:
             record = self._batch.take()
             if record is not None:
                 return record
@@ -143,15 +148,18 @@ class ConsumerCore:
 
     async def _poll(
         self, deadline: float, max_records: int, *, move: bool = True
-    ) -> dict[TopicPartition, list[Record]]:
+    ) -> dict[TopicPartition, list[Record[Any]]]:
         self._require_open()
         if not self.subscription.automatic and not self.subscription.manual:
             raise IllegalStateError("nothing to poll: subscribe() or assign() first")
         while True:
             seen = self.news.version
             self._raise_wakeup()
+            if self.stopping:
+                return self._last_poll()
             await self.offsets.run_callbacks()
             await self.coordinator.poll()
+            await self._renew()
             if self._has_source:
                 await self._positions.update()
                 await self._reports.when_due()
@@ -160,6 +168,26 @@ class ConsumerCore:
             if records or left_s <= 0:
                 return records
             await Wait(seen, min(left_s, self._idle_s()))
+
+    async def _renew(self) -> None:
+        """Begin again with partitions whose topic was deleted, and perhaps created again."""
+        if self.subscription.manual or self.config.group_protocol == CLASSIC:
+            self._topic_ids.when_due()
+        gone = self.subscription.of_topics_gone()
+        if not gone:
+            return
+        if self.subscription.automatic:
+            await self.coordinator.renew(gone)
+        else:
+            self.subscription.renew(gone)
+            self._positions.forget()
+        log.warning(
+            "group %s: the topic of %s is gone, or another one has its name: positions are found again "
+            "(auto_offset_reset=%s)",
+            self.config.group_id,
+            ", ".join(map(str, sorted(gone))),
+            self.config.auto_offset_reset,
+        )
 
     async def position(self, partition: Any, timeout_ms: Any) -> int:
         """The offset that is read next."""
@@ -253,6 +281,18 @@ class ConsumerCore:
         """Make the call that waits, or the next one that does, raise WakeupError."""
         self._woken = True
         self.news.changed()
+
+    def stop(self) -> None:
+        """No more records: an iteration ends, a poll returns."""
+        self.stopping = True
+        self.news.changed()
+
+    def _last_poll(self) -> dict[TopicPartition, list[Record[Any]]]:
+        if self._stop_seen:
+            # Not another empty answer: a loop that does not look would run at full speed for ever.
+            raise WakeupError("the consumer was told to stop: poll in a loop of `while not consumer.stopping`")
+        self._stop_seen = True
+        return {}
 
     async def close(self, autocommit: bool, deadline: float) -> bool:
         """Commit, leave, stop. True if nothing is under way any more."""

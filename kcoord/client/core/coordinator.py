@@ -96,6 +96,16 @@ class GroupCoordinator:
                 pass
         self._autocommit.when_due(allowed=self._rebalance is None)
 
+    async def renew(self, partitions: Collection[TopicPartition]) -> None:
+        """Find new positions for partitions whose topic is another one now; the listener is told they were lost."""
+        self._subscription.renew(partitions)
+        self._positions.forget()
+        listener = self._subscription.listener
+        try:
+            await ask(listener.on_partitions_lost, sorted(partitions))
+        finally:
+            await ask(listener.on_partitions_assigned, sorted(partitions))
+
     def wait_s(self) -> float | None:
         """How long `poll` has nothing to do unless news arrives."""
         return self._autocommit.wait_s()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.core.effects import ask
@@ -23,7 +24,7 @@ class Fetcher:
         config: ConsumerConfig,
         subscription: SubscriptionState,
         positions: Positions,
-        source: AnyRecordSource | None,
+        source: AnyRecordSource[Any] | None,
     ) -> None:
         self._config = config
         self._subscription = subscription
@@ -31,14 +32,14 @@ class Fetcher:
         self._source = source
         self._last: TopicPartition | None = None
 
-    async def fetch(self, max_records: int, *, move: bool = True) -> dict[TopicPartition, list[Record]]:
+    async def fetch(self, max_records: int, *, move: bool = True) -> dict[TopicPartition, list[Record[Any]]]:
         """At most `max_records` records by partition, beginning after the partition that was read last.
 
         `move` False: the positions stay where they are.
 
         Exceptions of the source are passed on; then no position has moved and no record is lost.
         """
-        found: dict[TopicPartition, list[Record]] = {}
+        found: dict[TopicPartition, list[Record[Any]]] = {}
         if self._source is None:
             return found
         left = max_records
@@ -60,7 +61,7 @@ class Fetcher:
         later = [tp for tp in ready if self._last is not None and tp > self._last]
         return later + ready[: len(ready) - len(later)]
 
-    async def _read(self, source: AnyRecordSource, partition: TopicPartition, limit: int) -> Sequence[Record]:
+    async def _read(self, source: AnyRecordSource[Any], partition: TopicPartition, limit: int) -> Sequence[Record[Any]]:
         state = self._subscription.state(partition)
         position = state.position
         assert position is not None, "only partitions with a position are fetched"

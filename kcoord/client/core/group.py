@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +15,7 @@ from kcoord.client.core.offsets import Committer, OffsetManager
 from kcoord.client.core.positions import Positions
 from kcoord.client.core.subscription import SubscriptionState
 from kcoord.client.core.worker import Worker
-from kcoord.client.types import MemberState
+from kcoord.client.types import MemberState, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,12 @@ class Coordinator(Committer, Protocol):
         """Take part in the group as far as possible without waiting, except for commits and the listener.
 
         Raises errors found to be fatal, and what the listener raises.
+        """
+
+    async def renew(self, partitions: Collection[TopicPartition]) -> None:
+        """The topics of these assigned partitions are gone: none of their positions counts any more.
+
+        Raises what the listener raises.
         """
 
     def wait_s(self) -> float | None:

@@ -75,16 +75,15 @@ class Link:
             )
         )
 
-    async def topic_partitions(self, topic: str) -> int | None:
-        """How many partitions `topic` has; None if it does not exist (or may not be seen). Raises ProtocolError."""
+    async def topic(self, topic: str) -> wire.TopicAnswer | None:
+        """What the catalogue says of `topic`; None if it does not exist (or may not be seen). Raises ProtocolError."""
         path = f"/v1/topics/{quote(topic, safe='')}"
         try:
-            answer = await self._at_coordinator(lambda base: self._http.get(base + path, wire.TopicAnswer))
+            return await self._at_coordinator(lambda base: self._http.get(base + path, wire.TopicAnswer))
         except ProtocolError as failure:
             if failure.error is Error.UNKNOWN_TOPIC_OR_PARTITION:
                 return None
             raise
-        return answer.partitions
 
     async def report_watermarks(self, topic: str, watermarks: Sequence[wire.ReportedWatermark]) -> None:
         """Say where the logs of partitions of `topic` begin and end. Raises ProtocolError, Disconnected."""

@@ -48,8 +48,8 @@ class Lookups:
 
     async def partitions(self, topic: str, timeout_ms: int) -> set[int]:
         """The partitions of a topic; none if it does not exist, or may not be seen. Raises ClientTimeoutError."""
-        count = await self._offsets.patiently(lambda: self._link.topic_partitions(topic), timeout_ms)
-        return set(range(count or 0))
+        found = await self._offsets.patiently(lambda: self._link.topic(topic), timeout_ms)
+        return set(range(0 if found is None else found.partitions))
 
     async def _each(
         self,

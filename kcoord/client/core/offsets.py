@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from kcoord.client.config import ConsumerConfig
@@ -17,6 +18,7 @@ from kcoord.client.core.effects import ask
 from kcoord.client.core.link import Link
 from kcoord.client.core.membership import Generation
 from kcoord.client.core.news import News
+from kcoord.client.core.subscription import SubscriptionState
 from kcoord.client.core.worker import Job, Worker
 from kcoord.client.errors import ClientTimeoutError, KcoordError, error_of
 from kcoord.client.types import OffsetAndMetadata, Offsets, TopicPartition
@@ -75,19 +77,37 @@ class OutdatedMember(ProtocolError):
         super().__init__(Error.STALE_MEMBER_EPOCH, failure.detail, retry_after_ms=failure.retry_after_ms)
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Committed offsets, and the ids of the topics that the service answered them for, as far as it told them."""
+
+    offsets: Committed
+    topic_ids: Mapping[TopicPartition, str]
+
+
 class OffsetManager:
     """Sends commits in the order they were made, and fetches committed offsets. Used by the user's lane.
+
+    Commits name the topic by the id that the partition's position belongs to, so that none of them counts for another
+    topic of that name (KIP-848; http-api.md 2).
 
     `check` is called while waiting: it raises when `wakeup()` was called. `member` is the committer.
     """
 
     def __init__(
-        self, config: ConsumerConfig, link: Link, news: News, worker: Worker, check: Callable[[], None]
+        self,
+        config: ConsumerConfig,
+        link: Link,
+        news: News,
+        worker: Worker,
+        subscription: SubscriptionState,
+        check: Callable[[], None],
     ) -> None:
         self._config = config
         self._link = link
         self._news = news
         self._worker = worker
+        self._subscription = subscription
         self._check = check
         self._finished: deque[tuple[CommitCallback, Offsets, Job[None]]] = deque()
         self.member: Committer = LoneReader()
@@ -102,7 +122,8 @@ class OffsetManager:
         if not offsets:
             return
         identity = self.member.begin_commit()
-        await self._until(timeout_ms, lambda: self._send(offsets, identity()), wakeable)
+        topic_ids = self._subscription.topic_ids(offsets)
+        await self._until(timeout_ms, lambda: self._send(offsets, topic_ids, identity()), wakeable)
 
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
         """Commit without waiting and without a retry; `callback` runs in a later call of the user."""
@@ -115,7 +136,8 @@ class OffsetManager:
             done = Job(_unsent)
             done.fail(error)
         else:
-            done = self._worker.submit(lambda: self._send(offsets, sent))
+            topic_ids = self._subscription.topic_ids(offsets)
+            done = self._worker.submit(lambda: self._send(offsets, topic_ids, sent))
         self._finished.append((callback or _log_failure, offsets, done))
 
     async def run_callbacks(self) -> None:
@@ -132,7 +154,7 @@ class OffsetManager:
             else:
                 raise failure
 
-    async def fetch(self, partitions: Iterable[TopicPartition]) -> Committed:
+    async def fetch(self, partitions: Iterable[TopicPartition]) -> Found:
         """One attempt to read the committed offsets; None where nothing is committed. Raises ProtocolError."""
         topics: dict[str, list[int]] = {}
         for topic, partition in sorted(set(partitions)):
@@ -144,6 +166,7 @@ class OffsetManager:
         answer = await self._fetch(body, self.member.fetches_as())
         _raise_first((None, 0, answer.error_code) for _ in (0,))
         found: Committed = {TopicPartition(topic, p): None for topic, numbers in topics.items() for p in numbers}
+        topic_ids = {topic.name: topic.topic_id for topic in answer.topics if topic.topic_id}
         _raise_first((t.name, p.partition, p.error_code) for t in answer.topics for p in t.partitions)
         for topic_answer in answer.topics:
             for p in topic_answer.partitions:
@@ -152,9 +175,9 @@ class OffsetManager:
                     found[TopicPartition(topic_answer.name, p.partition)] = OffsetAndMetadata(
                         p.committed_offset, p.metadata or "", epoch
                     )
-        return found
+        return Found(found, {tp: topic_ids[tp.topic] for tp in found if tp.topic in topic_ids})
 
-    def fetch_later(self, partitions: Iterable[TopicPartition]) -> Job[Committed]:
+    def fetch_later(self, partitions: Iterable[TopicPartition]) -> Job[Found]:
         """`fetch` on the worker, after the commits made before."""
         wanted = list(partitions)
         return self._worker.submit(lambda: self.fetch(wanted))
@@ -162,7 +185,15 @@ class OffsetManager:
     async def committed(self, partitions: Iterable[TopicPartition], timeout_ms: int) -> Committed:
         """The committed offsets; transient failures are retried until `timeout_ms` have passed."""
         wanted = list(partitions)
-        return await self._until(timeout_ms, lambda: self.fetch(wanted)) if wanted else {}
+        if not wanted:
+            return {}
+        found = await self._until(timeout_ms, lambda: self.fetch(wanted))
+        for partition, topic_id in found.topic_ids.items():
+            state = self._subscription.get(partition)
+            if state is not None and state.topic_id is None and not state.renewed:
+                # A program that reads without a source begins here: its commits are those of this topic.
+                state.topic_id = topic_id
+        return found.offsets
 
     async def _fetch(self, body: dict[str, Any], member: Generation | None) -> wire.FetchAnswer:
         if member is None:
@@ -175,22 +206,30 @@ class OffsetManager:
                 raise OutdatedMember(failure) from failure
             raise
 
-    async def _send(self, offsets: Offsets, sent: Generation) -> None:
+    async def _send(self, offsets: Offsets, topic_ids: Mapping[TopicPartition, str], sent: Generation) -> None:
         """One commit request. Raises ProtocolError where another attempt may succeed, else KcoordError."""
         body = {
             "generation_id_or_member_epoch": sent.generation_id,
             "member_id": sent.member_id,
             "group_instance_id": self._config.group_instance_id if sent.member_id else None,
-            "topics": _topics(offsets),
+            "topics": _topics(offsets, topic_ids),
         }
         try:
             answer = await self._link.call("offsets/commit", body, wire.CommitAnswer)
-            _raise_first((t.name, p.partition, p.error_code) for t in answer.topics for p in t.partitions)
+            self._note_gone(answer)
+            _raise_first((t.name or t.topic_id, p.partition, p.error_code) for t in answer.topics for p in t.partitions)
         except ProtocolError as failure:
             told = self.member.commit_failed(failure, sent)
             if told is None:
                 raise
             raise told from failure
+
+    def _note_gone(self, answer: wire.CommitAnswer) -> None:
+        unknown = Error.UNKNOWN_TOPIC_ID.code
+        gone = {t.topic_id for t in answer.topics if t.topic_id and any(p.error_code == unknown for p in t.partitions)}
+        if gone:
+            self._subscription.gone |= gone
+            self._news.changed()
 
     async def patiently(self, task: Callable[[], Awaitable[T]], timeout_ms: int) -> T:
         """Run a look-up on the worker; transient failures are retried until `timeout_ms` have passed."""
@@ -234,18 +273,19 @@ def _no_check() -> None:
     return None
 
 
-def _topics(offsets: Offsets) -> list[dict[str, Any]]:
-    topics: dict[str, list[dict[str, Any]]] = {}
-    for (topic, partition), committed in sorted(offsets.items()):
-        topics.setdefault(topic, []).append(
+def _topics(offsets: Offsets, topic_ids: Mapping[TopicPartition, str]) -> list[dict[str, Any]]:
+    topics: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for tp, committed in sorted(offsets.items()):
+        key = ("topic_id", topic_ids[tp]) if tp in topic_ids else ("name", tp.topic)
+        topics.setdefault(key, []).append(
             {
-                "partition": partition,
+                "partition": tp.partition,
                 "committed_offset": committed.offset,
                 "committed_leader_epoch": committed.leader_epoch,
                 "committed_metadata": committed.metadata,
             }
         )
-    return [{"name": topic, "partitions": partitions} for topic, partitions in topics.items()]
+    return [{key: named, "partitions": partitions} for (key, named), partitions in topics.items()]
 
 
 def _raise_first(items: Iterable[tuple[str | None, int, int]]) -> None:

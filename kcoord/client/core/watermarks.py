@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.core.effects import ask
@@ -36,7 +37,7 @@ class WatermarkReports:
         self,
         config: ConsumerConfig,
         subscription: SubscriptionState,
-        source: AnyRecordSource | None,
+        source: AnyRecordSource[Any] | None,
         link: Link,
         worker: Worker,
         clock: Clock,
@@ -94,7 +95,7 @@ class WatermarkReports:
             return True
         return False
 
-    async def _look(self, source: AnyRecordSource, partition: TopicPartition) -> None:
+    async def _look(self, source: AnyRecordSource[Any], partition: TopicPartition) -> None:
         try:
             begins = await ask(source.beginning_offset, *partition)
             ends = await ask(source.end_offset, *partition)

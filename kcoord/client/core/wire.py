@@ -148,9 +148,10 @@ class CommittedPartition(msgspec.Struct, frozen=True):
 
 
 class CommittedTopic(msgspec.Struct, frozen=True):
-    """One topic in a commit answer."""
+    """One topic in a commit answer; `name` is None for an id that no topic has."""
 
-    name: str
+    name: str | None = None
+    topic_id: str | None = None
     partitions: list[CommittedPartition] = []
 
 
@@ -171,9 +172,10 @@ class FetchedPartition(msgspec.Struct, frozen=True):
 
 
 class FetchedTopic(msgspec.Struct, frozen=True):
-    """One topic in an offset fetch answer."""
+    """One topic in an offset fetch answer; `topic_id` is None for a name that no topic has."""
 
     name: str
+    topic_id: str | None = None
     partitions: list[FetchedPartition] = []
 
 
@@ -189,3 +191,4 @@ class TopicAnswer(msgspec.Struct, frozen=True):
 
     name: str
     partitions: int
+    topic_id: str | None = None

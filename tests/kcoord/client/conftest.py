@@ -12,7 +12,7 @@ from tests.kcoord.client.drivers import DRIVERS, THREADS, Chosen
 BOTH = {
     "test_consumer_leaving", "test_consumer_reactions", "test_consumer_rebalances", "test_group_metadata",
     "test_iteration", "test_leading", "test_leaving", "test_lookups", "test_reactions", "test_rebalances",
-    "test_records",
+    "test_records", "test_recreated_topics",
 }  # fmt: skip
 
 

@@ -73,6 +73,7 @@ class ScriptedCoordinator:
         self.reports: list[Sent] = []
         """Reports of watermarks, which come at moments of their own."""
         self.committed: dict[tuple[str, int], int] = {}
+        self.topic_ids: dict[str, str | None] = {}
         self.generation = 0
         self._scripts: dict[str, deque[Answer]] = defaultdict(deque)
         self._changed = threading.Condition()
@@ -138,7 +139,7 @@ class ScriptedCoordinator:
         count = self.topics.get(body["name"])
         if count is None:
             return Refusal(Error.UNKNOWN_TOPIC_OR_PARTITION)
-        return {"name": body["name"], "partitions": count, "labels": {}}
+        return {"name": body["name"], "topic_id": self.topic_id(body["name"]), "partitions": count, "labels": {}}
 
     def _join(self, body: dict[str, Any]) -> Any:
         member_id = body["member_id"]
@@ -191,23 +192,44 @@ class ScriptedCoordinator:
     def _offsets_commit(self, body: dict[str, Any]) -> Any:
         for topic in body["topics"]:
             for p in topic["partitions"]:
-                self.committed[topic["name"], p["partition"]] = p["committed_offset"]
+                if self._name(topic) is not None:
+                    self.committed[self._name(topic) or "", p["partition"]] = p["committed_offset"]
         return {
             "topics": [
                 {
-                    "name": t["name"],
-                    "partitions": [{"partition": p["partition"], "error_code": 0} for p in t["partitions"]],
+                    "name": self._name(t),
+                    "topic_id": t.get("topic_id"),
+                    "partitions": [
+                        {"partition": p["partition"], "error_code": 0 if self._name(t) else Error.UNKNOWN_TOPIC_ID.code}
+                        for p in t["partitions"]
+                    ],
                 }
                 for t in body["topics"]
             ]
         }
+
+    def topic_id(self, name: str) -> str | None:
+        """The id of a topic; None: it does not exist."""
+        return self.topic_ids.get(name, f"id-of-{name}")
+
+    def recreate(self, name: str) -> None:
+        """Delete a topic, with what was committed on it, and create it again."""
+        self.topic_ids[name] = f"{self.topic_id(name)}-again"
+        self.committed = {key: offset for key, offset in self.committed.items() if key[0] != name}
+
+    def _name(self, topic: dict[str, Any]) -> str | None:
+        """The name of a topic that a commit gives by name or by id."""
+        if "name" in topic:
+            return str(topic["name"])
+        names = {self.topic_id(name): name for name in (*self.topics, "t", "u")}
+        return names.get(topic["topic_id"])
 
     def _offsets_fetch(self, body: dict[str, Any]) -> Any:
         return {
             "topics": [
                 {
                     "name": topic["name"],
-                    "topic_id": "x",
+                    "topic_id": self.topic_id(topic["name"]),
                     "partitions": [
                         {
                             "partition": p,

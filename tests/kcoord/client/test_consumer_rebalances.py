@@ -187,7 +187,7 @@ def test_topic_that_was_made_anew_is_another_topic(server: ScriptedGroup) -> Non
         server.script(API, anew)
         acknowledged = [{"topic_id": "another", "partitions": [0, 1, 2, 3]}]
         wait_until(lambda: consumer.poll(5) is not None and server.acknowledged()[-1] == acknowledged)
-        assert journal.calls[1:] == [("revoked", [0, 1, 2, 3]), ("assigned", [0, 1, 2, 3])]
+        assert journal.calls[1:] == [("lost", [0, 1, 2, 3]), ("assigned", [0, 1, 2, 3])]
 
 
 def test_partitions_of_a_deleted_topic_are_not_read(server: ScriptedGroup) -> None:

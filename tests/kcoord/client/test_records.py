@@ -181,7 +181,7 @@ def test_commit_of_positions_and_of_given_offsets(server: ScriptedCoordinator) -
         assert sent["member_id"] == "m1"
         assert sent["topics"] == [
             {
-                "name": "t",
+                "topic_id": "id-of-t",
                 "partitions": [
                     {"partition": 0, "committed_offset": 2, "committed_leader_epoch": -1, "committed_metadata": ""},
                     {"partition": 1, "committed_offset": 3, "committed_leader_epoch": -1, "committed_metadata": "half"},

@@ -1,31 +1,56 @@
-"""A consumer as a process: says what it owns on standard output, until it is killed."""
+"""A consumer as a process: says what it owns on standard output, until SIGTERM or until it is killed."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 import sys
 from typing import Any
 
 from tests.support.processes import Running, start
 
 
-def start_worker_process(topic: str, settings: dict[str, Any]) -> Running:
-    """Start a consumer of `topic` with these settings."""
-    return start("consumer", ["-m", "tests.kcoord.client.worker", topic, json.dumps(settings)], None)
+def start_worker_process(topic: str, settings: dict[str, Any], kind: str = "sync") -> Running:
+    """Start a consumer of `topic` with these settings; `kind` "sync" or "async"."""
+    return start("consumer", ["-m", "tests.kcoord.client.worker", topic, json.dumps(settings), kind], None)
+
+
+class Told:
+    """Says how many partitions there are whenever that changes."""
+
+    last = -1
+
+    def note(self, count: int) -> None:
+        if count != self.last:
+            self.last = count
+            print("assigned", count, flush=True)
 
 
 def main(topic: str, settings: dict[str, Any]) -> None:
-    """Poll for ever."""
+    """Poll until SIGTERM."""
     from kcoord.client import Consumer
 
-    told = -1
-    with Consumer(topic, **settings) as consumer:
-        while True:
+    told = Told()
+    with Consumer(topic, stop_on=(signal.SIGTERM,), **settings) as consumer:
+        while not consumer.stopping:
             consumer.poll(100)
-            if len(consumer.assignment()) != told:
-                told = len(consumer.assignment())
-                print("assigned", told, flush=True)
+            told.note(len(consumer.assignment()))
+
+
+async def async_main(topic: str, settings: dict[str, Any]) -> None:
+    """Poll until SIGTERM."""
+    from kcoord.client import AsyncConsumer
+
+    told = Told()
+    async with AsyncConsumer(topic, stop_on=(signal.SIGTERM,), **settings) as consumer:
+        while not consumer.stopping:
+            await consumer.poll(100)
+            told.note(len(consumer.assignment()))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], json.loads(sys.argv[2]))
+    if sys.argv[3:] == ["async"]:
+        asyncio.run(async_main(sys.argv[1], json.loads(sys.argv[2])))
+    else:
+        main(sys.argv[1], json.loads(sys.argv[2]))

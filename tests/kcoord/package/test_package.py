@@ -156,8 +156,10 @@ def test_worker_with_nothing_but_the_wheel(service: Service, empty: Path, tmp_pa
 def test_kgroups_of_the_wheel(empty: Path, tmp_path: Path) -> None:
     version = run(empty / "kgroups", "--version", cwd=tmp_path)
     assert (version.returncode, version.stdout) == (0, f"kgroups {kcoord.__version__}\n")
-    homeless = run(empty / "kgroups", "--list", cwd=tmp_path)
-    assert (homeless.returncode, "Option --url is missing" in homeless.stderr) == (1, True), homeless.stderr
+    unknown = run(empty / "kgroups", "--lst", cwd=tmp_path)
+    assert (unknown.returncode, "--lst" in unknown.stderr) == (1, True), unknown.stderr
+    kafka = run(empty / "kgroups", "--bootstrap-server", "kafka:9092", "--list", cwd=tmp_path)
+    assert (kafka.returncode, "--url" in kafka.stderr) == (1, True), kafka.stderr
     regex = run(empty / "kgroups", "--validate-regex", "a", cwd=tmp_path)
     assert (regex.returncode, "manage.py kgroups" in regex.stderr) == (1, True), regex.stderr
     typed = "import kcoord, pathlib; print((pathlib.Path(kcoord.__file__).parent / 'py.typed').exists())"

@@ -90,6 +90,9 @@ class ConsumerGroupCoordinator:
         allowed = self._membership.may_commit or not self._subscription.automatic
         self._autocommit.when_due(allowed=allowed)
 
+    async def renew(self, partitions: Collection[TopicPartition]) -> None:
+        """Nothing: they are not read or committed any more, and the next assignment says what comes instead."""
+
     def wait_s(self) -> float | None:
         """How long `poll` has nothing to do unless news arrives."""
         return self._autocommit.wait_s()
@@ -218,11 +221,17 @@ class ConsumerGroupCoordinator:
         """Commit and give up `revoked`. False if the assignment is no longer valid."""
         named = _named(revoked)
         self._subscription.withhold(named, True)
+        self._subscription.gone |= _replaced(revoked, work.target.partitions)
         await self._autocommit.now(named, min(self._config.request_timeout_ms, self._config.max_poll_interval_ms))
         if not self._stands(work):
             return False
+        gone = _named(tp for tp in revoked if tp.topic_id in self._subscription.gone)
         log.info("group %s: revoked: %s", self._config.group_id, _listed(named))
-        await self._call("revoked", named)
+        if gone:
+            log.warning("group %s: lost with their topic: %s", self._config.group_id, _listed(gone))
+            await self._call("lost", gone)
+        if named - gone:
+            await self._call("revoked", named - gone)
         self._have(self._held - revoked)
         return self._stands(work)
 
@@ -249,6 +258,7 @@ class ConsumerGroupCoordinator:
         self._held = partitions
         self._untold &= partitions
         self._subscription.set_assigned(_named(partitions))
+        self._subscription.identify({tp.named: tp.topic_id for tp in partitions})
         self._positions.forget()
 
     async def _call(self, what: str, partitions: Collection[TopicPartition]) -> None:
@@ -299,6 +309,12 @@ class ConsumerGroupCoordinator:
 
 def _named(partitions: Iterable[TopicIdPartition]) -> frozenset[TopicPartition]:
     return frozenset(tp.named for tp in partitions)
+
+
+def _replaced(revoked: Iterable[TopicIdPartition], target: Iterable[TopicIdPartition]) -> set[str]:
+    """The topics that were revoked because another one has their name now."""
+    current = {tp.topic: tp.topic_id for tp in target}
+    return {tp.topic_id for tp in revoked if current.get(tp.topic, tp.topic_id) != tp.topic_id}
 
 
 def _listed(partitions: Iterable[TopicPartition]) -> str:
