@@ -3,7 +3,7 @@ select t.id as pk, t.name, t.topic_id::text as topic_id, t.partitions, t.labels,
        w.newest, w.records
 from groups_topic t
 cross join lateral (select count(*) as watermarks, min(sampled_at) as oldest, max(sampled_at) as newest,
-                           sum(log_end_offset - log_start_offset)::bigint as records
+                           kcoord_bigint(sum(log_end_offset - log_start_offset)) as records
                     from groups_watermark
                     where topic_id = t.id) w
 where t.name = %(name)s
