@@ -186,9 +186,9 @@ class WatermarksView(NamedTopicView):
         request=s.WatermarkReport,
         response=s.Watermarks,
         errors=_WRITES,
-        description="For producers and probes. A report is recorded completely or not at all. An end before the known one "
-        "does not count: it is kept as lower_end_offset with who reported it, unless truncated is true. A topic that was "
-        "deleted and created starts without watermarks.",
+        description="For producers and probes. A report is recorded completely or not at all. An end before the known "
+        "one does not count: it is kept as lower_end_offset with who reported it, unless truncated is true. A topic "
+        "that was deleted and created starts without watermarks.",
         examples=[
             OpenApiExample(
                 "One partition",

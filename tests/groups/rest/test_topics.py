@@ -237,7 +237,7 @@ async def test_watermarks_of_nothing(api: httpx.AsyncClient) -> None:
     assert (await api.get(path)).json()["partitions"] == []
 
 
-async def test_an_earlier_end_is_kept_apart_unless_the_log_was_truncated(api: Api) -> None:
+async def test_an_earlier_end_is_kept_apart_unless_the_log_was_truncated(api: httpx.AsyncClient) -> None:
     path = "/v1/topics/orders/watermarks"
     await api.post("/v1/topics", json={"name": "orders", "partitions": 1})
 
