@@ -11,7 +11,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 LINES_A_PIECE = 500
 
-BROKEN_OFF = "ERROR: the file ends here because of an error, and is not complete"
+BROKEN_OFF = "ERROR: the file is not complete"
 
 
 def pieces(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:

@@ -74,7 +74,7 @@ def wall(at: Millis, zone: tzinfo) -> str:
             return written
     except ValueError:
         pass  # at the ends of the calendar
-    return f"{written}{moment:%:z}"
+    return f"{written}{moment.isoformat()[-6:]}"
 
 
 def read_instant(written: str, zone: tzinfo = UTC) -> Millis:
