@@ -16,16 +16,26 @@ blanks and invisible characters or not, or with a tab or a line end. `static/fro
 
 LINES_A_PIECE = 500
 
+BROKEN_OFF = "ERROR: the file is not complete"
+
 
 def pieces(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
-    """The file in pieces, in UTF-8: the names of the columns, then the rows. None is an empty cell."""
+    """The file in pieces, in UTF-8: the names of the columns, then the rows. None is an empty cell.
+
+    If the rows cannot all be read, the last line says so, and the error ends the answer without its last chunk.
+    """
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer)
     writer.writerow(head)
-    for number, row in enumerate(rows, 1):
-        writer.writerow([cell(value) for value in row])
-        if number % LINES_A_PIECE == 0:
-            yield _taken(buffer)
+    try:
+        for number, row in enumerate(rows, 1):
+            writer.writerow([cell(value) for value in row])
+            if number % LINES_A_PIECE == 0:
+                yield _taken(buffer)
+    except Exception:
+        writer.writerow([BROKEN_OFF])
+        yield _taken(buffer)
+        raise
     yield _taken(buffer)
 
 

@@ -8,18 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from frontend.rows import Millis, Names
+from kcoord.resets import instants
+from kcoord.resets.instants import BOUNDS, EARLIEST_MS, LATEST_MS, is_instant
 
 INSTANT_FORM = "YYYY-MM-DD HH:MM"
 NOT_AN_INSTANT = f"is not a date and time; write it as {INSTANT_FORM} by the 24-hour clock, such as 2026-01-31 18:30"
 INSTANT_PATTERN = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+\-][0-9]{2}:[0-9]{2})?)?"
+    r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+\-]([01][0-9]|2[0-3]):[0-5][0-9])?)?"
 )
 """In the syntax that Python and browsers (`pattern` of an input) share."""
 _INSTANT = re.compile(INSTANT_PATTERN)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _WITH_UUID = re.compile(r"^(?P<name>.*?)-?(?P<head>[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _LONGEST_ID = 28
@@ -33,20 +36,24 @@ _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 
 def instant(at: Millis, zone: tzinfo = UTC) -> str:
     """An instant to the millisecond: `2025-11-21 03:30:12.123 UTC`."""
-    clock = datetime.fromtimestamp(at // 1000, zone)
-    return f"{clock:%Y-%m-%d %H:%M:%S}.{at % 1000:03d} {zone_name(zone, at)}"
+    moment = instants.clock(at, zone).replace(tzinfo=None)
+    return f"{beyond(at)}{moment.isoformat(' ', 'milliseconds')} {zone_name(zone, at)}"
+
+
+def beyond(at: Millis) -> str:
+    """What stands before an instant that is stored and lies beyond the calendar: it is shown as the nearest."""
+    return "after " if at > LATEST_MS else "before " if at < EARLIEST_MS else ""
 
 
 def zone_name(zone: tzinfo, at: Millis) -> str:
     """What a time zone is called at an instant: `UTC`, `CET`; `UTC+03` if it has no abbreviation."""
-    name = datetime.fromtimestamp(at / 1000, zone).tzname() or "UTC"
+    name = instants.clock(at, zone).tzname() or "UTC"
     return f"UTC{name}" if name[0] in "+-" else name
 
 
 def iso(at: Millis) -> str:
-    """An instant in machine-readable form."""
-    moment = datetime.fromtimestamp(at / 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at % 1000:03d}Z"
+    """An instant in machine-readable form; one beyond the calendar as the nearest, as the API has it."""
+    return f"{instants.clock(at).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
 def iso_if_known(at: Millis | None) -> str | None:
@@ -55,8 +62,19 @@ def iso_if_known(at: Millis | None) -> str | None:
 
 
 def wall(at: Millis, zone: tzinfo) -> str:
-    """An instant as a field for instants shows it: `2025-11-21 03:30`, with seconds if they are not 0."""
-    return datetime.fromtimestamp(at // 1000, zone).strftime("%Y-%m-%d %H:%M:%S").removesuffix(":00")
+    """An instant as a field for instants shows it, so that `read_instant` returns the same one.
+
+    `2025-11-21 03:30`, with seconds and milliseconds if they are not 0, and with the offset from UTC where clocks show
+    that time twice.
+    """
+    moment = instants.clock(at, zone)
+    written = moment.replace(tzinfo=None).isoformat(" ", "milliseconds").removesuffix(".000").removesuffix(":00")
+    try:
+        if read_instant(written, zone) == instants.shown(at):
+            return written
+    except ValueError:
+        pass  # at the ends of the calendar
+    return f"{written}{moment.isoformat()[-6:]}"
 
 
 def read_instant(written: str, zone: tzinfo = UTC) -> Millis:
@@ -67,7 +85,10 @@ def read_instant(written: str, zone: tzinfo = UTC) -> Millis:
     if not _INSTANT.fullmatch(written):
         raise ValueError(f"{written!r} is not a date and time")
     moment = datetime.fromisoformat(written)
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp() * 1000)
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=zone)) - _EPOCH
+    if not is_instant(at := since // timedelta(milliseconds=1)):
+        raise ValueError(f"{written!r} is not {BOUNDS}")
+    return at
 
 
 def span(milliseconds: Millis) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo
 
 from django.http import HttpRequest
@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from frontend import wording
 from frontend.rows import Millis
+from kcoord.resets.instants import clock
 
 COOKIE = "kcoord_zone"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}")
@@ -44,7 +45,7 @@ def instant(at: Millis) -> str:
 
 def minute(at: Millis) -> str:
     """As `instant`, to the minute: `2025-11-21 04:30 CET`."""
-    return f"{datetime.fromtimestamp(at / 1000, current()):%Y-%m-%d %H:%M} {name(at)}"
+    return f"{wording.beyond(at)}{clock(at, current()).replace(tzinfo=None).isoformat(' ', 'minutes')} {name(at)}"
 
 
 def wall(at: Millis | None) -> str:

@@ -6,7 +6,6 @@ The theme has no type hints, hence `type: ignore[misc]` on classes derived from 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
@@ -35,6 +34,7 @@ from kcoord.audit.recording import Act, record_here
 from kcoord.models import ApiToken, AuditChain, AuditRecord, Counter, Quota, Throttled, TimerHeartbeat
 from kcoord.quotas.limits import Kind
 from kcoord.quotas.stored import recorded
+from kcoord.resets.instants import clock
 from kcoord.sql import queries
 
 Shown = Callable[[Any, Any], str]
@@ -44,8 +44,7 @@ def utc(milliseconds: int | None) -> str:
     """An instant as readable UTC, a dash for None."""
     if milliseconds is None:
         return "–"
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d} UTC"
+    return f"{clock(milliseconds).replace(tzinfo=None).isoformat(' ', 'milliseconds')} UTC"
 
 
 def instant(field: str, label: str) -> Shown:
@@ -107,7 +106,7 @@ class ApiTokenForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.expires_at is not None:
-            self.initial["expires"] = datetime.fromtimestamp(self.instance.expires_at / 1000, UTC)
+            self.initial["expires"] = clock(self.instance.expires_at)
 
     def save(self, commit: bool = True) -> ApiToken:
         """With the expiry in milliseconds."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from frontend.history.chart import Chart, Point, Series, chart
 from frontend.wording import number
+from kcoord.resets.instants import clock
 from offsets.core.days import DAY_MS
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def all_causes(days: Sequence[GroupDay]) -> str:
 
 def day_of(at: int) -> date:
     """The UTC day of an instant (ms)."""
-    return datetime.fromtimestamp(at / 1000, UTC).date()
+    return clock(at).date()
 
 
 def _drawn(days: Mapping[date, object], wanted: Mapping[str, str], since: date | None) -> list[DayPlot]:

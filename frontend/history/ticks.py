@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from frontend.rows import Millis
 from frontend.wording import duration, number
+from kcoord.resets.instants import clock
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 TIME_STEPS = (
@@ -104,7 +105,7 @@ def _short(value: int, top: int) -> str:
 
 
 def _local(at: Millis, zone: tzinfo) -> datetime:
-    return datetime.fromtimestamp(at / 1000, zone)
+    return clock(at, zone)
 
 
 def _instant(day: date, offset: Millis, zone: tzinfo) -> Millis:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
 from frontend.offsets.rows import Millis
+from frontend.wording import beyond
+from kcoord.resets.instants import clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,9 @@ def presets(now: Millis, zone: tzinfo) -> list[Preset]:
 
 def exact(at: Millis, zone: tzinfo) -> str:
     """`Fri 2026-01-30 06:00 CET`, with seconds and milliseconds if they are not 0."""
-    moment = datetime.fromtimestamp(at / 1000, zone)
-    seconds = f":{moment:%S}" if moment.second or at % 1000 else ""
-    fraction = f".{at % 1000:03d}" if at % 1000 else ""
-    return f"{moment:%a %Y-%m-%d %H:%M}{seconds}{fraction} {moment:%Z}".rstrip()
+    moment = clock(at, zone)
+    written = moment.replace(tzinfo=None).isoformat(" ", "milliseconds").removesuffix(".000").removesuffix(":00")
+    return f"{beyond(at)}{moment:%a} {written} {moment:%Z}".rstrip()
 
 
 def _at(here: datetime, *, days: int = 0, hour: int = 0, minute: int = 0) -> Millis:

@@ -154,7 +154,7 @@ with part as materialized (
       and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)),
 total as (
     select member_id, count(*) filter (where committed_offset is not null and sampled_at is not null) as measured,
-           (sum(lag) filter (where committed_offset is not null and sampled_at is not null))::bigint as lag
+           kcoord_bigint(sum(lag) filter (where committed_offset is not null and sampled_at is not null)) as lag
     from part
     group by member_id),
 furthest as (

@@ -10,7 +10,7 @@ limit %(limit)s
 -- name: lag_by_step
 -- Of each group and topic the last sample of each step: the rows that are read are as many as are drawn, however often
 -- lag was sampled. Samples of one look are of the same instant, so the last ones of a step add up.
-select i.number, n.step, sum(s.lag)::bigint as lag, max(s.time_lag_ms) as time_lag_ms
+select i.number, n.step, kcoord_bigint(sum(s.lag)) as lag, max(s.time_lag_ms) as time_lag_ms
 from unnest(%(numbers)s::int[], %(groups)s::text[], %(topics)s::text[]) as i (number, group_name, topic)
 cross join generate_series(0, %(steps)s::int - 1) as n (step)
 cross join lateral (

@@ -11,8 +11,8 @@ with owned as (
 committed as (
     select o.topic, count(*) as committed, count(*) filter (where a.partition is null) as unowned,
            count(w.id) as measured,
-           sum(greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0))
-               filter (where w.id is not null)::bigint as lag,
+           kcoord_bigint(sum(greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0))
+               filter (where w.id is not null)) as lag,
            min(w.sampled_at) as sampled_at
     from offsets_committedoffset o
     left join groups_assignment a on a.group_id = o.group_id and a.topic = o.topic and a.partition = o.partition
@@ -35,7 +35,7 @@ furthest as (
 select total.*, f.topic, f.partitions, f.committed, f.measured, f.lag, f.sampled_at, t.id is not null as "exists"
 from (select coalesce(sum(partitions), 0)::bigint as all_partitions,
              coalesce(sum(committed), 0)::bigint as all_committed, coalesce(sum(measured), 0)::bigint as all_measured,
-             sum(lag)::bigint as all_lag, count(*) as topics
+             kcoord_bigint(sum(lag)) as all_lag, count(*) as topics
       from line) total
 left join furthest f on true
 left join groups_topic t on t.name = f.topic
@@ -74,8 +74,8 @@ with recursive own as (
 -- One look samples all topics at the same instant.
 -- include: own_topics
 select '' as topic, slice, max(lag) as lag, max(time_lag_ms) as time_lag_ms
-from (select at, ((at - %(first)s) * %(slices)s / (%(last)s - %(first)s))::int as slice, sum(lag)::bigint as lag,
-             max(time_lag_ms) as time_lag_ms
+from (select at, ((at - %(first)s) * %(slices)s / (%(last)s - %(first)s))::int as slice,
+             kcoord_bigint(sum(lag)) as lag, max(time_lag_ms) as time_lag_ms
       from own
       cross join lateral (select s.at, s.lag, s.time_lag_ms
                           from offsets_lagsample s

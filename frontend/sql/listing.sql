@@ -1,7 +1,7 @@
 -- name: lag_changes
 -- How much the lag of some groups changed within %(window)s ms before it was last sampled: per topic one look for the
 -- last sample of at least that age, of at most twice it. Topics without one do not count.
-select l.group_id, sum(t.lag - s.lag)::bigint as change, (max(l.at) - min(s.at))::bigint as within_ms
+select l.group_id, kcoord_bigint(sum(t.lag - s.lag)) as change, (max(l.at) - min(s.at))::bigint as within_ms
 from offsets_grouplag l
 join groups_group g on g.id = l.group_id
 join offsets_topiclag t on t.group_id = l.group_id

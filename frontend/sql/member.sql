@@ -83,8 +83,8 @@ where group_id = %(pk)s and member_id = %(member_id)s
 -- name: member_totals
 -- Over the first partitions that it owns. `target`: how many it is meant to have; null: those that it owns.
 select count(*) as partitions, count(o.partition) as committed, count(o.partition) filter (where w.id is not null) as measured,
-       sum(greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0))
-           filter (where o.partition is not null and w.id is not null)::bigint as lag,
+       kcoord_bigint(sum(greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0))
+           filter (where o.partition is not null and w.id is not null)) as lag,
        min(w.sampled_at) as sampled_at,
        (select coalesce(sum(jsonb_array_length(t.value)), 0)::bigint
         from groups_consumermember m
@@ -110,7 +110,8 @@ with owned as (
     from groups_assignment a
     where a.group_id = %(pk)s and a.member_id = any(%(member_ids)s)
       and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s))
-select w.member_id, sum(greatest(o.committed_offset - f.committed_offset, 0))::bigint as records, min(f.at) as since
+select w.member_id, kcoord_bigint(sum(greatest(o.committed_offset::numeric - f.committed_offset, 0))) as records,
+       min(f.at) as since
 from owned w
 left join offsets_committedoffset o
     on o.group_id = %(pk)s and o.topic = w.topic and o.partition = w.partition and o.member_id = w.member_id

@@ -4,8 +4,8 @@ select id from groups_group where group_id = %(group_id)s
 -- name: reset_topics
 -- The topics on which a group has committed, the furthest behind first. Lag as in `topic_lags`.
 select o.topic, count(*) as partitions, count(w.id) as measured,
-       sum(greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0))
-           filter (where w.id is not null)::bigint as lag,
+       kcoord_bigint(sum(greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0))
+           filter (where w.id is not null)) as lag,
        count(*) over () as topics
 from offsets_committedoffset o
 left join groups_topic t on t.name = o.topic
@@ -34,8 +34,8 @@ select count(*) as partitions,
        count(*) filter (where o.committed_offset is not distinct from l.new_offset) as as_planned,
        count(*) filter (where o.committed_offset > l.new_offset) as ahead,
        count(*) filter (where w.id is null) as unmeasured,
-       sum(greatest(w.log_end_offset - greatest(l.new_offset, w.log_start_offset), 0))::bigint as planned_lag,
-       sum(greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0))::bigint as lag,
+       kcoord_bigint(sum(greatest(w.log_end_offset - greatest(l.new_offset, w.log_start_offset), 0))) as planned_lag,
+       kcoord_bigint(sum(greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0))) as lag,
        (select coalesce(array_agg(distinct p.topic), '{}') from
            (select topic
             from offsets_plannedoffset
@@ -70,14 +70,14 @@ partition as (
     join offsets_committedoffset o on o.group_id = %(pk)s and o.topic = s.topic
     limit %(limit)s),
 grown as (
-    select sum(w.log_end_offset - b.log_end_offset)::bigint as written, count(*) as measured
+    select kcoord_bigint(sum(w.log_end_offset - b.log_end_offset)) as written, count(*) as measured
     from partition p
     join groups_watermark w on w.topic_id = p.topic_id and w.partition = p.partition
     cross join lateral (select log_end_offset from offsets_watermarksample
                         where topic_id = p.topic_id and partition = p.partition and at <= p.first_at
                         order by at desc limit 1) b)
-select max(s.last_at) - min(s.first_at) as span_ms, sum(s.last_lag - s.first_lag)::bigint as lag_change, g.written,
-       g.measured, (select count(*) from partition) as partitions
+select max(s.last_at) - min(s.first_at) as span_ms, kcoord_bigint(sum(s.last_lag - s.first_lag)) as lag_change,
+       g.written, g.measured, (select count(*) from partition) as partitions
 from grown g
 left join sampled s on true
 group by g.written, g.measured

@@ -1,9 +1,12 @@
 -- name: topic_header
 select t.id as pk, t.name, t.topic_id::text as topic_id, t.partitions, t.labels, t.created_at, w.watermarks, w.oldest,
-       w.newest, w.records
+       w.newest, w.records, w.lower, w.lower_at, w.lower_by
 from groups_topic t
 cross join lateral (select count(*) as watermarks, min(sampled_at) as oldest, max(sampled_at) as newest,
-                           sum(log_end_offset - log_start_offset)::bigint as records
+                           kcoord_bigint(sum(log_end_offset - log_start_offset)) as records,
+                           count(lower_at) as lower, max(lower_at) as lower_at,
+                           coalesce((array_agg(distinct lower_by) filter (where lower_at is not null))[:5], '{}')
+                               as lower_by
                     from groups_watermark
                     where topic_id = t.id) w
 where t.name = %(name)s

@@ -89,7 +89,7 @@ where o.topic = any(%(names)s::text[])
 -- name: visible_topic_totals
 -- The same over the groups that can be seen.
 select l.topic, count(*) as groups,
-       case when count(l.lag) > 0 then least(sum(l.lag), 9223372036854775807)::bigint end as lag,
+       kcoord_bigint(sum(l.lag)) as lag,
        (array_agg(g.group_id order by l.lag desc, g.group_id) filter (where l.lag is not null))[1] as worst_group,
        max(l.lag) as worst_lag, max(l.time_lag_ms) as time_lag_ms, max(l.at) as at
 from offsets_topiclag l

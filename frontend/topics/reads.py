@@ -24,7 +24,10 @@ GROUP_ROWS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class TopicHeader:
-    """The topic. `watermarks`: partitions with one; `oldest`, `newest` (ms) of them; `records` in the logs."""
+    """The topic. `watermarks`: partitions with one; `oldest`, `newest` (ms) of them; `records` in the logs.
+
+    `lower`: partitions with a reported end that does not count, the last at `lower_at` (ms), by `lower_by`.
+    """
 
     pk: int
     name: str
@@ -36,6 +39,9 @@ class TopicHeader:
     oldest: Millis | None
     newest: Millis | None
     records: int | None
+    lower: int
+    lower_at: Millis | None
+    lower_by: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

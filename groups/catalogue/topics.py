@@ -52,12 +52,19 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """Where a partition's log begins and ends (the offset after the last), reported at `sampled_at` (ms)."""
+    """Where a partition's log begins and ends (the offset after the last), reported at `sampled_at` (ms).
+
+    `lower_end_offset`: an earlier end that was reported at `lower_at` (ms) by `lower_by` without a truncation; it does
+    not count.
+    """
 
     partition: int
     log_start_offset: int
     log_end_offset: int
     sampled_at: Millis = field(default=0)
+    lower_end_offset: int | None = None
+    lower_at: Millis | None = None
+    lower_by: str = ""
 
 
 def check_topic_name(name: str) -> None:
@@ -240,8 +247,12 @@ class TopicService:
         await self._change(work)
         await follow_up_deletion(self._runtime, name)
 
-    async def set_watermarks(self, name: str, watermarks: Sequence[Watermark]) -> list[Watermark]:
-        """Record where logs begin and end now, all or none; returns what was recorded, by partition.
+    async def set_watermarks(
+        self, name: str, watermarks: Sequence[Watermark], *, truncated: bool = False, principal: str = ""
+    ) -> list[Watermark]:
+        """Record where logs begin and end now, all or none; returns what is known then, by partition.
+
+        An end before the one that is known is kept beside it, with `principal`, unless the logs were `truncated`.
 
         Raises ProtocolError UNKNOWN_TOPIC_OR_PARTITION naming the partition, INVALID_REQUEST for offsets that are out
         of order or a partition given twice.
@@ -262,12 +273,14 @@ class TopicService:
             parameters = {
                 "id": pk,
                 "now": now,
+                "truncated": truncated,
+                "principal": principal,
                 "partition": [w.partition for w in ordered],
                 "log_start_offset": [w.log_start_offset for w in ordered],
                 "log_end_offset": [w.log_end_offset for w in ordered],
             }
             await connection.execute(Q.upsert_watermarks.encode(), parameters)
-            return [Watermark(w.partition, w.log_start_offset, w.log_end_offset, now) for w in ordered]
+            return await self._db.records(connection, Watermark, Q.reported_watermarks, parameters)
 
         return await self._db.transaction(work)
 

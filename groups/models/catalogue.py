@@ -28,13 +28,19 @@ class Topic(models.Model):
 
 
 class Watermark(models.Model):
-    """Where a partition's log begins and ends, as last reported by a producer or probe."""
+    """Where a partition's log begins and ends, as last reported by a producer or probe.
+
+    `lower_end_offset`: the last report of an earlier end without a truncation, when it came and from whom.
+    """
 
     topic = models.ForeignKey(Topic, on_delete=models.CASCADE, related_name="watermarks")
     partition = models.PositiveIntegerField()
     log_start_offset = models.BigIntegerField()
     log_end_offset = models.BigIntegerField()
     sampled_at = MillisField()
+    lower_end_offset = models.BigIntegerField(null=True)
+    lower_at = MillisField(null=True)
+    lower_by = models.CharField(max_length=255, default="", db_default="")
 
     class Meta:
         constraints = [

@@ -10,6 +10,7 @@ from rest_framework import serializers
 from groups.catalogue.topics import MAX_NAME_LENGTH, MAX_PARTITIONS
 from kcoord.http.types import INT32_MAX
 from kcoord.rest.fields import (
+    Flag,
     Instant,
     Int32,
     Labels,
@@ -88,6 +89,11 @@ class WatermarkReport(StrictSerializer):
     """Watermarks as of now."""
 
     partitions = serializers.ListField(child=WatermarkInput(), min_length=1, max_length=MAX_WATERMARKS)
+    truncated = Flag(
+        required=False,
+        default=False,
+        help_text="The logs were truncated. Without it an end before the known one does not count.",
+    )
 
 
 class WatermarkView(serializers.Serializer[Any]):
@@ -97,6 +103,11 @@ class WatermarkView(serializers.Serializer[Any]):
     log_start_offset = Offset()
     log_end_offset = Offset()
     sampled_at = Instant(help_text="When it was reported, on the database's clock.")
+    lower_end_offset = Offset(
+        allow_null=True, help_text="An earlier end that was reported since, without a truncation; it does not count."
+    )
+    lower_at = Instant(allow_null=True, help_text="When that was reported.")
+    lower_by = serializers.CharField(help_text="Who reported it; empty: nobody did.")
 
 
 class Watermarks(serializers.Serializer[Any]):

@@ -186,7 +186,9 @@ class WatermarksView(NamedTopicView):
         request=s.WatermarkReport,
         response=s.Watermarks,
         errors=_WRITES,
-        description="For producers and probes. A report is recorded completely or not at all.",
+        description="For producers and probes. A report is recorded completely or not at all. An end before the known "
+        "one does not count: it is kept as lower_end_offset with who reported it, unless truncated is true. A topic "
+        "that was deleted and created starts without watermarks.",
         examples=[
             OpenApiExample(
                 "One partition",
@@ -201,7 +203,12 @@ class WatermarksView(NamedTopicView):
         given = self.given(s.WatermarkReport)
         self.may_admin(self.name)
         watermarks = [Watermark(**item) for item in given["partitions"]]
-        recorded = self.service(lambda runtime: runtime.get(TopicService).set_watermarks(self.name, watermarks))
+        principal = self.principal.name
+        recorded = self.service(
+            lambda runtime: runtime.get(TopicService).set_watermarks(
+                self.name, watermarks, truncated=given["truncated"], principal=principal
+            )
+        )
         return Response(s.Watermarks({"name": self.name, "partitions": recorded}).data)
 
 

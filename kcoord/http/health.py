@@ -28,6 +28,9 @@ from kcoord.sql import queries
 
 Q = queries("kcoord")
 
+MISSED_SAMPLES = 5
+"""Intervals of samples after which they stand still."""
+
 LITTLE_SPACE = 32 * 2**20
 """Bytes; Postgres writes its log in files of 16 MiB, and ends when it cannot."""
 
@@ -65,6 +68,7 @@ async def readiness(runtime: Runtime) -> dict[str, Check]:
                 return {"database": Check(True), "migrations": migrations, "listener": listener}
             timers = await _timers(runtime, connection)
             journal = await _journal(runtime, connection)
+            samples = await _samples(runtime, connection)
         # Reading works on a full disk, and only the worker writes without being asked: late timers may be its sign.
         suspect = runtime.db.disk_was_full or not timers.ok
         has_space = not suspect or await runtime.db.has_space()
@@ -73,7 +77,8 @@ async def readiness(runtime: Runtime) -> dict[str, Check]:
     ready = {"database": Check(True), "migrations": migrations, "timers": timers, "listener": listener}
     if not has_space:
         ready["disk"] = Check(False, "the disk of the database is full and nothing can be stored; free space on it")
-    return ready if journal is None else {**ready, "journal": journal}
+    notes = {"journal": journal, "samples": samples}
+    return ready | {name: note for name, note in notes.items() if note is not None}
 
 
 def _space_left(config: Config) -> str:
@@ -123,6 +128,18 @@ async def _journal(runtime: Runtime, connection: Connection) -> Check | None:
     return Check(
         True,
         "the journal has no partition for today, rows go to its default one; check that the Celery worker is running",
+    )
+
+
+async def _samples(runtime: Runtime, connection: Connection) -> Check | None:
+    """A note if lag was sampled or judged, but not for a while: members are served all the same."""
+    parameters = {"now": runtime.db.clock.override_ms()}
+    age_ms = await runtime.db.value(connection, Q.samples_age, parameters)
+    if age_ms is None or age_ms <= MISSED_SAMPLES * runtime.config.int("lag.sample.interval.ms"):
+        return None
+    return Check(
+        True,
+        f"lag and verdicts stand still: the last run was {age_ms // 1000:,} s ago; see the log of the worker",
     )
 
 

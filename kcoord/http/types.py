@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from kcoord.http.problem import invalid
 from kcoord.protocol.errors import Error
+from kcoord.resets.instants import shown
 
 INT32_MAX = 2_147_483_647
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -78,10 +79,13 @@ def int64(value: int | str, field: str) -> int:
 
 @lru_cache(maxsize=256)  # under load many sessions end in the same millisecond
 def rfc3339(instant_ms: int | None) -> str | None:
-    """An instant in milliseconds since the epoch as RFC 3339 in UTC; None stays None."""
+    """An instant in milliseconds since the epoch as RFC 3339 in UTC; None stays None.
+
+    One that lies beyond those that requests accept is shown as the nearest of these.
+    """
     if instant_ms is None:
         return None
-    seconds, milliseconds = divmod(instant_ms, 1000)
+    seconds, milliseconds = divmod(shown(instant_ms), 1000)
     return f"{_to_the_second(seconds)}.{milliseconds:03d}Z"
 
 

@@ -6,13 +6,13 @@ Source: offsets.md 13.5 (the datetime of --to-datetime, the ISO 8601 duration of
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import Millis
 
 _DATETIME = re.compile(
-    r"(?P<local>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})(?P<zone>Z|(?P<sign>[+-])(?P<hours>\d\d)(?::?(?P<minutes>\d\d))?)?",
+    r"(?P<local>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})(?P<zone>Z|(?P<sign>[+-])(?P<hours>[01]\d|2[0-3])(?::?(?P<minutes>[0-5]\d))?)?",
     re.ASCII,
 )
 _DURATION = re.compile(
@@ -21,6 +21,11 @@ _DURATION = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+EARLIEST_MS: Millis = -62_135_596_800_000
+LATEST_MS: Millis = 253_402_300_799_999
+"""The first and the last instant that RFC 3339 can write in UTC; what is beyond is not accepted in any zone."""
+BOUNDS = "an instant from 0001-01-01T00:00:00Z to 9999-12-31T23:59:59.999Z"
 
 _MS = {"weeks": 604_800_000, "days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1_000}
 
@@ -39,12 +44,33 @@ def parse_datetime(text: str, field: str = "at") -> Millis:
         )
     try:
         local = datetime.fromisoformat(found["local"]).replace(tzinfo=UTC)
-        zone = timedelta(hours=int(found["hours"] or 0), minutes=int(found["minutes"] or 0))
-        timezone(zone)
     except ValueError as error:
         raise _invalid(field, f"{text!r} is not a datetime: {error}") from None
+    zone = timedelta(hours=int(found["hours"] or 0), minutes=int(found["minutes"] or 0))
     offset = -zone if found["sign"] == "-" else zone
-    return (local - _EPOCH - offset) // timedelta(milliseconds=1)
+    at = (local - _EPOCH - offset) // timedelta(milliseconds=1)
+    if not is_instant(at):
+        raise _invalid(field, f"{text!r} is not {BOUNDS}")
+    return at
+
+
+def is_instant(at: Millis) -> bool:
+    """Whether `at` (ms since the epoch) is accepted where instants enter: in requests, forms and commands."""
+    return EARLIEST_MS <= at <= LATEST_MS
+
+
+def shown(at: Millis) -> Millis:
+    """The accepted instant that is nearest to `at`: what is stored may lie beyond the calendar."""
+    return max(EARLIEST_MS, min(at, LATEST_MS))
+
+
+def clock(at: Millis, zone: tzinfo = UTC) -> datetime:
+    """The date and time of the zone at an instant, or at the nearest in the calendar; in UTC at the calendar's ends."""
+    moment = _EPOCH + timedelta(milliseconds=shown(at))
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment
 
 
 def parse_duration(text: str, field: str = "duration") -> Millis:
@@ -63,6 +89,8 @@ def parse_duration(text: str, field: str = "duration") -> Millis:
             "years have no fixed length: use days",
         )
     whole = sum(int(found[unit] or 0) * ms for unit, ms in _MS.items())
+    if whole > LATEST_MS:
+        raise _invalid(field, f"{text[:50]!r} is longer than {LATEST_MS // 86_400_000} days, the longest duration")
     return whole + int((found["fraction"] or "0")[:3].ljust(3, "0"))
 
 

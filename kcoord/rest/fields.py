@@ -15,14 +15,15 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from kcoord.http.types import INT32_MAX, rfc3339
+from kcoord.resets.instants import BOUNDS, is_instant
 from kcoord.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE, MAX_LABELS, name_fault, number_fault
 from kcoord.rest.paging import DEFAULT_LIMIT, INT64_MAX, MAX_LIMIT
 
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE)
+_RFC3339 = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)", re.ASCII | re.IGNORECASE
+)
 _DECIMAL = re.compile(r"-?[0-9]{1,19}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-LATEST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999, the latest that RFC 3339 can express."""
 
 
 class StrictSerializer(serializers.Serializer[Any]):
@@ -69,9 +70,12 @@ class Choice(serializers.ChoiceField):
 
 
 class Number(serializers.IntegerField):
-    """A JSON integer."""
+    """A JSON integer, of 64 bits at most."""
 
     default_error_messages = {"invalid": "must be an integer"}
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"max_value": INT64_MAX, **kwargs})
 
     def to_internal_value(self, data: Any) -> int:
         """The number."""
@@ -142,7 +146,8 @@ class Instant(serializers.Field):  # type: ignore[type-arg]
     """An instant: RFC 3339 externally, milliseconds since the epoch internally."""
 
     default_error_messages = {
-        "invalid": "must be an instant in RFC 3339, such as 2026-01-31T12:00:00Z; in a query string write '+' as %2B"
+        "invalid": "must be an instant in RFC 3339, such as 2026-01-31T12:00:00Z; in a query string write '+' as %2B",
+        "beyond": f"must be {BOUNDS}",
     }
 
     def to_internal_value(self, data: Any) -> int:
@@ -153,11 +158,14 @@ class Instant(serializers.Field):  # type: ignore[type-arg]
             instant = datetime.fromisoformat(data.upper())
         except ValueError:
             self.fail("invalid")
-        return (instant - _EPOCH) // timedelta(milliseconds=1)
+        at = (instant - _EPOCH) // timedelta(milliseconds=1)
+        if not is_instant(at):
+            self.fail("beyond")
+        return at
 
     def to_representation(self, value: int) -> str | None:
-        """The instant in UTC; one beyond the year 9999 is shown as its last millisecond."""
-        return rfc3339(max(0, min(value, LATEST_MS)))
+        """The instant in UTC; see `rfc3339`."""
+        return rfc3339(value)
 
 
 @extend_schema_field(

@@ -21,3 +21,8 @@ select set_config('work_mem', '64kB', true)
 -- name: take_space
 -- About 2 MB in a temporary file, which is removed at once.
 select count(*) from generate_series(1, 100000)
+
+-- name: samples_age
+-- Since the older of the last sample of lag and the last judgement of offsets; null before the first.
+select coalesce(%(now)s::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint)
+       - least((select max(at) from offsets_grouplag), (select at from offsets_verdictrun where name = 'offsets'))

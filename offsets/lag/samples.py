@@ -17,6 +17,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.samples import DAY_MS, TIERS, Sample, surplus
 from offsets.core.types import Millis
+from offsets.spared import Spared
 
 Q = queries("offsets")
 
@@ -72,17 +73,24 @@ class SampleService:
         if last is not None and 0 <= now - last < self._interval_ms // 2:
             return 0
         after, sampled = 0, 0
+        spared = Spared("lag cannot be sampled")
+
+        async def look(after: int, upto: int) -> int:
+            row = await self._batch(Q.sample_lag, {"after": after, "upto": upto, "now": now}, _SAMPLING_LOCK)
+            assert row is not None
+            return row[0]
+
         while True:
             bounds = {"after": after, "groups": GROUP_BATCH, "offsets": OFFSET_BATCH}
             async with self._db.connection() as connection:
                 upto = await self._db.value(connection, Q.groups_to_sample, bounds)
             if upto is None:
-                await self._total(now)
-                return sampled
-            row = await self._batch(Q.sample_lag, {"after": after, "upto": upto, "now": now}, _SAMPLING_LOCK)
-            assert row is not None
-            (groups,) = row
-            after, sampled = upto, sampled + groups
+                break
+            sampled += sum(await spared.run(look, after, upto))
+            after = upto
+        await self._total(now)
+        spared.check()
+        return sampled
 
     async def _total(self, now: Millis) -> None:
         async def work(connection: Connection) -> None:

@@ -76,7 +76,7 @@ where g.id = any(%(ids)s)
 
 -- name: visible_lags
 -- How far groups were behind on some topics alone, at the last sample; a group of which that is not known has no row.
-select l.group_id, least(sum(s.lag), 9223372036854775807)::bigint
+select l.group_id, kcoord_bigint(sum(s.lag))
 from offsets_grouplag l
 join groups_group g on g.id = l.group_id
 join offsets_lagsample s on s.group_name = g.group_id and s.at = l.at

@@ -134,15 +134,15 @@ with g as (
         limit 1) n on true
 )
 select topic, bool_or(owned) as owned, bool_or(deleted) as deleted, count(*) as partitions,
-       count(*) - count(lag) as unknown_partitions, sum(lag) as lag, max(time_lag_ms)::bigint as time_lag_ms,
-       max(at_least_ms) as at_least_ms, min(sampled_at) filter (where lag is not null) as sampled_at
+       count(*) - count(lag) as unknown_partitions, kcoord_bigint(sum(lag)) as lag,
+       kcoord_bigint(max(time_lag_ms)) as time_lag_ms, max(at_least_ms) as at_least_ms, min(sampled_at) filter (where lag is not null) as sampled_at
 from behind
 group by topic
 order by topic
 
 -- name: lag_history
 -- Without a topic: the totals of all topics that the caller may describe. All were sampled at the same instant.
-select at, least(sum(lag), 9223372036854775807)::bigint,
+select at, kcoord_bigint(sum(lag)),
        case when bool_and(time_lag_ms is not null) then max(time_lag_ms) end
 from offsets_lagsample
 where group_name = %(group_id)s

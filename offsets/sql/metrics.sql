@@ -28,7 +28,7 @@ order by g.group_id, v.kind
 -- The groups of the largest lag, as last sampled, and how many there are. Totals are those of visible topics.
 with totals as (
     select group_id, max(max_lag) as max_lag,
-           case when count(lag) > 0 then least(sum(lag), 9223372036854775807)::bigint end as lag,
+           kcoord_bigint(sum(lag)) as lag,
            case when bool_and(time_lag_ms is not null) filter (where lag is not null) then max(time_lag_ms)
            end as time_lag_ms
     from offsets_topiclag

@@ -149,9 +149,9 @@ select plan_id, count(*) as partitions, count(*) filter (where old_offset is dis
        count(*) filter (where new_offset is null and old_offset is not null) as removed,
        count(*) filter (where new_offset is null and old_offset is not null and note = %(unknown)s) as unknown,
        count(*) filter (where new_offset < log_start_offset or new_offset > log_end_offset) as outside,
-       sum(greatest(log_end_offset - greatest(new_offset, log_start_offset), 0)
+       kcoord_bigint(sum(greatest(log_end_offset - greatest(new_offset, log_start_offset), 0)
            - greatest(log_end_offset - greatest(old_offset, log_start_offset), 0))
-           filter (where log_end_offset is not null and new_offset is not null and old_offset is not null)::bigint
+           filter (where log_end_offset is not null and new_offset is not null and old_offset is not null))
            as lag_change
 from offsets_plannedoffset
 where plan_id = any(%(ids)s::uuid[])

@@ -24,7 +24,7 @@ select p.id as pk, p.group_id,
        p.settled and exists (select from offsets_committedoffset o
                where o.group_id = p.id
                  and coalesce(o.expire_timestamp,
-                              case when p.grace then p.state_since else o.commit_timestamp end + %(retention_ms)s)
+                              case when p.grace then p.state_since else o.commit_timestamp end::numeric + %(retention_ms)s)
                      <= %(now)s) as due,
        p.settled and p.state = 'Empty' and coalesce(p.held_until, 0) <= %(now)s
            and not exists (select from offsets_committedoffset o where o.group_id = p.id)
@@ -40,7 +40,7 @@ from offsets_committedoffset o
 where o.group_id = %(group)s
   and (o.topic, o.partition) > (%(after_topic)s, %(after_partition)s)
   and o.topic <> all(%(kept_topics)s::text[])
-  and coalesce(o.expire_timestamp, coalesce(%(since)s::bigint, o.commit_timestamp) + %(retention_ms)s) <= %(now)s
+  and coalesce(o.expire_timestamp, coalesce(%(since)s::bigint, o.commit_timestamp)::numeric + %(retention_ms)s) <= %(now)s
   and not exists (select from offsets_pendingoffset p
                   where p.group_id = o.group_id and p.topic = o.topic and p.partition = o.partition)
 order by o.topic, o.partition

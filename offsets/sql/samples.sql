@@ -150,11 +150,11 @@ where before < %(offsets)s
 with behind as (
     select o.group_id, o.topic, o.committed_offset, w.log_end_offset,
            case when w.id is not null then greatest(w.log_end_offset - c.position, 0) end as lag,
-           case when c.position >= w.log_end_offset then 0
+           kcoord_bigint(case when c.position >= w.log_end_offset then 0
                 when n.at is null then null
                 else greatest(%(now)s - b.until - div((c.position - b.log_end_offset)::numeric * (n.at - b.until),
                                                       n.log_end_offset - b.log_end_offset), 0)
-           end::bigint as time_lag_ms
+           end) as time_lag_ms
     from offsets_committedoffset o
     left join groups_topic t on t.name = o.topic
     left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
@@ -179,12 +179,11 @@ with behind as (
     where o.group_id > %(after)s and o.group_id <= %(upto)s
 ), topics as (
     select group_id, topic, max(lag) as max_lag,
-           case when count(lag) > 0 then least(sum(lag), 9223372036854775807)::bigint end as lag,
+           kcoord_bigint(sum(lag)) as lag,
            case when bool_and(time_lag_ms is not null) filter (where lag is not null) then max(time_lag_ms)
            end as time_lag_ms,
-           least(sum(committed_offset), 9223372036854775807)::bigint as committed_offsets,
-           case when count(lag) > 0 then least(sum(log_end_offset), 9223372036854775807)::bigint
-           end as log_end_offsets,
+           kcoord_bigint(sum(committed_offset)) as committed_offsets,
+           kcoord_bigint(sum(log_end_offset)) as log_end_offsets,
            count(*) as partitions, count(*) - count(lag) as unknown_partitions
     from behind
     group by group_id, topic
@@ -205,7 +204,7 @@ with behind as (
     group by a.group_id
 ), latest as (
     insert into offsets_grouplag as l (group_id, at, lag, time_lag_ms, state, generation_id, members, partitions)
-    select g.id, %(now)s, case when count(t.lag) > 0 then least(sum(t.lag), 9223372036854775807)::bigint end,
+    select g.id, %(now)s, kcoord_bigint(sum(t.lag)),
            case when bool_and(t.time_lag_ms is not null) filter (where t.lag is not null) then max(t.time_lag_ms) end,
            g.state, g.generation_id,
            case when g.type = 'consumer'
@@ -246,7 +245,7 @@ select count(*) from history
 -- Topics over all groups, once these have been sampled. Rows of deleted groups wait to be removed.
 with totals as (
     select l.topic, count(*) as groups,
-           case when count(l.lag) > 0 then least(sum(l.lag), 9223372036854775807)::bigint end as lag,
+           kcoord_bigint(sum(l.lag)) as lag,
            max(array[l.lag, -l.group_id]) filter (where l.lag is not null) as worst, max(l.time_lag_ms) as time_lag_ms
     from offsets_topiclag l
     join groups_group g on g.id = l.group_id

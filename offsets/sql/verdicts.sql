@@ -125,7 +125,7 @@ with had as materialized (
            or j.committed_offset = u.committed_offset)
 )
 select group_id, 'stalled' as kind, topic, min(since) as since, null::bigint as due_at, count(*) as number,
-       least(sum(lag), 9223372036854775807)::bigint as lag,
+       kcoord_bigint(sum(lag)) as lag,
        (array_agg(partition order by since, partition))[:%(named)s]::text[] as names
 from stalled
 group by group_id, topic
@@ -205,13 +205,13 @@ with page as materialized (
 ), subscribed as (
     -- include: subscribed
 )
-select o.group_id, 'expiring' as kind, o.topic, min(e.at) - (%(expiring_until)s::bigint - %(now)s) as since,
-       min(e.at) as due_at, count(*) as number, null::bigint as lag,
+select o.group_id, 'expiring' as kind, o.topic,
+       kcoord_bigint(min(e.at) - (%(expiring_until)s::bigint - %(now)s)) as since, kcoord_bigint(min(e.at)) as due_at, count(*) as number, null::bigint as lag,
        (array_agg(o.partition order by e.at, o.partition))[:%(named)s]::text[] as names
 from page p
 join offsets_committedoffset o on o.group_id = p.id
 cross join lateral (
-    select coalesce(o.expire_timestamp, coalesce(p.base, o.commit_timestamp) + %(retention_ms)s) as at) e
+    select coalesce(o.expire_timestamp, coalesce(p.base, o.commit_timestamp)::numeric + %(retention_ms)s) as at) e
 where e.at <= %(expiring_until)s
   and not exists (select from subscribed s where s.group_id = o.group_id and s.topic = o.topic)
   and not exists (select from offsets_retentionpin r where r.group_name = p.group_id and r.topic = o.topic)
@@ -295,8 +295,8 @@ order by min(k.place), min(w.since), w.group_id
 limit %(limit)s
 
 -- name: summed_verdicts
-select g.group_id, g.state, g.held_until, v.kind, min(v.since) as since, min(v.due_at) as due_at, sum(v.number)::bigint as number,
-       case when count(v.lag) > 0 then least(sum(v.lag), 9223372036854775807)::bigint end as lag,
+select g.group_id, g.state, g.held_until, v.kind, min(v.since) as since, min(v.due_at) as due_at,
+       kcoord_bigint(sum(v.number)) as number, kcoord_bigint(sum(v.lag)) as lag,
        coalesce((array_agg(v.topic order by v.since, v.topic) filter (where v.topic <> ''))[:%(named)s], '{}') as topics,
        count(*) filter (where v.topic <> '') as topic_count,
        (array_agg(to_jsonb(v.names) order by v.since, v.topic))[1] as names

@@ -30,6 +30,7 @@ from offsets.core.verdicts import (
     worst_first,
 )
 from offsets.lag.samples import GROUP_BATCH, OFFSET_BATCH
+from offsets.spared import Spared
 
 Q = queries("offsets")
 
@@ -122,14 +123,24 @@ class VerdictChecks:
         async with self._db.connection() as connection:
             now = await self._db.now_ms(connection)
         after, count = 0, 0
+        spared = Spared("offsets cannot be judged")
+
+        async def judge(after: int, upto: int) -> int:
+            found: list[Judged] = []
+            if upto != LAST_KEY:
+                async with self._db.connection() as connection:
+                    found = await self._find(connection, Check.OFFSETS, now, after, upto)
+            await self._store(Check.OFFSETS, found, after, upto)
+            return len(found)
+
         while after < LAST_KEY:
             bounds = {"after": after, "groups": GROUP_BATCH, "offsets": OFFSET_BATCH}
             async with self._db.connection() as connection:
                 upto = await self._db.value(connection, Q.groups_to_sample, bounds) or LAST_KEY
-                found = [] if upto == LAST_KEY else await self._find(connection, Check.OFFSETS, now, after, upto)
-            await self._store(Check.OFFSETS, found, after, upto)
-            after, count = upto, count + len(found)
+            count += sum(await spared.run(judge, after, upto))
+            after = upto
         await self._note(Check.OFFSETS, now)
+        spared.check()
         return count
 
     async def of_group(

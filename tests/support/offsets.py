@@ -30,7 +30,7 @@ async def commit(runtime: Runtime, group_id: str, topic: str, *partitions: int, 
 
 async def report(topics: TopicService, *ends: int, start: int = 0) -> None:
     """Report where the partitions of `orders` end."""
-    await topics.set_watermarks("orders", [Watermark(p, start, end) for p, end in enumerate(ends)])
+    await topics.set_watermarks("orders", [Watermark(p, start, end) for p, end in enumerate(ends)], truncated=True)
 
 
 async def rows(runtime: Runtime, statement: str, **parameters: Any) -> list[tuple[Any, ...]]:

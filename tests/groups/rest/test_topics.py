@@ -235,3 +235,23 @@ async def test_watermarks_of_nothing(api: httpx.AsyncClient) -> None:
     await api.delete(f"{TOPICS}/orders")
     await api.post(TOPICS, json=new_topic())
     assert (await api.get(path)).json()["partitions"] == []
+
+
+async def test_an_earlier_end_is_kept_apart_unless_the_log_was_truncated(api: httpx.AsyncClient) -> None:
+    path = "/v1/topics/orders/watermarks"
+    await api.post("/v1/topics", json={"name": "orders", "partitions": 1})
+
+    async def report(end: int, **more: bool) -> dict[str, Any]:
+        sent = {"partitions": [{"partition": 0, "log_start_offset": 0, "log_end_offset": end}], **more}
+        answer = await api.post(path, json=sent)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json()["partitions"][0])
+
+    assert (await report(12_001))["lower_at"] is None
+    kept = await report(300)
+    assert (kept["log_end_offset"], kept["lower_end_offset"]) == (12_001, 300)
+    assert kept["lower_by"], "the finding says who reported it"
+    assert (await api.get(path)).json()["partitions"] == [kept]
+    assert (await report(12_002))["lower_end_offset"] == 300, "it stays to be looked at"
+    cut = await report(300, truncated=True)
+    assert (cut["log_end_offset"], cut["lower_end_offset"], cut["lower_by"]) == (300, None, "")

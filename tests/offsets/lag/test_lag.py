@@ -51,7 +51,7 @@ async def live(runtime: Runtime, clock: VirtualClock, dice: random.Random, topic
             starts[partition] = min(ends[partition], starts[partition] + dice.choice([0, 0, 0, 25]))
         reported = [p for p in range(PARTITIONS) if p and dice.random() < 0.8]
         if reported:
-            await topics.set_watermarks(topic, [Watermark(p, starts[p], ends[p]) for p in reported])
+            await topics.set_watermarks(topic, [Watermark(p, starts[p], ends[p]) for p in reported], truncated=True)
         if dice.random() < 0.7:
             await samples.sample()
     clock.advance(1)

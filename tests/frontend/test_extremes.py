@@ -1,0 +1,158 @@
+"""Numbers that clients choose, as large as they can be: no page, answer or task of anybody fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from zoneinfo import ZoneInfo
+
+import psycopg
+import pytest
+from django.http import StreamingHttpResponse
+from django.test import Client
+
+from frontend import wording
+from frontend.csv_files import pieces
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from offsets.lag.samples import SampleService
+from offsets.spared import GroupsFailed, Spared
+from offsets.verdicts.checks import VerdictChecks
+from tests.frontend.seed import Seed
+
+LEAST, MOST = -(2**63), 2**63 - 1
+EXTREMES = (LEAST, -1, 0, 1, MOST)
+PAGES = (
+    "/",
+    "/groups",
+    "/groups.csv",
+    "/groups?sort=lag",
+    "/groups/g",
+    "/groups/g?sort=lag",
+    "/groups/g?view=members",
+    "/groups/g/commits",
+    "/groups/g/commits.csv",
+    "/groups/g/events",
+    "/groups/g/history",
+    "/groups/g/lag.csv",
+    "/groups/g/members/m1",
+    "/groups/g/members.csv",
+    "/groups/g/offsets.csv",
+    "/groups/g/rebalances",
+    "/groups/g/reset",
+    "/groups/g/snapshot.json",
+    "/groups/g/snapshot.md",
+    "/groups/g/states",
+    "/topics",
+    "/topics?sort=lag",
+    "/topics.csv",
+    "/topics/orders",
+    "/topics/orders/partitions.csv",
+    "/topics/orders/groups.csv",
+    "/health",
+    "/plans",
+    "/search?q=g",
+    "/compare?group=g&group=other",
+)
+
+
+@pytest.fixture
+def extremes(seed: Seed) -> Seed:
+    """Two groups; one committed every extreme offset, on logs that end as early and as late as they can."""
+    ends = [MOST, MOST, MOST, 1, 0]
+    seed.topic("orders", len(EXTREMES), ends)
+    seed.connection.execute("update groups_watermark set log_start_offset = 0")
+    group = seed.group("g")
+    seed.members(group, ["m1"])
+    seed.assign(group, {"m1": [("orders", partition) for partition in range(len(EXTREMES))]})
+    seed.commit(group, {("orders", partition): offset for partition, offset in enumerate(EXTREMES)})
+    for partition, at in enumerate(EXTREMES):
+        statement = "update offsets_committedoffset set expire_timestamp = %s where group_id = %s and partition = %s"
+        seed.connection.execute(statement, (at, group, partition))
+    seed.topic("other", 1, [10])
+    other = seed.group("other", "Empty")
+    seed.commit(other, {("other", 0): 3})
+    return seed
+
+
+def run_tasks() -> None:
+    """What Celery runs: samples and verdicts."""
+
+    async def work(runtime: Runtime) -> None:
+        await runtime.get(SampleService).sample()
+        await runtime.get(VerdictChecks).check_members()
+        await runtime.get(VerdictChecks).check_offsets()
+
+    bridge.call(work)
+
+
+def test_tasks_and_pages_take_the_largest_numbers(operator: Client, extremes: Seed) -> None:
+    run_tasks()
+    lag = "select lag from offsets_grouplag l join groups_group g on g.id = l.group_id where g.group_id = %s"
+    assert extremes.connection.execute(lag, ("g",)).fetchone() == (MOST,), "the sum is cut to the range"
+    assert extremes.connection.execute(lag, ("other",)).fetchone() == (7,)
+    failed = []
+    for address in PAGES:
+        answer = operator.get(address)
+        content = b"".join(answer) if isinstance(answer, StreamingHttpResponse) else answer.content
+        if answer.status_code != 200 or b"part-failed" in content:
+            failed.append((address, answer.status_code))
+    assert not failed
+
+
+def test_sums_of_the_least_offsets_do_not_stop_the_sampler(client: Client, seed: Seed) -> None:
+    group = seed.group("g", "Empty")
+    seed.commit(group, {("orders", 0): LEAST, ("orders", 1): -1})
+    run_tasks()
+    sums = seed.connection.execute("select committed_offsets from offsets_topiclag").fetchone()
+    assert sums == (LEAST,)
+
+
+async def test_a_group_that_fails_spares_the_others() -> None:
+    seen: list[tuple[int, int]] = []
+
+    async def work(after: int, upto: int) -> int:
+        if after < 5 <= upto:
+            raise psycopg.errors.NumericValueOutOfRange("bigint out of range")
+        seen.append((after, upto))
+        return upto - after
+
+    spared = Spared("lag cannot be sampled")
+    assert sum(await spared.run(work, 0, 1000)) == 999
+    assert sorted(key for after, upto in seen for key in range(after + 1, upto + 1)) == [*range(1, 5), *range(6, 1001)]
+    with pytest.raises(GroupsFailed, match=r"groups_group\.id 5: bigint out of range"):
+        spared.check()
+
+
+@pytest.mark.parametrize("at", EXTREMES)
+def test_every_instant_can_be_shown(at: int) -> None:
+    for zone in ("Pacific/Kiritimati", "Etc/GMT+12", "Europe/Berlin"):
+        for write in (wording.instant, wording.wall):
+            assert write(at, ZoneInfo(zone))
+    assert wording.iso(at).endswith("Z")
+    assert wording.instant(MOST).startswith("after 9999-12-31")
+    assert wording.instant(LEAST).startswith("before 0001-01-01")
+
+
+@pytest.mark.parametrize("at", [1761437400000, 1761441000000, 1761441000123, 1761444600000])
+def test_a_field_reads_what_it_shows_in_the_repeated_hour(at: int) -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    assert wording.read_instant(wording.wall(at, zone), zone) == at
+
+
+@pytest.mark.parametrize(
+    "written", ["2026-01-31 12:00+05:75", "2026-01-31 12:00-00:60", "9999-12-31 23:59-14:00", "0001-01-01 00:00+01:00"]
+)
+def test_a_field_refuses_what_is_no_instant(written: str) -> None:
+    with pytest.raises(ValueError, match="is not"):
+        wording.read_instant(written)
+
+
+def test_a_file_that_breaks_off_says_so_and_does_not_end() -> None:
+    def rows() -> Iterator[tuple[int]]:
+        yield (1,)
+        raise OverflowError("date value out of range")
+
+    received: list[bytes] = []
+    with pytest.raises(OverflowError):
+        received.extend(pieces(["number"], rows()))
+    assert b"".join(received).splitlines()[-1].startswith(b"ERROR"), "and the connection is cut by the error"
