@@ -13,7 +13,7 @@ from pathlib import Path
 from kcoord import __version__
 from kcoord.config import Config
 from kcoord.http.addresses import advertised_url
-from kcoord.stack import credentials, embedded, preflight, services
+from kcoord.stack import credentials, embedded, install, preflight, services
 from kcoord.stack.embedded import Embedded
 from kcoord.stack.logbook import Logbook
 from kcoord.stack.preflight import Plan
@@ -33,7 +33,10 @@ def main() -> int:
         prog="python -m kcoord.stack", description="Start kcoord; Ctrl-C stops it. Settings are environment variables."
     )
     parser.add_argument("--version", action="version", version=f"kcoord {__version__}")
-    parser.parse_args()
+    parser.add_argument(
+        "--install-spark", action="store_true", help="install missing packages of Spark jobs once the service is ready"
+    )
+    given = parser.parse_args()
     environ = dict(os.environ)
     try:
         plan = preflight.prepare(environ, _tell)
@@ -44,10 +47,18 @@ def main() -> int:
         return EXIT_STATUS
     except KeyboardInterrupt:
         return 130
-    return asyncio.run(run(plan, postgres, environ, log, began))
+    return asyncio.run(run(plan, postgres, environ, log, began, install_spark=given.install_spark))
 
 
-async def run(plan: Plan, postgres: Embedded | None, environ: dict[str, str], log: Logbook, began: float) -> int:
+async def run(
+    plan: Plan,
+    postgres: Embedded | None,
+    environ: dict[str, str],
+    log: Logbook,
+    began: float,
+    *,
+    install_spark: bool = False,
+) -> int:
     """Start, supervise, stop; returns the exit status. `began` is when the start began, by the monotonic clock."""
 
     def write(service: str, line: str) -> None:
@@ -70,7 +81,7 @@ async def run(plan: Plan, postgres: Embedded | None, environ: dict[str, str], lo
             _show_credentials(plan, log)
         for command in services.services(plan, environ):
             supervisor.keep(command)
-        announcement = asyncio.create_task(_announce(plan, supervisor, began))
+        announcement = asyncio.create_task(_announce(plan, supervisor, began, environ if install_spark else None))
         await supervisor.stopped()
         return 0
     finally:
@@ -80,8 +91,10 @@ async def run(plan: Plan, postgres: Embedded | None, environ: dict[str, str], lo
         log.close()
 
 
-async def _announce(plan: Plan, supervisor: Supervisor, began: float) -> None:
-    """Report when every server is ready, and once if that takes long."""
+async def _announce(plan: Plan, supervisor: Supervisor, began: float, spark: dict[str, str] | None) -> None:
+    """Report when every server is ready, and once if that takes long. `spark`: the environment to install Spark with,
+    after that; None: it is not installed.
+    """
     config = plan.config
     ports = [node.own_port or config.int("port") for node in plan.nodes]
     ready = asyncio.gather(*(wait_until_ready(config.str("host"), port) for port in ports))
@@ -91,6 +104,8 @@ async def _announce(plan: Plan, supervisor: Supervisor, began: float) -> None:
             supervisor.say(f"not ready after {LATE_SECONDS:g} s; {url_of(config)}readyz lists what is missing")
         await ready
         supervisor.say(f"ready at {url_of(config)} after {time.monotonic() - began:.1f} s")
+        if spark is not None and not install.has_spark():
+            await supervisor.run_once(services.install_spark(plan, spark))
     finally:
         ready.cancel()
 

@@ -42,6 +42,11 @@ def setup(plan: Plan, environ: Mapping[str, str]) -> Command:
     return _python(plan, environ, "setup", ["-m", "kcoord.stack.bootstrap"])
 
 
+def install_spark(plan: Plan, environ: Mapping[str, str]) -> Command:
+    """The command that installs the packages of Spark jobs and exits."""
+    return _python(plan, environ, "spark", ["-m", "kcoord.stack.install", "spark", "--beside"])
+
+
 def services(plan: Plan, environ: Mapping[str, str]) -> list[Command]:
     """The servers, Celery worker and beat."""
     descriptor = plan.listener.fileno()
