@@ -77,9 +77,15 @@ def spark_packages(environment: Path = Path(sys.prefix)) -> SparkPackages:
                 return SparkPackages(SparkState.INSTALLING, max(0.0, time.time() - began))
             return SparkPackages(SparkState.INTERRUPTED)
     except FileNotFoundError:
-        invalidate_caches()
+        invalidate_caches()  # this process may have looked before they were there
         is_there = all(find_spec(module) for module in MODULES)
         return SparkPackages(SparkState.INSTALLED if is_there else SparkState.MISSING)
+
+
+def require_spark() -> None:
+    """Raises SparkUnavailable, also while they are being installed."""
+    if not all(module in sys.modules for module in MODULES) and (reason := spark_packages().explanation):
+        raise SparkUnavailable(reason)
 
 
 def wait_for_spark(
