@@ -37,7 +37,7 @@ def parse(arguments: list[str]) -> Options:
         help="who assigns: a member (classic) or the service (consumer, KIP-848) (default: %(default)s)",
     )
     parser.add_argument("--timeout", type=_positive, default=180, help="time limit in seconds (default: %(default)s)")
-    parser.add_argument("--no-spark", action="store_true", help="do not archive and reconcile the commits at the end")
+    parser.add_argument("--spark", action="store_true", help="archive and reconcile the commits at the end")
     given = parser.parse_args(arguments)
     return Options(
         given.topic,
@@ -48,7 +48,7 @@ def parse(arguments: list[str]) -> Options:
         1.0,
         given.timeout,
         given.group_protocol,
-        not given.no_spark,
+        given.spark,
     )
 
 

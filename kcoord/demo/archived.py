@@ -15,20 +15,15 @@ from kcoord.demo.service import DemoProblem, Say, Service
 RUN_SECONDS = 600.0
 """The longest that a run may take; starting Spark alone takes ten seconds, on a busy machine many times that."""
 POLL_SECONDS = 0.5
+PROGRESS_SECONDS = 5.0
 MOST_SHOWN = 5
 
 
 def archive_and_reconcile(service: Service, group: str, say: Say) -> bool:
-    """True if reconcile finds nothing in the group. Without an archive, or without the right to use it, this step is
-    skipped with a message. Raises DemoProblem if a run fails.
-    """
+    """True if reconcile finds nothing in the group. Raises DemoProblem if a run cannot be started, or fails."""
     archived = _run(service, "archive", say)
-    if archived is None:
-        return True
     say(f"archived {archived['rows']} commits as Parquet in {_seconds(archived)}")
     reconciled = _run(service, "reconcile", say)
-    if reconciled is None:
-        return True
     path = f"reconcile/findings?run={reconciled['id']}&group={quote(group, safe='')}"
     findings = service.expect("GET", path)["findings"]
     say(f"reconcile compared {reconciled['rows']} commits in {_seconds(reconciled)}: {len(findings)} findings")
@@ -38,26 +33,34 @@ def archive_and_reconcile(service: Service, group: str, say: Say) -> bool:
     return not findings
 
 
-def _run(service: Service, kind: str, say: Say) -> Mapping[str, Any] | None:
-    """A run that succeeded; None if the service cannot start one now."""
+def _run(service: Service, kind: str, say: Say) -> Mapping[str, Any]:
+    """A run that succeeded. Raises DemoProblem."""
     answer = service.request("POST", "archive/runs", {"kind": kind})
     if answer.status_code in (httpx.codes.CONFLICT, httpx.codes.FORBIDDEN):
-        say(f"no {kind}: {answer.json()['detail']}")
-        return None
+        raise DemoProblem(f"{kind} cannot be started: {answer.json()['detail']}")
     if not answer.is_success:
         raise DemoProblem(f"{kind} cannot be started: {answer.status_code}: {answer.text[:500]}")
     run = answer.json()
     say(f"{kind} runs in Spark: {service.url}/archive/runs/{run['id']}")
-    ends_at = time.monotonic() + RUN_SECONDS
+    began = said_at = time.monotonic()
+    ends_at = began + RUN_SECONDS
     while run["state"] in ("requested", "running"):
         if time.monotonic() > ends_at:
             raise DemoProblem(f"{kind} takes longer than {RUN_SECONDS:g} s; it is at {run['stage'] or 'its start'}")
+        if time.monotonic() >= said_at + PROGRESS_SECONDS:
+            said_at = time.monotonic()
+            say(f"{kind}, {said_at - began:.0f} s: {_progress(run)}")
         time.sleep(POLL_SECONDS)
         run = service.expect("GET", f"archive/runs/{run['id']}")
     if run["state"] != "succeeded":
-        raise DemoProblem(f"{kind} {run['state']}: {run['error']}; --no-spark runs the demo without it")
+        raise DemoProblem(f"{kind} {run['state']}: {run['error']}; without SPARK=1 the demo needs no Spark")
     found: Mapping[str, Any] = run
     return found
+
+
+def _progress(run: Mapping[str, Any]) -> str:
+    done, total = run["slices_done"], run["slices_total"]
+    return (run["stage"] or "its process starts") + (f", {done} of {total} slices" if total else "")
 
 
 def _seconds(run: Mapping[str, Any]) -> str:

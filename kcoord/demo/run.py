@@ -40,7 +40,7 @@ class Options:
     commit_seconds: float
     seconds: float
     group_protocol: str = "classic"
-    spark: bool = True
+    spark: bool = False
 
     @property
     def is_consumer_group(self) -> bool:

@@ -1,7 +1,7 @@
 """The commands of the Spark jobs: `manage.py archive`, and `python -m offsets.spark archive` without Django.
 
-Nothing of Spark is imported before a job runs: its packages may still be on their way, or not be there at all. Each prints one object with `--format json`, or lines for people. Exit status: 0, 1 for findings, 2 for jobs that cannot
-run.
+Nothing of Spark is imported before a job runs: its packages may still be on their way, or not be there at all. Each
+prints one object with `--format json`, or lines for people. Exit status: 0, 1 for findings, 2 for jobs that cannot run.
 """
 
 from __future__ import annotations
