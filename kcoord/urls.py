@@ -13,6 +13,8 @@ from kcoord.rest.audit import AuditView
 from kcoord.rest.quotas import QuotasView, ThrottledPrincipalsView
 from kcoord.rest.tokens import TokenDetailView, TokenRotationView, TokensView
 
+admin.autodiscover()
+
 urlpatterns = [
     path("v1/openapi.json", OpenAPIView.as_view(), name="openapi"),
     path("v1/acls", AclsView.as_view()),

@@ -90,7 +90,7 @@ def _of_data_directory(environ: Mapping[str, str], say: Say) -> Service | None:
     """The service of the data directory; None if nothing runs there. Waits for one that is starting."""
     config = Config.from_env(environ)
     data_dir = config.data_dir
-    url = (None if "KCOORD_PORT" in environ else address.read(data_dir)) or local_url(config)
+    url = (address.read(data_dir) if address.is_running(data_dir) else None) or local_url(config)
     if address.is_running(data_dir) and not _ready(url):
         say(f"waiting for the service at {url}, which is starting")
         deadline = time.monotonic() + START_SECONDS
@@ -106,7 +106,7 @@ def _of_data_directory(environ: Mapping[str, str], say: Say) -> Service | None:
             raise FileNotFoundError
         known = credentials.read(data_dir)
     except FileNotFoundError:
-        say(f"no service of {data_dir} answers at {url}; starting one until this ends (`make up` starts one that stays)")
+        say(f"no service of {data_dir} answers at {url}; starting one until this ends (or run `make up` first)")
         return None
     except (ValueError, OSError) as error:
         raise DemoProblem(

@@ -22,6 +22,7 @@ QUIET = {
     "django.request": logging.ERROR,
     "httpx": logging.WARNING,
     "celery.beat": logging.WARNING,
+    "celery.worker.consumer.connection": logging.WARNING,
     "celery.worker.strategy": logging.WARNING,
     "celery.app.trace": logging.WARNING,
 }

@@ -24,6 +24,12 @@ from kcoord.stack.supervisor import OWN_NAME, Supervisor
 
 LOG_FILE = "kcoord.log"
 LATE_SECONDS = 30.0
+EXPECTED = (
+    "FATAL:  the database system is starting up",
+    "FATAL:  the database system is shutting down",
+    "FATAL:  terminating connection due to administrator command",
+)
+"""What the embedded Postgres writes for connections that come while it starts or stops: no failure of anything."""
 
 
 def main() -> int:
@@ -42,12 +48,12 @@ def main() -> int:
         plan = preflight.prepare(environ, _tell)
         log = _open_log(plan.data_dir)
         postgres = _install(plan, log)
+        return asyncio.run(run(plan, postgres, environ, log, began, install_spark=given.install_spark))
     except StartProblem as problem:
         _tell(str(problem))
         return EXIT_STATUS
     except KeyboardInterrupt:
         return 130
-    return asyncio.run(run(plan, postgres, environ, log, began, install_spark=given.install_spark))
 
 
 async def run(
@@ -59,19 +65,27 @@ async def run(
     *,
     install_spark: bool = False,
 ) -> int:
-    """Start, supervise, stop; returns the exit status. `began` is when the start began, by the monotonic clock."""
+    """Start, supervise, stop; returns the exit status. `began` is when the start began, by the monotonic clock.
+
+    Raises StartProblem, after everything has stopped.
+    """
 
     def write(service: str, line: str) -> None:
+        if service == "postgres" and line.startswith(EXPECTED):
+            return
         for shown in readable(line):
             log.write(service, shown)
 
     supervisor = Supervisor(write)
     announcement: asyncio.Task[None] | None = None
     try:
-        if postgres is not None:
-            supervisor.keep(services.postgres(plan, postgres, environ))
         stored = _identity(plan.data_dir)
-        status = await supervisor.run_once(services.setup(plan, environ))
+        setup = asyncio.create_task(supervisor.run_once(services.setup(plan, environ)))
+        if postgres is not None:
+            # The setup imports Django meanwhile.
+            await asyncio.to_thread(embedded.create, postgres, supervisor.say)
+            supervisor.keep(services.postgres(plan, postgres, environ))
+        status = await setup
         if status is None:
             return 0
         if status != 0:
@@ -108,6 +122,7 @@ async def _announce(plan: Plan, supervisor: Supervisor, began: float, spark: dic
             await supervisor.run_once(services.install_spark(plan, spark))
     finally:
         ready.cancel()
+        await asyncio.gather(ready, return_exceptions=True)
 
 
 def url_of(config: Config) -> str:
@@ -127,7 +142,7 @@ def _install(plan: Plan, log: Logbook) -> Embedded | None:
             credentials.write_private(key, secrets.token_urlsafe(48) + "\n")
         (plan.data_dir / "static").mkdir(exist_ok=True)
         address.write(plan.data_dir, local_url(plan.config))
-        return None if plan.config.str("database.url") else embedded.install(plan.data_dir, say)
+        return None if plan.config.str("database.url") else embedded.place(plan.data_dir, say)
     except OSError as error:
         where = error.filename or plan.data_dir
         raise StartProblem(f"{where}: {error.strerror}; correct that, or set another KCOORD_DATA_DIR") from error
