@@ -29,8 +29,8 @@ def protocol() -> str:
 @pytest.fixture
 def demo(protocol: str, spark_classes: None) -> Iterator[Running]:
     """A demo where no service runs: its data directory is empty. Spark has a part in that of the classic protocol."""
-    without = ["--no-spark"] if protocol == "consumer" else []
-    with start("demo", ["-m", "kcoord.demo", *SMALL, "--group-protocol", protocol, *without], None) as running:
+    spark = ["--spark"] if protocol == "classic" else []
+    with start("demo", ["-m", "kcoord.demo", *SMALL, "--group-protocol", protocol, *spark], None) as running:
         yield running
 
 
