@@ -1,14 +1,20 @@
 # server, worker, beat and migrate in one image: the command is `python -m kcoord.stack.run ROLE` (docs/deployment.md).
 # Without a command it runs all of them and a Postgres of its own under one supervisor, with its files in /data.
-FROM python:3.12.12-slim-bookworm AS packages
+# The target `service` is without the packages of Spark jobs: for server, beat and migrate.
+FROM python:3.12.12-slim-bookworm AS service-packages
 
 WORKDIR /build
-COPY requirements.txt deploy/requirements-otlp.txt ./
-# Nothing is compiled: only pyspark has no wheel, and it is plain Python.
+COPY requirements.txt ./
+COPY deploy ./deploy
 RUN python -m venv --without-pip /opt/kcoord \
-    && pip --python /opt/kcoord/bin/python install --no-cache-dir --only-binary :all: --no-binary pyspark -r requirements.txt -r requirements-otlp.txt
+    && pip --python /opt/kcoord/bin/python install --no-cache-dir --only-binary :all: -r deploy/requirements-service.txt -r deploy/requirements-otlp.txt
 
-FROM python:3.12.12-slim-bookworm
+FROM service-packages AS packages
+
+# Nothing is compiled: only pyspark has no wheel, and it is plain Python.
+RUN pip --python /opt/kcoord/bin/python install --no-cache-dir --only-binary :all: --no-binary pyspark -r requirements.txt
+
+FROM python:3.12.12-slim-bookworm AS application
 
 ENV PATH=/opt/kcoord/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
@@ -17,7 +23,6 @@ ENV PATH=/opt/kcoord/bin:$PATH \
     KCOORD_DATA_DIR=/data
 
 WORKDIR /app
-COPY --from=packages /opt/kcoord /opt/kcoord
 COPY manage.py LICENSE ./
 COPY kcoord ./kcoord
 COPY groups ./groups
@@ -34,3 +39,11 @@ EXPOSE 8000
 # Of the server. Alive, not ready: an outage of Postgres must not become a restart.
 HEALTHCHECK --start-period=30s CMD ["python", "-m", "kcoord.stack.alive"]
 CMD ["python", "-m", "kcoord.stack"]
+
+FROM application AS service
+
+COPY --from=service-packages /opt/kcoord /opt/kcoord
+
+FROM application
+
+COPY --from=packages /opt/kcoord /opt/kcoord

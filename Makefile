@@ -9,13 +9,15 @@ WORKERS := $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/nu
 PYTEST_ARGS ?= -n $(WORKERS) --dist loadgroup
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.14 python3 python)
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
-PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+INSTALL := $(VENV)/bin/python -m kcoord.stack.install
 
-.PHONY: help up venv test test-all test-pythons pytest lint format bench demo showcase screenshots model mutants chaos chromium
+.PHONY: help up venv spark test pytest lint format bench demo showcase screenshots model mutants chaos chromium
 
 help:
-	@echo "make up       start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it); NODES=4: four servers"
-	@echo "make demo     a group at work against the running server; PROTOCOL=consumer for a consumer group"
+	@echo "make up       start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it); NODES=4: four servers;"
+	@echo "              SPARK=0: without the packages of Spark jobs, which are installed while it runs"
+	@echo "make demo     a group at work against the running server; PROTOCOL=consumer for a consumer group, SPARK=1: archive too"
+	@echo "make spark    install the packages of Spark jobs"
 	@echo "make showcase groups of every state at work, to look at the dashboard with; GROUPS=200 MINUTES=10"
 	@echo "make screenshots  the pictures of docs/images, from a showcase; ARGS='--all --into DIR': every page in four ways"
 	@echo "make test     lint and the default selection of the tests; FILES='a.py b.sql': what belongs to these files"
@@ -29,10 +31,11 @@ help:
 	@echo "make chaos    kill, freeze and cut off a stack under load, and check what its members were told; MINUTES=3 SEED=7"
 
 up: $(VENV)/.runtime
-	@$(if $(NODES),KCOORD_NODES=$(NODES) )exec $(VENV)/bin/python -m kcoord.stack
+	@$(if $(NODES),KCOORD_NODES=$(NODES) )exec $(VENV)/bin/python -m kcoord.stack $(if $(filter 0,$(SPARK)),,--install-spark)
 
-demo: $(VENV)/.runtime $(if $(filter 1,$(SPARK)),$(VENV)/.spark)
-	@exec $(VENV)/bin/python -m kcoord.demo $(if $(PROTOCOL),--group-protocol $(PROTOCOL)) $(if $(filter 1,$(SPARK)),--spark) $(ARGS)
+demo: $(if $(filter 1,$(SPARK)),spark,$(VENV)/.runtime)
+	@exec $(VENV)/bin/python -m kcoord.demo $(if $(PROTOCOL),--group-protocol $(PROTOCOL)) $(if $(filter 1,$(SPARK)),--spark) \
+		$(ARGS)
 
 showcase: $(VENV)/.runtime
 	@exec $(VENV)/bin/python -m kcoord.showcase $(if $(GROUPS),--groups $(GROUPS)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
@@ -93,16 +96,19 @@ format: $(VENV)/.tests
 
 venv: $(VENV)/.tests
 
+spark: $(VENV)/.runtime
+	@$(INSTALL) spark
+
 # The stamps are newer than the requirements they were made from, so a second start installs nothing.
-$(VENV)/.runtime: requirements.txt | $(VENV)/bin/python
-	@echo "installing requirements.txt into $(VENV)"
-	@$(PIP) -r requirements.txt
+$(VENV)/.runtime: deploy/requirements-service.txt | $(VENV)/bin/python
+	@echo "installing deploy/requirements-service.txt into $(VENV)"
+	@$(INSTALL) service
 	@touch $@
 
-$(VENV)/.tests: tests/requirements.txt requirements.txt deploy/requirements-otlp.txt | $(VENV)/bin/python
+$(VENV)/.tests: tests/requirements.txt requirements.txt $(wildcard deploy/requirements-*.txt) | $(VENV)/bin/python
 	@echo "installing tests/requirements.txt into $(VENV)"
-	@$(PIP) --no-compile -r tests/requirements.txt
-	@$(VENV)/bin/python -m compileall -qq -j 0 $(VENV)/lib || true # pip uses one core; not all files are for this Python
+	@$(INSTALL) tests
+	@$(VENV)/bin/python -m compileall -qq -j 0 $(VENV)/lib || true # for hundreds of processes; not all files are for this Python
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/bin/python:

@@ -10,7 +10,6 @@ Source: classic.md 10.1, consumer.md 10, offsets.md 10.1, http-api.md 1 and 6.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 
 from kcoord import identity_settings
@@ -284,9 +283,13 @@ LEAST_TIME_TO_BEGIN_MS = 3_000
 """Half a second less than this remains for a request to begin its write: a gap that short goes unnoticed."""
 
 
-def _meant(key: str, known: Iterable[str]) -> str:
-    similar = get_close_matches(key, known, n=1, cutoff=0.8)
-    return f"did you mean {similar[0]}? " if similar else ""
+def _nearest(key: str, known: Iterable[str]) -> str:
+    """`did you mean …? ` for a variable that is spelled nearly like a known one, else nothing."""
+    from difflib import get_close_matches
+
+    names = [name.removeprefix(PREFIX) for name in known]
+    found = get_close_matches(key.removeprefix(PREFIX), names, n=1, cutoff=0.7)
+    return f"did you mean {PREFIX}{found[0]}? " if found else ""
 
 
 class Config:
@@ -314,7 +317,7 @@ class Config:
             setting = known.get(key)
             if setting is None:
                 problems.append(
-                    f"{key}: no such setting; {_meant(key, known)}`manage.py settings_reference` lists them"
+                    f"{key}: no such setting; {_nearest(key, known)}`manage.py settings_reference` lists them"
                 )
                 continue
             try:

@@ -28,7 +28,7 @@ ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver", *filter(None, 
 
 INSTALLED_APPS = [
     "unfold",
-    "django.contrib.admin.apps.SimpleAdminConfig",  # kcoord.urls finds the classes of the admin: only servers need them
+    "django.contrib.admin.apps.SimpleAdminConfig",  # kcoord.urls discovers the admin: only pages need it
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

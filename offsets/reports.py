@@ -13,7 +13,9 @@ import structlog
 
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.spark_packages import SparkUnavailable, require_spark
 from offsets.runs.service import SparkRun, SparkRuns, unknown_run
+from offsets.spark.errors import JobError
 
 if TYPE_CHECKING:
     from offsets.spark.report.reading import GroupReport, GroupsFound, PartitionTotals, ReportFiles
@@ -79,13 +81,13 @@ class Reports:
         return await asyncio.to_thread(self._read, run, read)
 
     def _read(self, run: SparkRun, read: Callable[[ReportFiles], T]) -> T:
-        # Here: services without an archive do not need pyarrow.
-        from offsets.spark.archive.storage import Storage
-        from offsets.spark.errors import JobError
-        from offsets.spark.report.reading import ReportFiles
-
         try:
+            require_spark()
+            # Here: services without an archive do not need pyarrow.
+            from offsets.spark.archive.storage import Storage
+            from offsets.spark.report.reading import ReportFiles
+
             return read(ReportFiles(Storage(self._runs.archive_path), (run.result or {}).get("written") or ()))
-        except JobError as error:
+        except (JobError, SparkUnavailable) as error:
             log.warning("report_unreadable", run=run.id, reason=str(error))
             raise ReportUnreadable(error) from error

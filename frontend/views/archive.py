@@ -30,6 +30,7 @@ from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import Page
+from kcoord.spark_packages import SparkState, spark_packages
 from offsets.runs.findings import Finding, FindingFilter, FindingReads
 from offsets.runs.run_process import LogTail
 from offsets.runs.service import KINDS as ALL_KINDS
@@ -72,6 +73,7 @@ def archive(request: HttpRequest) -> HttpResponse:
     busy = {run.kind for run in found.open}
     lacking = missing(viewer_of(request), RUN)
     starts = [Action(KINDS[one][0], _start_url(one), lacking) for one in STARTABLE if one not in busy]
+    packages = spark_packages()
     context = {
         "now": found.now,
         "path": found.path,
@@ -83,12 +85,13 @@ def archive(request: HttpRequest) -> HttpResponse:
         "kinds": _kinds(request, kind),
         "kind": KINDS[kind][0] if kind else "",
         "kind_name": kind,
-        "starts": starts if found.path else [],
+        "starts": starts if found.path and packages.may_start else [],
+        "packages": packages,
         "lacking": lacking,
         "newest_url": address(request, after=None) if cursor else None,
         "older_url": address(request, after=found.listed.next_cursor) if found.listed.next_cursor else None,
         "stream": reverse("frontend:live"),
-        "pace": BUSY if found.open else QUIET,
+        "pace": BUSY if found.open or packages.state is SparkState.INSTALLING else QUIET,
     }
     return show(request, "archive", context, section="archive")
 
@@ -196,6 +199,7 @@ def start_run(request: HttpRequest) -> HttpResponse:
     context = {
         "now": now,
         "path": path,
+        "packages": spark_packages(),
         "label": label,
         "meaning": meaning,
         "refusal": refusal,

@@ -23,8 +23,8 @@ class Transport(PgmqTransport):
     """PGMQ over connections to `conn_string`, an option of the transport, in libpq's key=value form."""
 
     driver_name = SCHEME
-    default_connection_params: ClassVar[dict[str, Any]] = {}
-    """Nothing is missing from the URL; kombu would warn about a host that it makes up."""
+    default_connection_params: Mapping[str, Any] = {}
+    """None: kombu would warn that it takes localhost where no host is named."""
 
     def _create_pgmq_client(self) -> PGMQueue:
         options: Mapping[str, Any] = cast(Any, self.client).transport_options

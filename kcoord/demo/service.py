@@ -23,11 +23,12 @@ from kcoord.client.http import make_client
 from kcoord.client.proxies import via
 from kcoord.config import BASE_DIR, Config
 from kcoord.http.addresses import local_url
-from kcoord.stack import credentials, launch
+from kcoord.stack import address, credentials, launch
 
 START_SECONDS = 120.0
 STOP_SECONDS = 20.0
 ASK_SECONDS = 10.0
+POLL_SECONDS = 0.5
 CLIENT_VARIABLES = ("KCOORD_URL", "KCOORD_TOKEN")
 
 QUICK_SESSIONS = {"KCOORD_GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS": "6000"}
@@ -77,35 +78,40 @@ def reach(environ: Mapping[str, str], say: Say, settings: Mapping[str, str] = QU
     if url:
         yield _checked(Service(url, environ.get("KCOORD_TOKEN", ""), "sign in with your account"))
         return
-    config = Config.from_env(environ)
-    url = running_url(environ, config)
-    found = _of_data_directory(environ, config, url)
+    found = _of_data_directory(environ, say)
     if found is not None:
         yield _checked(found)
         return
-    say(f"no service answers at {url}; starting one until this ends (`make up` starts one that stays)")
     with _own(environ, settings) as own:
         yield _checked(own)
 
 
-def running_url(environ: Mapping[str, str], config: Config) -> str:
-    """Where KCOORD_PORT says that the service is, else where that of the data directory was started last."""
-    with suppress(FileNotFoundError):
-        if "KCOORD_PORT" not in environ:
-            return (config.data_dir / credentials.ADDRESS_FILE).read_text(encoding="utf-8").strip()
-    return local_url(config)
-
-
-def _of_data_directory(environ: Mapping[str, str], config: Config, url: str) -> Service | None:
+def _of_data_directory(environ: Mapping[str, str], say: Say) -> Service | None:
+    """The service of the data directory; None if nothing runs there. Waits for one that is starting."""
+    config = Config.from_env(environ)
     data_dir = config.data_dir
+    url = (address.read(data_dir) if address.is_running(data_dir) else None) or local_url(config)
+    if address.is_running(data_dir) and not _ready(url):
+        say(f"waiting for the service at {url}, which is starting")
+        deadline = time.monotonic() + START_SECONDS
+        while address.is_running(data_dir) and not _ready(url):
+            if time.monotonic() > deadline:
+                raise DemoProblem(
+                    f"a service runs in {data_dir}, but {url}/readyz was not ready within {START_SECONDS:g} s; see its "
+                    "log, or set KCOORD_PORT to its port"
+                )
+            time.sleep(POLL_SECONDS)
     try:
+        if not _ready(url):
+            raise FileNotFoundError
         known = credentials.read(data_dir)
     except FileNotFoundError:
+        say(f"no service of {data_dir} answers at {url}; starting one until this ends (or run `make up` first)")
         return None
     except (ValueError, OSError) as error:
-        raise DemoProblem(f"the credentials cannot be read: {error}; set KCOORD_URL and KCOORD_TOKEN") from error
-    if not _ready(url):
-        return None
+        raise DemoProblem(
+            f"{url} answers, but the credentials cannot be read: {error}; set KCOORD_URL and KCOORD_TOKEN"
+        ) from error
     where = data_dir / credentials.CREDENTIALS_FILE
     return Service(url, environ.get("KCOORD_TOKEN") or known.api_token, f"user and password are in {where}")
 

@@ -8,6 +8,7 @@ line and exit status 2.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import sys
@@ -20,7 +21,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from kcoord.database import unreleased
+from kcoord.database.address import pgdata
 from kcoord.stack import owner
 from kcoord.stack.embedded import SUPERUSER
 from kcoord.stack.preflight import one_line
@@ -47,10 +48,13 @@ TOKEN_NAME = "first start"  # noqa: S105 - a name
 def main() -> int:
     """Prepare the database of the current settings; returns the exit status."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
+    import django
     from django.conf import settings
 
     try:
         if not settings.KCOORD.str("database.url"):
+            if not (pgdata(settings.DATA_DIR) / "PG_VERSION").is_file():
+                django.setup()  # the first start, which needs it: while initdb runs
             admin = make_conninfo(settings.CONNINFO, dbname="postgres", user=SUPERUSER)
             wait_for(admin, STARTING_SECONDS)
             owner.prepare(admin, str(conninfo_to_dict(settings.CONNINFO)["dbname"]))
@@ -59,6 +63,12 @@ def main() -> int:
             prepare(settings.CONNINFO, settings.DATA_DIR)
     except StartProblem as problem:
         print(problem, file=sys.stderr)  # noqa: T201
+        return EXIT_STATUS
+    except (psycopg.Error, OSError) as error:
+        full = os.strerror(errno.ENOSPC)
+        if full not in str(error):
+            raise
+        print(f"{full}: {settings.DATA_DIR}, or Postgres, has no room left; make some and start again", file=sys.stderr)  # noqa: T201
         return EXIT_STATUS
     return 0
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from kcoord import __version__
 from kcoord.config import Config
 from kcoord.http.addresses import advertised_url, local_url
-from kcoord.stack import credentials, embedded, preflight, services
+from kcoord.stack import address, credentials, embedded, install, preflight, services
 from kcoord.stack.embedded import Embedded
 from kcoord.stack.logbook import Logbook
 from kcoord.stack.preflight import Plan
@@ -24,8 +24,12 @@ from kcoord.stack.supervisor import OWN_NAME, Supervisor
 
 LOG_FILE = "kcoord.log"
 LATE_SECONDS = 30.0
-ENDED_BY_US = "FATAL:  terminating connection due to administrator command"
-"""What Postgres logs for each session that is open when it is stopped."""
+EXPECTED = (
+    "FATAL:  the database system is starting up",
+    "FATAL:  the database system is shutting down",
+    "FATAL:  terminating connection due to administrator command",
+)
+"""What the embedded Postgres writes for connections that come while it starts or stops: no failure of anything."""
 
 
 def main() -> int:
@@ -35,36 +39,53 @@ def main() -> int:
         prog="python -m kcoord.stack", description="Start kcoord; Ctrl-C stops it. Settings are environment variables."
     )
     parser.add_argument("--version", action="version", version=f"kcoord {__version__}")
-    parser.parse_args()
+    parser.add_argument(
+        "--install-spark", action="store_true", help="install missing packages of Spark jobs once the service is ready"
+    )
+    given = parser.parse_args()
     environ = dict(os.environ)
     try:
         plan = preflight.prepare(environ, _tell)
         log = _open_log(plan.data_dir)
         postgres = _install(plan, log)
+        return asyncio.run(run(plan, postgres, environ, log, began, install_spark=given.install_spark))
     except StartProblem as problem:
         _tell(str(problem))
         return EXIT_STATUS
     except KeyboardInterrupt:
         return 130
-    return asyncio.run(run(plan, postgres, environ, log, began))
 
 
-async def run(plan: Plan, postgres: Embedded | None, environ: dict[str, str], log: Logbook, began: float) -> int:
-    """Start, supervise, stop; returns the exit status. `began` is when the start began, by the monotonic clock."""
+async def run(
+    plan: Plan,
+    postgres: Embedded | None,
+    environ: dict[str, str],
+    log: Logbook,
+    began: float,
+    *,
+    install_spark: bool = False,
+) -> int:
+    """Start, supervise, stop; returns the exit status. `began` is when the start began, by the monotonic clock.
+
+    Raises StartProblem, after everything has stopped.
+    """
 
     def write(service: str, line: str) -> None:
-        if supervisor.stopping and ENDED_BY_US in line:
-            return  # the session of a service that was ended with it
+        if service == "postgres" and line.startswith(EXPECTED):
+            return
         for shown in readable(line):
             log.write(service, shown)
 
     supervisor = Supervisor(write)
     announcement: asyncio.Task[None] | None = None
     try:
-        if postgres is not None:
-            supervisor.keep(services.postgres(plan, postgres, environ))
         stored = _identity(plan.data_dir)
-        status = await supervisor.run_once(services.setup(plan, environ))
+        setup = asyncio.create_task(supervisor.run_once(services.setup(plan, environ)))
+        if postgres is not None:
+            # The setup imports Django meanwhile.
+            await asyncio.to_thread(embedded.create, postgres, supervisor.say)
+            supervisor.keep(services.postgres(plan, postgres, environ))
+        status = await setup
         if status is None:
             return 0
         if status != 0:
@@ -74,7 +95,7 @@ async def run(plan: Plan, postgres: Embedded | None, environ: dict[str, str], lo
             _show_credentials(plan, log)
         for command in services.services(plan, environ):
             supervisor.keep(command)
-        announcement = asyncio.create_task(_announce(plan, supervisor, began))
+        announcement = asyncio.create_task(_announce(plan, supervisor, began, environ if install_spark else None))
         await supervisor.stopped()
         return 0
     finally:
@@ -84,8 +105,10 @@ async def run(plan: Plan, postgres: Embedded | None, environ: dict[str, str], lo
         log.close()
 
 
-async def _announce(plan: Plan, supervisor: Supervisor, began: float) -> None:
-    """Report when every server is ready, and once if that takes long."""
+async def _announce(plan: Plan, supervisor: Supervisor, began: float, spark: dict[str, str] | None) -> None:
+    """Report when every server is ready, and once if that takes long. `spark`: the environment to install Spark with,
+    after that; None: it is not installed.
+    """
     config = plan.config
     ports = [node.own_port or config.int("port") for node in plan.nodes]
     ready = asyncio.gather(*(wait_until_ready(config.str("host"), port) for port in ports))
@@ -96,8 +119,11 @@ async def _announce(plan: Plan, supervisor: Supervisor, began: float) -> None:
             supervisor.say(f"not ready after {LATE_SECONDS:g} s; {url_of(config)}readyz lists what is missing")
         await ready
         supervisor.say(f"ready at {url_of(config)} after {time.monotonic() - began:.1f} s")
+        if spark is not None and not install.has_spark():
+            await supervisor.run_once(services.install_spark(plan, spark))
     finally:
         ready.cancel()
+        await asyncio.gather(ready, return_exceptions=True)
 
 
 def url_of(config: Config) -> str:
@@ -116,8 +142,8 @@ def _install(plan: Plan, log: Logbook) -> Embedded | None:
         if not plan.config.str("secret.key") and not key.is_file():
             credentials.write_private(key, secrets.token_urlsafe(48) + "\n")
         (plan.data_dir / "static").mkdir(exist_ok=True)
-        (plan.data_dir / credentials.ADDRESS_FILE).write_text(f"{local_url(plan.config)}\n", encoding="utf-8")
-        return None if plan.config.str("database.url") else embedded.install(plan.data_dir, say)
+        address.write(plan.data_dir, local_url(plan.config))
+        return None if plan.config.str("database.url") else embedded.place(plan.data_dir, say)
     except OSError as error:
         where = error.filename or plan.data_dir
         raise StartProblem(f"{where}: {error.strerror}; correct that, or set another KCOORD_DATA_DIR") from error

@@ -10,6 +10,7 @@ the service connect as a role that is no superuser (`kcoord.stack.owner`).
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import pwd
@@ -82,19 +83,30 @@ class Embedded:
 
 
 def install(data_dir: Path, say: Callable[[str], None]) -> Embedded:
-    """Create the server's files at the first start, and write `data_dir`/conninfo, its address. Raises StartProblem."""
+    """Find the server's place and create its files there at the first start. Raises StartProblem."""
+    server = place(data_dir, say)
+    create(server, say)
+    return server
+
+
+def place(data_dir: Path, say: Callable[[str], None]) -> Embedded:
+    """Where the server of a data directory is; writes `data_dir`/conninfo, its address. Raises StartProblem."""
     programs = find_programs()
     user = system_user(pgdata(data_dir))
     if user is not None:
         _open_the_way(programs, say)
         _open_the_way(pgdata(data_dir), say)
     server = Embedded(programs, pgdata(data_dir), _socket_dir(pgdata(data_dir), user), user)
+    _write_conninfo(data_dir, server.conninfo())
+    return server
+
+
+def create(server: Embedded, say: Callable[[str], None]) -> None:
+    """Create the server's files at the first start. Raises StartProblem if it cannot run with those that are there."""
     if not (server.data / "PG_VERSION").is_file():
         _initialize(server, say)
     _check_version(server)
     _forget_dead_postmaster(server.data, say)
-    _write_conninfo(data_dir, server.conninfo())
-    return server
 
 
 def find_programs() -> Path:
@@ -196,7 +208,8 @@ def _initialize(server: Embedded, say: Callable[[str], None]) -> None:
     if done.returncode != 0:
         shutil.rmtree(fresh, ignore_errors=True)
         lines = done.stdout.strip().splitlines() or ["no output"]
-        reason = next((line for line in lines if "error:" in line or "FATAL:" in line), lines[-1])
+        full = os.strerror(errno.ENOSPC)
+        reason = next((full for line in lines if full in line), lines[-1])
         raise StartProblem(f"initdb failed in {server.data.parent}: {reason}; correct that, or use KCOORD_DATABASE_URL")
     if server.data.exists():
         server.data.rmdir()

@@ -53,18 +53,24 @@ def _check_shared(config: Config, role: str) -> None:
 
 
 def _server(config: Config) -> int:
-    import django
-
     from kcoord.stack.server import serve
+
+    _check_settings()
+    return serve(config, bind(config.str("host"), config.int("port")))
+
+
+def _check_settings() -> None:
+    """Raises StartProblem for settings that our checks refuse; their warnings are logged."""
+    import django
 
     django.setup()
     with redirect_stdout(_Events()):
         bootstrap.check()
-    return serve(config, bind(config.str("host"), config.int("port")))
 
 
 def _worker(config: Config) -> int:
     check_broker(config.str("broker.url"))
+    _check_settings()
     warnings.filterwarnings("ignore", services.ROOT_WARNING)
     from celery.apps import worker
 
@@ -75,6 +81,7 @@ def _worker(config: Config) -> int:
 
 def _beat(config: Config) -> int:
     check_broker(config.str("broker.url"))
+    _check_settings()
     # Beat would crash, and a supervisor that waits longer after each crash delay the timers long after the outage.
     with redirect_stdout(_Events()):
         bootstrap.wait_for(libpq_conninfo(config.str("database.url"), config.data_dir), bootstrap.STARTING_SECONDS)
@@ -84,6 +91,7 @@ def _beat(config: Config) -> int:
 def _celery(options: list[str]) -> int:
     from celery.__main__ import main
 
+    os.environ.update(services.QUICKLY)
     sys.argv = ["celery", *options]
     main()  # exits
     return 0

@@ -22,8 +22,9 @@ FOR_OTHERS = 40
 FEWEST_CONNECTIONS = 200
 RESERVED = 3
 """Connections that Postgres reserves for superusers; the service connects as an ordinary role."""
-CELERY = ("--quiet", "--skip-checks", "--app", "kcoord.celery")
-"""Django's checks would import every page: half of the CPU time of a start. `kcoord.stack` makes those that matter."""
+QUICKLY = {"CELERY_SKIP_CHECKS": "1"}
+"""Worker and beat do not run Django's checks, which import every page: the setup has run those of the settings."""
+
 ROOT_WARNING = "You're running the worker with superuser"
 """Celery warns root in five lines; messages are JSON, not pickles, so running it as root is as safe as the rest."""
 
@@ -42,6 +43,11 @@ def connections(config: Config) -> int:
 def setup(plan: Plan, environ: Mapping[str, str]) -> Command:
     """The command that prepares the database and exits."""
     return _python(plan, environ, "setup", ["-m", "kcoord.stack.bootstrap"])
+
+
+def install_spark(plan: Plan, environ: Mapping[str, str]) -> Command:
+    """The command that installs the packages of Spark jobs and exits."""
+    return _python(plan, environ, "spark", ["-m", "kcoord.stack.install", "spark", "--beside"])
 
 
 def services(plan: Plan, environ: Mapping[str, str]) -> list[Command]:
@@ -75,7 +81,7 @@ def beat_arguments() -> list[str]:
 
 def beat_options() -> list[str]:
     """Celery's options for beat; it needs no pid file: two of them are harmless."""
-    return [*CELERY, "beat", "--pidfile", ""]
+    return ["--quiet", "--app", "kcoord.beat", "beat", "--pidfile", ""]
 
 
 def _python(plan: Plan, environ: Mapping[str, str], name: str, arguments: list[str], *descriptors: int) -> Command:
@@ -83,7 +89,7 @@ def _python(plan: Plan, environ: Mapping[str, str], name: str, arguments: list[s
     return Command(
         name,
         (sys.executable, *arguments),
-        {**environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path},
+        {**environ, **QUICKLY, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path},
         BASE_DIR,
         pass_fds=(plan.lock, *descriptors),
     )

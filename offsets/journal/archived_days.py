@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
+from kcoord.spark_packages import SparkUnavailable, require_spark
 from kcoord.sql import queries
 from offsets.core.days import Day, bounds
 from offsets.spark.archive import manifest as manifests
 from offsets.spark.archive.address import resolved
 from offsets.spark.archive.days import written_day
+from offsets.spark.errors import JobError
 
 Q = queries("offsets")
 
@@ -91,11 +93,11 @@ class ArchivedDays:
 
 def _problem_of_files(path: str, published: Published, day: Day) -> str | None:
     """Compare the day's files with the manifest, and that with its digest in the database."""
-    # Here: services without an archive do not need pyarrow.
-    from offsets.spark.archive.storage import JOURNAL, Storage
-    from offsets.spark.errors import JobError
-
     try:
+        require_spark()
+        # Here: services without an archive do not need pyarrow.
+        from offsets.spark.archive.storage import JOURNAL, Storage
+
         storage = Storage(path)
         where = manifests.path_of(published.manifest)
         if storage.size(where) is None:
@@ -111,6 +113,6 @@ def _problem_of_files(path: str, published: Published, day: Day) -> str | None:
                 return f"{place} of the archive is missing or truncated"
             if storage.sha256(place) != file.sha256:
                 return f"{place} of the archive was changed"
-    except (JobError, manifests.ManifestUnreadable) as error:
+    except (JobError, SparkUnavailable, manifests.ManifestUnreadable) as error:
         return str(error)
     return None

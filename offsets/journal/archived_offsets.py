@@ -14,12 +14,14 @@ import structlog
 
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.spark_packages import SparkUnavailable, require_spark
 from kcoord.sql import queries
 from offsets.core.types import Millis, TopicPartition
 from offsets.journal.archived_days import Published
 from offsets.spark.archive import manifest as manifests
 from offsets.spark.archive.address import resolved
 from offsets.spark.archive.manifest import Manifest
+from offsets.spark.errors import JobError
 
 if TYPE_CHECKING:
     from offsets.spark.archive.storage import Storage
@@ -116,13 +118,13 @@ class ArchivedOffsets:
         return await asyncio.to_thread(self._read, read)
 
     def _read(self, read: Callable[[Storage], T]) -> T:
-        # Here: services without an archive do not need pyarrow.
-        from offsets.spark.archive.storage import Storage
-        from offsets.spark.errors import JobError
-
         try:
+            require_spark()
+            # Here: services without an archive do not need pyarrow.
+            from offsets.spark.archive.storage import Storage
+
             return read(Storage(self._path))
-        except (JobError, manifests.ManifestUnreadable) as error:
+        except (JobError, SparkUnavailable, manifests.ManifestUnreadable) as error:
             log.warning("archive_unreadable", reason=str(error))
             raise ProtocolError(
                 Error.UNKNOWN_SERVER_ERROR,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kcoord.access.rights import Principal
 from kcoord.http.types import rfc3339
@@ -24,15 +24,14 @@ from offsets.plans.service import PlanService
 from offsets.plans.table import plan_lines
 from offsets.runs.refilling import RefillService
 from offsets.runs.restoring import GroupRestore, RestoreOrder, RestoreService, non_empty
-from offsets.spark.archive.archiving import ArchiveOptions, archive
-from offsets.spark.archive.history import archived_below
-from offsets.spark.archive.table import ArchiveTable, has_table, open_table, read_archive
 from offsets.spark.command import Installation, SparkStart
 from offsets.spark.errors import JobError
 from offsets.spark.postgres import exported_snapshot
-from offsets.spark.restore.states import GroupStates, collected, newest, states_at
 from offsets.spark.runs import Outcome, Run
-from offsets.spark.session import guarded
+
+if TYPE_CHECKING:
+    from offsets.spark.archive.table import ArchiveTable
+    from offsets.spark.restore.states import GroupStates
 
 TIMEOUT_SECONDS = 600.0
 MOST_LISTED = 1_000
@@ -71,6 +70,9 @@ class RestoreJob:
 
     def _all(self, run: Run, start: SparkStart) -> tuple[list[str], GroupStates | None]:
         """All groups, and what the archive says about them, if there is one."""
+        from offsets.spark.archive.history import archived_below
+        from offsets.spark.archive.table import has_table, open_table
+
         here = asked(lambda runtime: runtime.get(RestoreService).groups())
         if not self.installation.config.str("archive.path"):
             return sorted(here), None
@@ -170,6 +172,11 @@ class RefillJob:
 
     def __call__(self, run: Run, start: SparkStart) -> Outcome:
         """Run it. Raises JobError."""
+        from offsets.spark.archive.archiving import ArchiveOptions, archive
+        from offsets.spark.archive.table import open_table, read_archive
+        from offsets.spark.restore.states import newest
+        from offsets.spark.session import guarded
+
         run.enter("check")
         table = open_table(self.installation.storage())
         table.check()
@@ -232,6 +239,10 @@ def _members(group_id: str) -> int:
 
 
 def _states(run: Run, start: SparkStart, table: ArchiveTable, at: int) -> GroupStates:
+    from offsets.spark.archive.table import read_archive
+    from offsets.spark.restore.states import collected, states_at
+    from offsets.spark.session import guarded
+
     run.enter("start Spark")
     spark = start()
     with guarded(run, spark):

@@ -19,6 +19,7 @@ from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
 from kcoord.rest.paging import DEFAULT_LIMIT, Page, cut, decode_cursor, encode_cursor
+from kcoord.spark_packages import spark_packages
 from kcoord.sql import queries
 from offsets.core.types import Millis
 from offsets.runs.run_process import LogTail, RunLogs, start_process
@@ -132,10 +133,14 @@ class SparkRuns:
     async def start(self, kind: str, *, principal: str) -> SparkRun:
         """Start a process for a run of `kind`, one of STARTABLE.
 
-        Raises RunRefused with status 409 if there is no archive, or a run of the kind is in progress.
+        It waits while the Spark packages are being installed. Raises RunRefused with status 409 if there is no archive,
+        a run of the kind is in progress, or the packages are not here.
         """
         if not self._archive:
             raise RunRefused(409, "no archive is configured: set KCOORD_ARCHIVE_PATH and restart the service")
+        packages = spark_packages()
+        if not packages.may_start:
+            raise RunRefused(409, f"{packages.explanation}, or start the job where they are: `manage.py {kind}`")
         run_id = str(uuid.uuid4())
         await self._db.transaction(lambda connection: self._request(connection, kind, run_id, principal))
         try:
@@ -148,7 +153,7 @@ class SparkRuns:
         return await self.run(run_id)
 
     async def start_scheduled(self, kind: str) -> str:
-        """Start a run for the schedule; its id, or "" if there is no archive or a run of the kind is in progress."""
+        """Start a run for the schedule; its id, or "" if it cannot be started, which the log says."""
         if not self._archive:
             return ""
         try:

@@ -1,7 +1,7 @@
 """The commands of the Spark jobs: `manage.py archive`, and `python -m offsets.spark archive` without Django.
 
-Each prints one object with `--format json`, or lines for people. Exit status: 0, 1 for findings, 2 for jobs that cannot
-run.
+Nothing of Spark is imported before a job runs: its packages may still be on their way, or not be there at all. Each
+prints one object with `--format json`, or lines for people. Exit status: 0, 1 for findings, 2 for jobs that cannot run.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
-
 from kcoord.config import Config
+from kcoord.spark_packages import SparkUnavailable, wait_for_spark
 from offsets.core.days import DAY_MS
-from offsets.spark.archive.archiving import ArchiveOptions, archive
-from offsets.spark.archive.storage import Storage
 from offsets.spark.errors import INTERRUPTED, ArchiveDamaged, JobError, RunCancelled, first_line
-from offsets.spark.reconcile.reconciling import ReconcileOptions, reconcile
-from offsets.spark.report.reporting import ReportOptions, report
 from offsets.spark.runs import Outcome, Run, RunRequest, running
-from offsets.spark.session import SparkSettings, start_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from offsets.spark.archive.storage import Storage
+    from offsets.spark.session import SparkSettings
 
 OK, FINDINGS, CANNOT_RUN = 0, 1, 2
 
@@ -46,10 +45,14 @@ class Installation:
 
     def storage(self) -> Storage:
         """The archive. Raises JobError if none is configured."""
+        from offsets.spark.archive.storage import Storage
+
         return Storage(self.config.str("archive.path"))
 
     def spark_settings(self) -> SparkSettings:
         """How Spark is started."""
+        from offsets.spark.session import SparkSettings
+
         return SparkSettings(
             self.config.str("spark.master"), self.data_dir / "spark", self.config.int("spark.driver.memory.mb")
         )
@@ -59,21 +62,25 @@ class Installation:
 class SparkStart:
     """Starts Spark when a job wants it, stops it at the end, and knows how long the start took (`seconds`)."""
 
-    settings: SparkSettings
+    settings: Callable[[], SparkSettings]
     seconds: float = 0.0
     _session: SparkSession | None = field(default=None)
 
     def __call__(self) -> SparkSession:
         """The running Spark. Raises JobError."""
         if self._session is None:
+            from offsets.spark.session import start_spark
+
             begun = time.monotonic()
-            self._session = start_spark(self.settings)
+            self._session = start_spark(self.settings())
             self.seconds = time.monotonic() - begun
         return self._session
 
     def stop(self) -> None:
         """Stop what was started. Java may be gone already: a service manager signals all processes of a group."""
         if self._session is not None:
+            from py4j.protocol import Py4JError
+
             with suppress(Py4JError, OSError):
                 self._session.stop()
 
@@ -107,6 +114,8 @@ def archive_job(installation: Installation, given: Mapping[str, Any]) -> Job:
     """The job of `archive` for the parsed arguments `given`."""
 
     def job(run: Run, start: SparkStart) -> Outcome:
+        from offsets.spark.archive.archiving import ArchiveOptions, archive
+
         options = ArchiveOptions(
             deadline_ms=installation.config.int("archive.snapshot.timeout.ms"),
             adopt=bool(given.get("adopt")),
@@ -134,6 +143,8 @@ def reconcile_job(installation: Installation, given: Mapping[str, Any]) -> Job:
     config = installation.config
 
     def job(run: Run, start: SparkStart) -> Outcome:
+        from offsets.spark.reconcile.reconciling import ReconcileOptions, reconcile
+
         options = ReconcileOptions(
             deadline_ms=config.int("archive.snapshot.timeout.ms"),
             events_retention_ms=config.int("events.retention.days") * DAY_MS,
@@ -158,6 +169,8 @@ def report_job(installation: Installation, given: Mapping[str, Any]) -> Job:
     config = installation.config
 
     def job(run: Run, start: SparkStart) -> Outcome:
+        from offsets.spark.report.reporting import ReportOptions, report
+
         options = ReportOptions(
             idle_days=given.get("idle_days", 7),
             deadline_ms=config.int("archive.snapshot.timeout.ms"),
@@ -188,11 +201,12 @@ def run_job(
     A job that cannot run is an `error` in the object, not an exception: a crash must not be mistaken for findings.
     """
     begun = time.monotonic()
-    start = SparkStart(installation.spark_settings())
+    start = SparkStart(installation.spark_settings)
     told: dict[str, Any] = {"kind": kind}
     try:
         with running(installation.conninfo, kind, request, also) as run:
             told["run"] = str(run.id)
+            _wait_for_packages(run)
             run.outcome = job(run, start)
             told |= {**(run.outcome.result or {}), **run.outcome.printed}
         status = FINDINGS if run.outcome.findings else OK
@@ -213,6 +227,14 @@ def run_job(
         start.stop()
     told |= {"seconds": round(time.monotonic() - begun, 3), "spark_start_seconds": round(start.seconds, 3)}
     return status, told
+
+
+def _wait_for_packages(run: Run) -> None:
+    """Wait while they are being installed; the run's stage says so. Raises JobError if they do not come."""
+    try:
+        wait_for_spark(run.enter)
+    except SparkUnavailable as missing:
+        raise JobError(str(missing)) from missing
 
 
 def shown(kind: str, told: Mapping[str, Any], form: str) -> str:

@@ -34,10 +34,24 @@ def parse(text: str) -> list[Instruction]:
     return found
 
 
+def last_image(instructions: list[Instruction]) -> list[Instruction]:
+    """What makes up the last image: its stage, after the stages that it is built on."""
+    names = {i.rest.partition(" AS ")[2]: i.stage for i in instructions if i.word == "FROM"}
+    stage = instructions[-1].stage
+    found: list[Instruction] = []
+    while True:
+        own = [i for i in instructions if i.stage == stage]
+        found = [*own, *found]
+        base = own[0].rest.partition(" AS ")[0]
+        if base not in names:
+            return found
+        stage = names[base]
+
+
 def problems(text: str) -> Iterator[str]:
     """One sentence for each rule that is broken."""
     instructions = parse(text)
-    final = [i for i in instructions if i.stage == instructions[-1].stage]
+    final = last_image(instructions)
     yield from _bases(instructions)
     yield from _copies(instructions)
     yield from _runs(instructions, final)

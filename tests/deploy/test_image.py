@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from kcoord.config import BY_NAME, SETTINGS
-from tests.deploy.dockerfile import exec_form, parse, problems
+from tests.deploy.dockerfile import exec_form, last_image, parse, problems
 from tests.support.processes import ROOT, free_port, start
 
 TEXT = (ROOT / "Dockerfile").read_text()
-FINAL = [i for i in parse(TEXT) if i.stage == 1]
+FINAL = last_image(parse(TEXT))
 
 
 def test_the_dockerfile_keeps_the_rules() -> None:
@@ -24,14 +24,14 @@ def test_the_dockerfile_keeps_the_rules() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "problem"),
     [
-        ("FROM python:3.12.12-slim-bookworm\n", "FROM python:3.12-slim\n", "not pinned"),
+        ("FROM python:3.12.12-slim-bookworm AS app", "FROM python:3.12-slim AS app", "not pinned"),
         ("COPY kcoord ./kcoord", "COPY . .", "name what the image needs"),
         ("COPY kcoord ./kcoord", "ADD kcoord ./kcoord", "use COPY"),
         ("USER 10001", "USER kcoord", "no number"),
         ("USER 10001", "USER 0", "no number"),
         ("USER 10001", "USER 10001\nRUN apt-get update", "final stage"),
         ("USER 10001", "USER 10001\nRUN pip install --no-cache-dir x", "final stage"),
-        ("--no-cache-dir ", "", "--no-cache-dir"),
+        ("--no-cache-dir --only-binary :all: --no-binary", "--only-binary :all: --no-binary", "--no-cache-dir"),
         ("WORKDIR /app", "WORKDIR app", "not absolute"),
         ("ENV PATH", "ENV KCOORD_SECRET_KEY=abc PATH", "a secret"),
         ('CMD ["python", "-m", "kcoord.stack"]', "CMD python -m kcoord.stack", "exec form"),

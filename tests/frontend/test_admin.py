@@ -11,6 +11,7 @@ from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
+import kcoord.urls  # noqa: F401 - registers the pages of the admin
 from groups.models import ProtocolOwned, Topic, Watermark
 from kcoord.access.rights import digest
 from kcoord.models import AccessRule, ApiToken, Counter, TimerHeartbeat

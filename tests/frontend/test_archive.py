@@ -12,6 +12,7 @@ from django.test import Client
 from frontend.archive.presenters import FINDINGS, KINDS, STATES, evidence, run_line
 from frontend.archive.reports import day_plots
 from frontend.views.archive import PAGE_SIZE
+from kcoord.spark_packages import SparkPackages, SparkState
 from offsets.models import ReconcileFinding, SparkRun
 from offsets.runs.findings import Finding
 from offsets.runs.service import SparkRuns
@@ -154,6 +155,24 @@ def test_without_archive_a_start_is_refused_on_the_page(operator: Client, seed: 
     refused = operator.post("/archive/start?kind=archive")
     assert refused.status_code == 409
     assert "KCOORD_ARCHIVE_PATH" in plain(refused.content.decode())
+
+
+@pytest.mark.parametrize("state", [SparkState.INSTALLING, SparkState.INTERRUPTED, SparkState.MISSING])
+def test_the_pages_say_that_the_spark_packages_are_not_there(
+    operator: Client, seed: Seed, archived: None, monkeypatch: pytest.MonkeyPatch, state: SparkState
+) -> None:
+    found = SparkPackages(state, 7)
+    for module in ("frontend.views.archive", "offsets.runs.service"):
+        monkeypatch.setattr(f"{module}.spark_packages", lambda: found)
+    listed, page = (operator.get(path).content.decode() for path in ("/archive", "/archive/start?kind=archive"))
+    for html in (listed, page):
+        assert ("being installed, 7 s" if found.may_start else "make spark") in plain(html)
+    assert ("/archive/start?kind=archive" in listed) == found.may_start
+    assert bool(re.search(r"<button[^>]* disabled[^>]*>Start</button>", page)) != found.may_start
+    if not found.may_start:
+        refused = operator.post("/archive/start?kind=archive")
+        assert refused.status_code == 409
+        assert "make spark" in plain(refused.content.decode())
 
 
 def test_a_form_from_elsewhere_starts_nothing(seed: Seed) -> None:

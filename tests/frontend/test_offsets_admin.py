@@ -11,6 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+import kcoord.urls  # noqa: F401 - registers the pages of the admin
 from offsets.core.days import DAY_MS
 from offsets.models import OffsetCommitLog, OffsetPlan, Producer
 from tests.frontend.seed import Seed

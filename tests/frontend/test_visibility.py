@@ -21,6 +21,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+import kcoord.urls  # noqa: F401 - registers the pages of the admin
 from frontend.urls import urlpatterns
 from kcoord.access.tokens import create_token, parse_rule
 from tests.frontend.alert_seed import put_alert, put_rule

@@ -17,6 +17,8 @@ import pytest
 from tests.support.database import ROOT
 
 REQUIREMENTS = ROOT / "requirements.txt"
+LISTS = [ROOT / "deploy" / f"requirements-{part}.txt" for part in ("service", "spark")]
+"""What it includes."""
 INSTALL_SECONDS = 900
 UNREACHABLE = ("NewConnectionError", "NameResolutionError", "ConnectTimeoutError", "ReadTimeoutError", "ProxyError")
 """What pip's warnings name if its index cannot be reached."""
@@ -25,7 +27,8 @@ UNREACHABLE = ("NewConnectionError", "NameResolutionError", "ConnectTimeoutError
 def fresh_python() -> Path:
     """Its interpreter. Skips the test if the packages cannot be downloaded; fails if they do not fit together."""
     version = "{}.{}".format(*sys.version_info)
-    name = hashlib.sha256(REQUIREMENTS.read_bytes() + version.encode()).hexdigest()[:16]
+    lists = b"".join(path.read_bytes() for path in LISTS)
+    name = hashlib.sha256(lists + version.encode()).hexdigest()[:16]
     place = ROOT / "build" / f"requirements-{name}"
     place.parent.mkdir(exist_ok=True)
     with place.with_suffix(".lock").open("w") as lock:

@@ -29,7 +29,7 @@ def protocol() -> str:
 @pytest.fixture
 def demo(protocol: str, spark_classes: None) -> Iterator[Running]:
     """A demo where no service runs: its data directory is empty. Spark has a part in that of the classic protocol."""
-    spark = [] if protocol == "consumer" else ["--spark"]
+    spark = ["--spark"] if protocol == "classic" else []
     with start("demo", ["-m", "kcoord.demo", *SMALL, "--group-protocol", protocol, *spark], None) as running:
         yield running
 

@@ -124,9 +124,9 @@ def test_contract_forbids_everything_that_the_wheel_leaves_out() -> None:
     assert left_out <= set(contract["forbidden_modules"])
 
 
-@pytest.mark.parametrize(("name", "file"), [("server", "requirements.txt"), ("otlp", "deploy/requirements-otlp.txt")])
+@pytest.mark.parametrize(("name", "file"), [("server", "service"), ("spark", "spark"), ("otlp", "otlp")])
 def test_extra_is_the_requirements_file(name: str, file: str) -> None:
-    lines = (ROOT / file).read_text().splitlines()
+    lines = (ROOT / "deploy" / f"requirements-{file}.txt").read_text().splitlines()
     extra = PROJECT["project"]["optional-dependencies"][name]
     assert extra == [line for line in lines if line and not line.startswith("#")]
 

@@ -79,6 +79,17 @@ def test_what_cannot_be_used_is_an_error(environ: dict[str, str], expected: str)
     assert ids(environ) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [("KCOORD_PROT", "KCOORD_PORT"), ("KCOORD_DATADIR", "KCOORD_DATA_DIR"), ("KCOORD_XYZZY", None)],
+)
+def test_a_variable_that_is_misspelled_is_told_what_may_be_meant(variable: str, meant: str | None) -> None:
+    (problem,) = Config.from_env({variable: "1"}).problems
+    assert problem.startswith(f"{variable}: ")
+    assert (f"did you mean {meant}?" in problem) == (meant is not None)
+    assert ("did you mean" in problem) == (meant is not None)
+
+
 def test_names_are_read_whatever_their_case_and_spaces() -> None:
     config = Config.from_env(
         {

@@ -96,6 +96,11 @@ def test_the_first_start_serves_and_says_where_its_credentials_are(first_run: Fi
     assert {name for name, _ in STARTED.findall(first_run.log)} == {"setup", *SERVICES}
 
 
+def test_a_normal_start_and_stop_writes_nothing_that_reads_like_a_failure(first_run: FirstRun) -> None:
+    said = re.findall(r"(?i)^.*(?:fatal|error|warning|traceback|no hostname|localhost:5432).*$", first_run.log, re.M)
+    assert [line for line in said if "| info" not in line] == []
+
+
 def test_secrets_are_readable_by_their_owner_alone_and_not_in_the_log(first_run: FirstRun) -> None:
     made = credentials.read(first_run.data_dir)
     assert made.admin_password not in first_run.log

@@ -51,7 +51,7 @@ def share(conninfo: str, directory: Path, *, make: bool) -> None:
 def _place(java: Path) -> Path:
     """The file for this Java, these options, and the packages of this environment in this place."""
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
-    packages = (ROOT / "requirements.txt").read_text()
+    packages = (ROOT / "deploy" / "requirements-spark.txt").read_text()
     known = hashlib.sha256("\n".join([said, os.environ[OPTIONS], sys.prefix, packages]).encode()).hexdigest()[:16]
     return ROOT / "build" / f"spark-classes-{known}.jsa"
 

@@ -102,7 +102,7 @@ def test_a_java_that_is_gone_does_not_hide_why_a_run_ended(tmp_path: Path) -> No
             raise Py4JError("SparkSession does not exist in the JVM")
 
     session = Gone()
-    start = SparkStart(SparkSettings("local[1]", tmp_path))
+    start = SparkStart(lambda: SparkSettings("local[1]", tmp_path))
     start._session = cast(SparkSession, session)
     start.stop()
     assert session.stopped == 1
