@@ -11,7 +11,7 @@ CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 INSTALL := $(VENV)/bin/python -m kcoord.stack.install
 
-.PHONY: help up venv spark test pytest lint format bench demo showcase screenshots model mutants chaos chromium
+.PHONY: help up venv spark test test-all test-pythons pytest lint format bench demo showcase screenshots model mutants chaos chromium
 
 help:
 	@echo "make up       start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it); NODES=4: four servers;"
