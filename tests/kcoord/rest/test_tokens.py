@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import httpx
@@ -156,28 +155,6 @@ async def test_only_admins_of_everything_manage_tokens(client_with: ClientWith, 
 async def test_an_admin_of_everything_does(client_with: ClientWith) -> None:
     client = await client_with("admin:group:*", "admin:topic:*", "admin:transactional-id:*", "admin:cluster:*")
     assert (await client.get(TOKENS)).status_code == 200
-
-
-def test_tokens_of_before_there_were_more_resources_keep_what_they_may(database: str) -> None:
-    """The migration gives admins of everything that there was admin on the rest too, and nobody else anything."""
-    statement = importlib.import_module("kcoord.migrations.0003_more_resources").ADMINS_OF_EVERYTHING
-    rules = {
-        "everything": ["admin:group:*", "admin:topic:*", "read:group:*"],
-        "groups": ["admin:group:*", "admin:topic:team-*"],
-        "reader": ["read:group:*", "read:topic:*"],
-    }
-    for name, texts in rules.items():
-        create_token(name, [parse_rule(text) for text in texts])
-    with psycopg.connect(database, autocommit=True) as connection:
-        for _ in range(2):
-            connection.execute(statement.encode())
-        rows = connection.execute(
-            "select t.name, r.operation || ':' || r.resource || ':' || r.name || '*' from kcoord_accessrule r"
-            " join kcoord_apitoken t on t.id = r.token_id"
-        ).fetchall()
-    found = {name: {rule for owner, rule in rows if owner == name} for name in rules}
-    new = {"admin:transactional-id:*", "admin:cluster:*"}
-    assert found == {name: set(texts) | (new if name == "everything" else set()) for name, texts in rules.items()}
 
 
 async def test_a_rotated_token_has_two_secrets_for_a_while(database: str, token: str, clock: VirtualClock) -> None:
