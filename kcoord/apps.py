@@ -1,6 +1,14 @@
 """Django application of the kernel: access, settings, timers."""
 
+from typing import Any
+
 from django.apps import AppConfig
+from django.core.management import CommandError
+from django.db import connections
+from django.db.migrations.loader import MigrationLoader
+from django.db.models.signals import pre_migrate
+
+from kcoord.database.lineage import not_migratable
 
 
 class KcoordConfig(AppConfig):
@@ -16,5 +24,13 @@ class KcoordConfig(AppConfig):
         from kcoord.audit import rows, sessions
         from kcoord.celery import app  # noqa: F401
 
+        pre_migrate.connect(_refuse_foreign_database, sender=self)
         rows.connect()
         sessions.connect()
+
+
+def _refuse_foreign_database(using: str, **kwargs: Any) -> None:
+    """Before `manage.py migrate` changes anything. Raises CommandError."""
+    loader = MigrationLoader(connections[using])
+    if problem := not_migratable(loader.applied_migrations, loader.disk_migrations):
+        raise CommandError(problem)

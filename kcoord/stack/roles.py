@@ -60,6 +60,7 @@ def _server(config: Config) -> int:
     django.setup()
     with redirect_stdout(_Events()):
         bootstrap.check()
+    bootstrap.refuse_too_old(libpq_conninfo(config.str("database.url"), config.data_dir))
     return serve(config, bind(config.str("host"), config.int("port")))
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
-from importlib import import_module
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.test import Client
 
 from frontend.audit.presenters import WHAT, acts_of
@@ -17,9 +15,7 @@ from frontend.audit.reads import PAGE_SIZE
 from kcoord.audit.acts import ACTS
 from kcoord.audit.caller import Caller, Door, Kind
 from kcoord.audit.recording import Act, record_here
-from tests.frontend.plan_seed import put_plan
-from tests.frontend.seed import Seed, now_ms
-from tests.support.spark_runs import put_run
+from tests.frontend.seed import Seed
 
 MARA = Caller(Door.DASHBOARD, Kind.PERSON, "mara", "7", "10.1.2.3", "req-1")
 DEPLOY = Caller(Door.HTTP, Kind.TOKEN, "deploy", "3", "10.1.2.4", "req-2")

@@ -33,9 +33,7 @@ def test_nothing_belongs_to_a_file_of_no_package(belonging: Belonging) -> None:
     assert belonging.tests_of("a-file-that-nothing-names.txt") == set()
 
 
-@pytest.mark.parametrize(
-    ("reason", "expected"), [(("it takes minutes",), "it takes minutes"), ((), None), (("",), None)]
-)
+@pytest.mark.parametrize(("reason", "expected"), [(("it takes minutes",), "it takes minutes"), ((), None), (("",), None)])
 def test_a_test_is_left_out_only_with_a_reason(
     request: pytest.FixtureRequest, reason: tuple[str, ...], expected: str | None
 ) -> None:
@@ -48,9 +46,5 @@ def test_a_test_is_left_out_only_with_a_reason(
 
 
 def test_seconds_are_summed_by_folder_with_those_of_fixtures() -> None:
-    phases = [
-        ("tests/a/b/c/test_x.py::test_1", 1.5),
-        ("tests/a/test_x.py::test", 2.0),
-        ("tests/a/test_y.py::test", 1.0),
-    ]
+    phases = [("tests/a/b/c/test_x.py::test_1", 1.5), ("tests/a/test_x.py::test", 2.0), ("tests/a/test_y.py::test", 1.0)]
     assert seconds_by_folder([*phases, phases[0]]) == {"tests/a": (3, 6.0)}

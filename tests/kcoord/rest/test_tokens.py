@@ -8,7 +8,6 @@ import httpx
 import psycopg
 import pytest
 
-from kcoord.access.tokens import create_token, parse_rule
 from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
 from kcoord.protocol.errors import Error

@@ -1,4 +1,4 @@
-"""The embedded database belongs to a role that is no superuser, also in a directory that an older release made."""
+"""The embedded database belongs to a role that is no superuser."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from kcoord.stack import credentials, embedded, owner
+from kcoord.stack import embedded, owner
 from kcoord.stack.bootstrap import wait_for
+from kcoord.stack.problem import StartProblem
 from tests.kcoord.stack.test_stack import up
-from tests.support.processes import ROOT, environment
+from tests.support.processes import ROOT
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("stack")]
-
-GROUP = "billing"
 
 
 @pytest.fixture(scope="module")
@@ -53,52 +51,26 @@ def postgres_of(data_dir: Path) -> Iterator[str]:
         process.wait(60)
 
 
-def make_like_an_older_release(data_dir: Path) -> None:
-    """Everything belongs to the superuser, and people have added things of their own."""
-    with postgres_of(data_dir) as admin:
-        conninfo = make_conninfo(admin, dbname="kcoord")
-        with psycopg.connect(admin, autocommit=True) as connection:
-            connection.execute("create database kcoord")
-        subprocess.run(
-            [sys.executable, "-m", "kcoord.stack.bootstrap"],
-            cwd=ROOT,
-            env=environment(conninfo, data_dir),
-            check=True,
-            timeout=120,
-        )
-        with psycopg.connect(conninfo, autocommit=True) as connection:
-            connection.execute("""
-                create role billing_sink login;
-                create role bystander login;
-                grant usage on schema kcoord to billing_sink;
-                grant execute on function kcoord.commit_offsets to billing_sink;
-                create schema shop;
-                create type shop.state as enum ('paid', 'open');
-                create domain shop.cents as bigint check (value >= 0);
-                create type shop.line as (name text, cents bigint);
-                create table shop.invoices (id serial primary key, state shop.state, cents shop.cents);
-                create view shop.open as select id from shop.invoices where state = 'open';
-                create materialized view shop.total as select count(*) from shop.invoices;
-                create function shop.twice(n bigint) returns bigint language sql as 'select n * 2';
-                create aggregate shop.product(bigint) (sfunc = int8mul, stype = bigint);
-                create table "Odd ""name" (id int);
-                create table theirs (id int);
-                alter table theirs owner to bystander;
-                insert into shop.invoices (state, cents) values ('open', 700);
-                insert into auth_group (name) values ('operators');
-            """)
+OF_PEOPLE = """
+create role billing_sink login;
+create role bystander login;
+grant usage on schema kcoord to billing_sink;
+grant execute on function kcoord.commit_offsets to billing_sink;
+create table theirs (id int);
+alter table theirs owner to bystander;
+insert into auth_group (name) values ('operators');
+"""
+"""What an administrator adds as the superuser."""
 
 
 @pytest.fixture(scope="module")
-def upgraded(data_dir: Path) -> Iterator[tuple[str, Path]]:
-    """The stack, started in such a directory: its address, and the directory."""
-    make_like_an_older_release(data_dir)
-    assert "kcoord_owner" in (data_dir / "conninfo").read_text()
-    (data_dir / "conninfo").write_text((data_dir / "conninfo").read_text().replace("kcoord_owner", "postgres"))
+def used(data_dir: Path) -> Iterator[Path]:
+    """The directory of a running stack, whose database has things of people too."""
     with up(data_dir) as running:
         running.wait_ready(timers=True)
-        assert re.search(r"gave \d+ tables and functions of the superuser to kcoord_owner", running.output)
-        yield running.url, data_dir
+        with psycopg.connect(as_superuser(data_dir), autocommit=True) as connection:
+            connection.execute(OF_PEOPLE)
+        yield data_dir
 
 
 def as_superuser(data_dir: Path) -> str:
@@ -106,26 +78,8 @@ def as_superuser(data_dir: Path) -> str:
     return make_conninfo((data_dir / "conninfo").read_text(), user="postgres")
 
 
-def test_what_an_older_release_stored_is_kept_and_used(upgraded: tuple[str, Path]) -> None:
-    url, data_dir = upgraded
-    token = {"Authorization": f"Bearer {credentials.read(data_dir).api_token}"}
-    topic = httpx.post(f"{url}/v1/topics", headers=token, json={"name": "clicks", "partitions": 1}, timeout=60)
-    assert topic.status_code == 201, topic.text
-    offsets = [{"name": "clicks", "partitions": [{"partition": 0, "committed_offset": 5}]}]
-    body = {"member_id": "", "generation_id_or_member_epoch": -1, "topics": offsets}
-    answer = httpx.post(f"{url}/v1/groups/{GROUP}/offsets/commit", headers=token, json=body, timeout=60)
-    assert answer.status_code == 200, answer.text
-    with psycopg.connect((data_dir / "conninfo").read_text()) as connection:
-        assert connection.execute("select name from auth_group").fetchall() == [("operators",)]
-        assert connection.execute("select id, cents from shop.invoices join shop.open using (id)").fetchall() == [
-            (1, 700)
-        ]
-        connection.execute("insert into shop.invoices (state) values ('paid')")
-        connection.execute("select shop.twice(2), shop.product(id) from shop.invoices").fetchall()
-
-
-def test_nothing_that_runs_is_a_superuser(upgraded: tuple[str, Path]) -> None:
-    with psycopg.connect(as_superuser(upgraded[1])) as connection:
+def test_nothing_that_runs_is_a_superuser(used: Path) -> None:
+    with psycopg.connect(as_superuser(used)) as connection:
         found = connection.execute(
             "select application_name, usename from pg_stat_activity"
             " where backend_type = 'client backend' and pid <> pg_backend_pid()"
@@ -134,8 +88,8 @@ def test_nothing_that_runs_is_a_superuser(upgraded: tuple[str, Path]) -> None:
     assert {user for _, user in found} == {owner.OWNER}, found
 
 
-def test_the_owner_has_its_database_and_no_more(upgraded: tuple[str, Path]) -> None:
-    with psycopg.connect((upgraded[1] / "conninfo").read_text(), autocommit=True) as connection:
+def test_the_owner_has_its_database_and_no_more(used: Path) -> None:
+    with psycopg.connect((used / "conninfo").read_text(), autocommit=True) as connection:
         for forbidden in (
             "copy (select 1) to program 'true'",
             "copy auth_group from '/etc/passwd'",
@@ -151,27 +105,23 @@ def test_the_owner_has_its_database_and_no_more(upgraded: tuple[str, Path]) -> N
                 connection.execute(forbidden)
 
 
-def test_all_but_what_belongs_to_others_is_its(upgraded: tuple[str, Path]) -> None:
-    with psycopg.connect(as_superuser(upgraded[1])) as connection:
-        assert connection.execute(owner.LEFT).fetchall() == []
+def test_what_the_service_made_belongs_to_its_owner_and_is_closed_to_others(used: Path) -> None:
+    with psycopg.connect(as_superuser(used)) as connection:
         owners = connection.execute(
-            "select relname, relowner::regrole::text from pg_class where relname in ('theirs', 'Odd \"name')"
+            "select distinct relowner::regrole::text from pg_class where relkind in ('r', 'p', 'S')"
+            " and relname <> 'theirs' and relnamespace in ('public'::regnamespace, 'kcoord'::regnamespace, 'pgmq'::regnamespace)"
         ).fetchall()
-        granted = (
-            "select has_function_privilege('billing_sink', p.oid, 'execute'), p.proowner::regrole::text from pg_proc p"
-        )
-        rights = connection.execute(f"{granted} where oid::regproc::text = 'kcoord.commit_offsets'").fetchall()
-        everybody = connection.execute(
-            "select has_function_privilege('bystander', p.oid, 'execute') from pg_proc p"
-            " where oid::regproc::text = 'kcoord.commit_offsets'"
-        ).fetchone()
-    assert dict(owners) == {"theirs": "bystander", 'Odd "name': owner.OWNER}
-    assert rights == [(True, owner.OWNER)]
-    assert everybody == (False,)
+        rights = connection.execute(
+            "select p.proowner::regrole::text, has_function_privilege('billing_sink', p.oid, 'execute'),"
+            " has_function_privilege('bystander', p.oid, 'execute')"
+            " from pg_proc p where oid::regproc::text = 'kcoord.commit_offsets'"
+        ).fetchall()
+    assert owners == [(owner.OWNER,)]
+    assert rights == [(owner.OWNER, True, False)]
 
 
-def test_the_owner_ends_its_own_stuck_sessions_and_counts_those_of_others(upgraded: tuple[str, Path]) -> None:
-    conninfo = (upgraded[1] / "conninfo").read_text()
+def test_the_owner_ends_its_own_stuck_sessions_and_counts_those_of_others(used: Path) -> None:
+    conninfo = (used / "conninfo").read_text()
     with (
         psycopg.connect(conninfo, autocommit=True) as one,
         psycopg.connect(conninfo) as other,
@@ -184,13 +134,25 @@ def test_the_owner_ends_its_own_stuck_sessions_and_counts_those_of_others(upgrad
         assert one.execute("select pg_terminate_backend(%s)", [other.info.backend_pid]).fetchone() == (True,)
 
 
-def test_a_second_start_gives_nothing_and_a_superuser_role_is_limited(upgraded: tuple[str, Path]) -> None:
-    admin = make_conninfo(as_superuser(upgraded[1]), dbname="postgres")
-    assert owner.prepare(admin, "kcoord") == 0
+def test_a_role_that_became_a_superuser_is_limited_by_the_next_start(used: Path) -> None:
+    admin = make_conninfo(as_superuser(used), dbname="postgres")
     with psycopg.connect(admin, autocommit=True) as connection:
         connection.execute("alter role kcoord_owner superuser")
-        assert owner.prepare(admin, "kcoord") == 0
+        owner.prepare(admin, "kcoord")
         assert connection.execute("select rolsuper from pg_roles where rolname = 'kcoord_owner'").fetchone() == (False,)
+
+
+def test_a_database_of_somebody_else_is_refused(used: Path) -> None:
+    admin = make_conninfo(as_superuser(used), dbname="postgres")
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute("create database foreign_one")
+        with pytest.raises(StartProblem, match="foreign_one belongs to postgres, not kcoord_owner"):
+            owner.prepare(admin, "foreign_one")
+        with psycopg.connect(make_conninfo(admin, dbname="foreign_one"), autocommit=True) as foreign:
+            foreign.execute("create table django_migrations (app text, name text)")
+            foreign.execute("insert into django_migrations values ('groups', '0002_cascades')")
+        with pytest.raises(StartProblem, match="before the first release"):
+            owner.prepare(admin, "foreign_one")
 
 
 def documented(heading: str, data_dir: Path) -> list[str]:
@@ -201,8 +163,8 @@ def documented(heading: str, data_dir: Path) -> list[str]:
     return [block.replace(".kcoord", str(data_dir)).replace(".venv/bin/python", sys.executable) for block in blocks]
 
 
-def test_the_documented_backup_is_private_and_can_be_restored(upgraded: tuple[str, Path], tmp_path: Path) -> None:
-    _, data_dir = upgraded
+def test_the_documented_backup_is_private_and_can_be_restored(used: Path, tmp_path: Path) -> None:
+    data_dir = used
     backup, restore = documented("Backup and restore", data_dir)[:2]
     keep = restore.replace("drop database kcoord with (force)", "select 1").replace(
         "alter database kcoord_restored rename to kcoord", "select 2"
@@ -223,7 +185,6 @@ def test_the_documented_backup_is_private_and_can_be_restored(upgraded: tuple[st
     with psycopg.connect(restored) as connection:
         assert connection.execute("select name from auth_group").fetchall() == [("operators",)]
         connection.execute("create table of_the_owner (id int)")
-        assert connection.execute(owner.LEFT).fetchall() == []
         assert connection.execute(
             "select relowner::regrole::text from pg_class where relname = 'theirs'"
         ).fetchone() == ("bystander",)
@@ -233,7 +194,7 @@ def test_a_new_directory_begins_that_way() -> None:
     parent = Path(tempfile.mkdtemp(prefix="kcoord-"))
     try:
         with postgres_of(parent) as admin:
-            assert owner.prepare(admin, "kcoord") == 0
+            owner.prepare(admin, "kcoord")
             with psycopg.connect((parent / "conninfo").read_text()) as connection:
                 row = connection.execute("select current_user, rolsuper from pg_roles where rolname = current_user")
                 assert row.fetchone() == ("kcoord_owner", False)
