@@ -3,4 +3,4 @@
 Nothing is imported here: the package kcoord-client has this file too, without the service and its dependencies.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
