@@ -109,7 +109,8 @@ def test_what_the_service_made_belongs_to_its_owner_and_is_closed_to_others(used
     with psycopg.connect(as_superuser(used)) as connection:
         owners = connection.execute(
             "select distinct relowner::regrole::text from pg_class where relkind in ('r', 'p', 'S')"
-            " and relname <> 'theirs' and relnamespace in ('public'::regnamespace, 'kcoord'::regnamespace, 'pgmq'::regnamespace)"
+            " and relname <> 'theirs'"
+            " and relnamespace in ('public'::regnamespace, 'kcoord'::regnamespace, 'pgmq'::regnamespace)"
         ).fetchall()
         rights = connection.execute(
             "select p.proowner::regrole::text, has_function_privilege('billing_sink', p.oid, 'execute'),"
