@@ -21,6 +21,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from kcoord.database.address import pgdata
 from kcoord.database.lineage import not_migratable, too_old
 from kcoord.stack import owner
 from kcoord.stack.embedded import SUPERUSER

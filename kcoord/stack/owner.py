@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from kcoord.database.address import EMBEDDED_OWNER
 from kcoord.database.lineage import too_old
