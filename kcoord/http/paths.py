@@ -33,7 +33,9 @@ _PLAIN = re.compile(r"[!-.0-~]{1,255}")
 def check_group_id(group_id: str, *, may_be_empty: bool = False) -> str:
     """`group_id`, if it is valid. Raises INVALID_GROUP_ID saying which rule it breaks."""
     if group_id in DOTS:
-        raise ProtocolError(Error.INVALID_GROUP_ID, f"the group id must not be {group_id!r}: in a path it has a meaning")
+        raise ProtocolError(
+            Error.INVALID_GROUP_ID, f"the group id must not be {group_id!r}, which has a meaning in paths"
+        )
     if _PLAIN.fullmatch(group_id) or (may_be_empty and not group_id):
         return group_id
     if not group_id:
