@@ -72,7 +72,7 @@ def unavailable(request: HttpRequest, error: BaseException) -> HttpResponse:
     """503: a page that tries again, its panel, or a problem body (http-api.md 1) for a client that wants JSON."""
     reason = _reason(error) or "the database is not available"
     log.warning("database_unavailable", path=request.path, reason=" ".join(str(error).split()))
-    if _wants_json(request):
+    if wants_json(request):
         failure = Error.COORDINATOR_NOT_AVAILABLE
         response = HttpResponse(
             problem.encoded(problem.body(failure, f"{reason}; the same request may succeed later")),
@@ -103,7 +103,8 @@ def _reason(error: BaseException) -> str:
     return "" if cause is None else "the database is not available"
 
 
-def _wants_json(request: HttpRequest) -> bool:
+def wants_json(request: HttpRequest) -> bool:
+    """Whether the client is a program that reads JSON."""
     if request.path.startswith("/v1/"):
         return True
     return request.get_preferred_type(["text/html", "application/json", problem.MEDIA_TYPE]) not in ("text/html", None)

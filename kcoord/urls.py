@@ -31,4 +31,5 @@ urlpatterns = [
     path("", include("frontend.urls")),
 ]
 
+handler400 = "frontend.refusals.bad_request"
 handler500 = "frontend.outage.server_error"

@@ -60,10 +60,10 @@ class JoinRequest(Request, frozen=True):
     Differs from Kafka: a negative `rebalance_timeout_ms` is refused; Kafka treats it as a deadline that has passed.
     """
 
-    member_id: MemberId
     session_timeout_ms: Int32
     protocol_type: ProtocolType
     protocols: Annotated[list[JoinProtocol], Items]
+    member_id: MemberId = ""
     rebalance_timeout_ms: Millis32 | None = None
     group_instance_id: GroupInstanceId | None = None
     client_id: ClientId = ""

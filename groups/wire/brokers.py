@@ -95,7 +95,19 @@ def _cluster_operations(call: Call, request: Fields) -> Answer:
 
 
 def refuse_metadata(request: Fields, version: int, code: int, detail: str) -> Answer:
-    """Metadata has no error of its own, and an answer without topics would be believed: the client shall ask again."""
+    """Metadata has no error of its own, and an answer without topics would be believed: the client shall ask again.
+
+    A request that is wrong whenever it is asked has the error in each of its topics instead.
+    """
+    if code == Error.INVALID_REQUEST.code and request.get("topics"):
+        topics = [
+            {"name": asked.name, "topic_id": asked.get("topic_id"), "error_code": code} for asked in request.topics
+        ]
+        return {
+            "topics": [{**topic, "partitions": ()} for topic in topics],
+            "cluster_id": CLUSTER_ID,
+            "controller_id": -1,
+        }
     raise HangUp(f"metadata cannot be answered now: {detail or code}")
 
 

@@ -28,6 +28,7 @@ LONGEST_ECHO = 300
 _SUSPICIOUS = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 _AT = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?$", re.DOTALL)
 _NAMED = re.compile(r"(?:unknown|required) field `(?P<name>.*)`$", re.DOTALL)
+_STEP = re.compile(r"(\w+)|(\[[^\]]*\])")
 _CHARSET = re.compile(r"""\s*charset\s*=\s*"?utf-?8"?\s*""", re.IGNORECASE)
 
 
@@ -129,7 +130,7 @@ def decode(decoder: msgspec.json.Decoder[B], body: bytes) -> B:
     try:
         value = decoder.decode(body)
     except msgspec.ValidationError as error:
-        _refuse_shape(error)
+        _refuse_shape(error, decoder.type)
     except UnicodeDecodeError:
         raise invalid("the body is not UTF-8") from None
     except msgspec.DecodeError as error:
@@ -141,17 +142,40 @@ def decode(decoder: msgspec.json.Decoder[B], body: bytes) -> B:
     return value
 
 
-def _refuse_shape(error: msgspec.ValidationError) -> NoReturn:
+def _refuse_shape(error: msgspec.ValidationError, kind: Any) -> NoReturn:
     found = _AT.match(str(error))
     assert found is not None
     what, path = found["what"], (found["path"] or "").lstrip(".")
     named = _NAMED.search(what)
+    known = _fields_at(kind, path) if named and "unknown field" in what else ()
     if named:
         path = f"{path}.{named['name']}".lstrip(".")
     what = what if len(what) <= LONGEST_ECHO else what[:LONGEST_ECHO] + "…"
     path = path[:LONGEST_ECHO]
-    remedy = REMEDIES.get(path.rsplit(".", 1)[-1], "")
+    remedy = f"the fields are {', '.join(known)}" if known else REMEDIES.get(path.rsplit(".", 1)[-1], "")
     raise invalid(": ".join(filter(None, (path, what))) + (f" ({remedy})" if remedy else ""), path or None) from None
+
+
+def _fields_at(kind: Any, path: str) -> tuple[str, ...]:
+    """The fields of the object at a path such as `topics[0].partitions[1]` of a struct; () if there is none."""
+    types = [msgspec.inspect.type_info(kind)]
+    for name, index in _STEP.findall(path):
+        types = [inner for found in types for inner in _inside(found, name, is_item=bool(index))]
+    structs = [found for found in types if isinstance(found, msgspec.inspect.StructType)]
+    return tuple(field.encode_name for field in structs[0].fields) if structs else ()
+
+
+def _inside(kind: msgspec.inspect.Type, name: str, *, is_item: bool) -> Iterator[msgspec.inspect.Type]:
+    """The types that a field or an item of a type may have, without unions."""
+    inner: list[msgspec.inspect.Type] = []
+    if isinstance(kind, msgspec.inspect.StructType) and not is_item:
+        inner = [field.type for field in kind.fields if field.encode_name == name]
+    elif isinstance(kind, msgspec.inspect.ListType) and is_item:
+        inner = [kind.item_type]
+    elif isinstance(kind, msgspec.inspect.DictType) and is_item:
+        inner = [kind.value_type]
+    for found in inner:
+        yield from found.types if isinstance(found, msgspec.inspect.UnionType) else (found,)
 
 
 def _is_least(body: bytes, kind: Any) -> bool:

@@ -19,6 +19,7 @@ from kcoord.access.rights import Access, bearer, digest, trusted_caller
 from kcoord.database import request_age
 from kcoord.http import context, paths, problem
 from kcoord.http.access_lines import AccessLines
+from kcoord.http.body import LONGEST_ECHO
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Turnstile
@@ -112,7 +113,8 @@ class ProblemNet:
             return
         await self._loaded()
         if not scope["path"].startswith(API):
-            await self.app(scope, receive, send)
+            catcher = _PageCatcher(scope, receive, send) if _is_program(scope) else None
+            await self.app(scope, receive, send if catcher is None else catcher.send)
             return
         async with AsyncExitStack() as place:
             if scope["method"] == "GET" and runtimes.is_running():
@@ -132,6 +134,38 @@ class ProblemNet:
             if self._load is not None:
                 await asyncio.to_thread(self._load)
                 self._load = None
+
+
+def _is_program(scope: Scope) -> bool:
+    """Whether the client says that it wants JSON, or sends a token or JSON, as no browser does for a page."""
+    headers = {name: value.lower() for name, value in scope["headers"]}
+    accepted = headers.get(b"accept", b"")
+    return (
+        (b"json" in accepted and b"text/html" not in accepted)
+        or headers.get(b"authorization", b"").startswith(b"bearer ")
+        or headers.get(b"content-type", b"").startswith(b"application/json")
+    )
+
+
+class _PageCatcher:
+    """For a program that asks at a path of the pages: HTML and the way to the sign-in become a problem."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._is_replaced = False
+
+    async def send(self, message: Message) -> None:
+        """Handle one message of Django's response."""
+        if message["type"] == "http.response.start":
+            status = message["status"]
+            is_page = 400 <= status < 500 and _content_type(message).startswith(b"text/html")
+            self._is_replaced = is_page or status in (301, 302)
+        if not self._is_replaced:
+            await self._send(message)
+        elif message["type"] == "http.response.body" and not message.get("more_body", False):
+            path = f"/v1{self._scope['path']}"[:LONGEST_ECHO]
+            detail = f"this is no path of the API, whose paths begin with /v1 ({path}); /v1/openapi.json lists them"
+            await problem.response(Error.INVALID_REQUEST, detail, status=404)(self._scope, self._receive, self._send)
 
 
 def _caller(runtime: Runtime, scope: Scope) -> int | None:

@@ -1,7 +1,10 @@
 """Group ids in paths, bodies and query strings; transactional ids in paths, by the same rule.
 
 Source: http-api.md 1: 1 to 255 characters, any character but `/` and control characters, percent-encoded
-UTF-8 in paths. Differs from Kafka: OffsetCommit and OffsetFetch of one group refuse the empty id, which a path cannot
+UTF-8 in paths.
+Differs from Kafka: any text is a group id there. A longer one, one with `/` or a control character, `.` and `..`
+are refused here with INVALID_GROUP_ID: ids are segments of paths, and clients and proxies resolve the dots away.
+Differs from Kafka: OffsetCommit and OffsetFetch of one group refuse the empty id, which a path cannot
 carry. Where a body or query carries it, the calls that accept it in Kafka accept it (offsets.md 2.1).
 """
 
@@ -18,6 +21,8 @@ from kcoord.http.types import REMEDIES, TRANSACTIONAL_ID_PATTERN
 from kcoord.protocol.errors import Error, ProtocolError
 
 MAX_LENGTH = 255
+DOTS = (".", "..")
+"""Segments that are not names in a path, percent-encoded or not (RFC 3986 5.2.4, WHATWG URL)."""
 
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _TRANSACTIONAL_ID = re.compile(TRANSACTIONAL_ID_PATTERN)
@@ -27,6 +32,10 @@ _PLAIN = re.compile(r"[!-.0-~]{1,255}")
 
 def check_group_id(group_id: str, *, may_be_empty: bool = False) -> str:
     """`group_id`, if it is valid. Raises INVALID_GROUP_ID saying which rule it breaks."""
+    if group_id in DOTS:
+        raise ProtocolError(
+            Error.INVALID_GROUP_ID, f"the group id must not be {group_id!r}, which has a meaning in paths"
+        )
     if _PLAIN.fullmatch(group_id) or (may_be_empty and not group_id):
         return group_id
     if not group_id:

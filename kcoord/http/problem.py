@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -112,6 +112,12 @@ class RequestRefused(ProtocolError):
     def __init__(self, status: int, detail: str, *, fields: ProblemFields | None = None) -> None:
         super().__init__(Error.INVALID_REQUEST, detail, fields=fields)
         self.status = status
+
+
+def no_such_parameter(name: str, known: Collection[str]) -> ProtocolError:
+    """INVALID_REQUEST for a query parameter that an operation does not have; `known` are those that it has."""
+    said = f"; the parameters are {', '.join(known)}" if known else "; there are none here"
+    return invalid(f"{name[:100]}: no such query parameter{said}", name[:100])
 
 
 def invalid(detail: str, field: str | None = None) -> ProtocolError:

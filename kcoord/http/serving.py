@@ -115,7 +115,7 @@ class Operation:
         self._decoder: msgspec.json.Decoder[Any] | None = (
             None if endpoint.request is None else msgspec.json.Decoder(endpoint.request)
         )
-        self._parameters = frozenset(parameter.name for parameter in endpoint.query)
+        self._parameters = {parameter.name: parameter for parameter in endpoint.query}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -344,7 +344,7 @@ class Operation:
         found: dict[str, list[str]] = {}
         for name, value in pairs:
             if name not in self._parameters:
-                raise problem.invalid(f"{name[:100]}: no such query parameter", name[:100])
+                raise problem.no_such_parameter(name, self._parameters)
             found.setdefault(name, []).append(value)
         return found
 

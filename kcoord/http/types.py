@@ -44,7 +44,7 @@ ProtocolName = Annotated[str, Meta(max_length=255)]
 TopicName = Annotated[str, Meta(min_length=1, max_length=249)]
 TopicId = Annotated[str, Meta(min_length=1, max_length=36, description="UUID of a topic.")]
 
-TRANSACTIONAL_ID_PATTERN = r"^[^/\u0000-\u001F\u007F-\u009F]{1,255}(?![\s\S])"
+TRANSACTIONAL_ID_PATTERN = r"^(?!\.{1,2}(?![\s\S]))[^/\u0000-\u001F\u007F-\u009F]{1,255}(?![\s\S])"
 TransactionalId = Annotated[str, Meta(pattern=TRANSACTIONAL_ID_PATTERN)]
 ProducerId = (
     Annotated[int, Meta(ge=0, le=INT64_MAX)]
@@ -57,7 +57,7 @@ REMEDIES = {
     "member",
     "instance_id": "1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-', not '.' or '..'; null for a dynamic member",
     "committed_offset": "a 64-bit number, as a JSON number or a decimal string",
-    "transactional_id": "1 to 255 characters, without '/' and control characters",
+    "transactional_id": "1 to 255 characters, without '/' and control characters, not '.' or '..'",
     "producer_id": "a number from 0 to 2^63 - 1, as a JSON number or a decimal string; returned when the "
     "transactional id is initialized",
     "producer_epoch": "a number from 0 to 32767; returned when the transactional id is initialized",

@@ -1,7 +1,9 @@
 """What generators of typed clients need, applied to the whole document after both planes are in it.
 
 - A field of a response is required unless it can be absent: having a default in the code does not make it optional.
-- Enumerations, and numbers that may be sent as text, are components with names: inline ones become one type per place.
+- Enumerations are components with names: inline ones become one type per place.
+- A number that may be sent as text is described as a number, else typed clients get a union to take apart.
+- What an operation answers is not called `...Response`: generators for Go wrap answers in types of such names.
 - Null is written in one way: `type: [T, "null"]`, or `anyOf` with a reference.
 - Integers say whether they fit 32 bits; without a format, generators take all of them for 32-bit numbers.
 """
@@ -11,9 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import msgspec
-
-from kcoord.http.types import INT32_MAX, Int64, ProducerId
+from kcoord.http.types import INT32_MAX
 
 Json = dict[str, Any]
 
@@ -67,8 +67,7 @@ ENUMS: Mapping[str, tuple[str, str]] = {
 }
 """Name of each enumeration -> one place that has it: schema and field, or path and parameter of a GET."""
 
-NUMBERS: Mapping[str, Any] = {"Int64": Int64, "ProducerId": ProducerId}
-"""Numbers of the data plane that may be sent as decimal text."""
+OF_TEXT = "May be sent as a string with the number in decimal, for languages whose numbers have 53 bits."
 
 NEVER_NULL = (("SyncRequest", "protocol_type"), ("SyncRequest", "protocol_name"))
 """Null is not refused as malformed but has an error of its own (classic.md 3.1 row 1). No client should send it."""
@@ -80,11 +79,12 @@ def shape(document: Json) -> None:
     for schema, field in NEVER_NULL:
         property_ = schemas[schema]["properties"][field]
         schemas[schema]["properties"][field] = next(one for one in property_["anyOf"] if one != NULL)
+    _rename_answers(document)
     _require_fields(document)
     for part in (schemas, document["paths"]):
         for found in _schemas(part):
             _simplify(found)
-    _name_numbers(document)
+            _describe_as_number(found)
     _name_enums(document)
     for part in (schemas, document["paths"]):
         for found in _schemas(part):
@@ -165,17 +165,33 @@ def _simplify(schema: Json) -> None:
         schema["anyOf"] = [*others, NULL]
 
 
-def _name_numbers(document: Json) -> None:
-    """Numbers that may be sent as text, wherever they are, by reference."""
+def _describe_as_number(schema: Json) -> None:
+    """`anyOf` of an integer and its text -> the integer."""
+    choices = [choice for choice in schema.get("anyOf", ()) if choice != NULL]
+    if [choice.get("type") for choice in choices] != ["integer", "string"]:
+        return
+    nullable = NULL in schema.pop("anyOf")
+    number = {**choices[0], "type": ["integer", "null"] if nullable else "integer"}
+    said = schema.get("description")
+    schema.update(number)
+    schema["description"] = f"{said} {OF_TEXT}" if said else OF_TEXT
+
+
+def _rename_answers(document: Json) -> None:
+    """`JoinResponse` -> `JoinResult`, with all references. Raises ValueError if there is such a schema already."""
     schemas = document["components"]["schemas"]
-    named = {name: msgspec.json.schema(type_) for name, type_ in NUMBERS.items()}
-    for part in (schemas, document["paths"]):
-        for schema in _schemas(part):
-            for name, number in named.items():
-                choices = schema.get("anyOf", ())
-                if [choice for choice in choices if choice != NULL] == number["anyOf"]:
-                    _refer(schema, name, "anyOf", nullable=NULL in choices)
-    schemas.update(named)
+    renamed = {name: f"{name.removesuffix('Response')}Result" for name in schemas if name.endswith("Response")}
+    both = sorted(set(renamed.values()) & set(schemas))
+    if both:
+        raise ValueError(f"there are two schemas named {', '.join(both)}")
+    for part in _objects(document):
+        reference = part.get("$ref")
+        if isinstance(reference, str) and reference.removeprefix(PREFIX) in renamed:
+            part["$ref"] = PREFIX + renamed[reference.removeprefix(PREFIX)]
+    for name, new in renamed.items():
+        found = schemas[new] = schemas.pop(name)
+        if found.get("title") == name:
+            found["title"] = new
 
 
 def _name_enums(document: Json) -> None:

@@ -161,7 +161,7 @@ class Name:
 GROUP_ID = Name(
     "group_id",
     "Id of the group, percent-encoded.",
-    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^/\u0000-\u001F\u007F-\u009F]+$"},
+    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?!\.{1,2}$)[^/\u0000-\u001F\u007F-\u009F]+$"},
 )
 TOPIC_NAME = Name(
     "name", "Name of the topic.", {"type": "string", "minLength": 1, "maxLength": 249, "pattern": r"^[a-zA-Z0-9._-]+$"}

@@ -156,7 +156,7 @@ def _parameters(given: QueryDict, serializer: type[Serializer[Any]] | None) -> d
     found: dict[str, Any] = {}
     for name, values in given.lists():
         if name not in fields:
-            raise problem.invalid(f"{name[:100]}: no such query parameter", name[:100])
+            raise problem.no_such_parameter(name, fields)
         if isinstance(fields[name], ListField):
             found[name] = values
         elif len(values) > 1:

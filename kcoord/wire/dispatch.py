@@ -101,6 +101,8 @@ class Decoded:
         if not self.api.serves(header.version):
             raise Malformed("the version is not served")
         self.content = frames.read_body(self.api.name, header, frame)
+        if frame.unstorable:
+            raise Malformed("a text cannot be stored")
         self.requests = metrics.kafka_requests(self.api.name, header.version)
         self.seconds = metrics.kafka_latency(self.api.name)
         success = _success(self.api.key, self.api.name, self.version)
@@ -179,6 +181,8 @@ async def _body(gateway: Any, peer: Session, api: Api, header: Header, frame: Fr
     content = Fields()
     try:
         content = await _content(gateway, api, header, frame)
+        if frame.unstorable:
+            raise ProtocolError(Error.INVALID_REQUEST, f"{frame.unstorable}: contains U+0000, which cannot be stored")
         if not api.is_hot:
             await runtime.get(Turnstile).pass_through(again=True)
         caller = await session.caller_of(runtime, peer.secret) if api.needs_login else None

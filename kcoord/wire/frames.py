@@ -10,7 +10,7 @@ import struct
 from typing import Any, NamedTuple
 
 from kcoord.wire import api
-from kcoord.wire.reading import Fields, Frame, Malformed, read, varint
+from kcoord.wire.reading import Fields, Frame, Malformed, read, shown, varint
 from kcoord.wire.writing import write
 
 API_VERSIONS = 18
@@ -38,12 +38,7 @@ def read_header(frame: Frame) -> Header:
     if length < -1 or at + length > len(frame):
         raise Malformed("the client id exceeds the frame")
     end = at + max(length, 0)
-    if 0 in frame[at:end]:
-        raise Malformed("the client id contains U+0000, which Postgres cannot store")
-    try:
-        return Header(key, version, correlation_id, frame[at:end].decode(), end)
-    except UnicodeDecodeError:
-        raise Malformed("the client id is not UTF-8") from None
+    return Header(key, version, correlation_id, shown(frame[at:end]), end)
 
 
 def read_body(name: str, header: Header, frame: Frame) -> Fields:

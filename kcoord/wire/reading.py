@@ -18,6 +18,11 @@ from collections.abc import Callable
 from typing import Any
 
 MOST_ITEMS = 100_000
+NUL = "\0"
+SHOWN = frozenset({"reason"})
+"""Strings that are only shown to people."""
+CHECKED = frozenset({"group_id", "group_ids", "groups", "groups_names", "committed_metadata"})
+"""Strings whose handlers answer U+0000 with an error of the group or partition."""
 FORMS = {
     "bool": "?",
     "int8": "b",
@@ -54,9 +59,14 @@ class Fields(dict[str, Any]):
 
 
 class Frame(bytes):
-    """The bytes of one request, without their size. `items`: how many entries its lists may still have."""
+    """The bytes of one request, without their size.
+
+    Parameters: `items` how many entries its lists may still have; `unstorable` the first field whose text contains
+    U+0000 and for which the whole request is refused, "" if there is none.
+    """
 
     items: int = MOST_ITEMS
+    unstorable: str = ""
 
 
 Reader = Callable[[Frame, int], tuple[Any, int]]
@@ -104,8 +114,8 @@ def read(cls: type, data: Frame, at: int = 0) -> tuple[Fields, int]:
     """The struct of a kio class that begins at `at`, and where it ends. Raises Malformed."""
     try:
         found, end = _entity(cls)[0](data, at)
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise Malformed(f"the request is cut off or not UTF-8 ({error})") from None
+    except (struct.error, IndexError) as error:
+        raise Malformed(f"the request is cut off ({error})") from None
     return found, end
 
 
@@ -143,10 +153,35 @@ def _blob(flexible: bool, nullable: bool, form: str, convert: Callable[[bytes], 
     return reader
 
 
-def _text(raw: bytes) -> str:
-    if 0 in raw:
-        raise Malformed("a text contains U+0000, which Postgres cannot store")
-    return raw.decode()
+def text(raw: bytes) -> str:
+    """A string of a request. What is not UTF-8 becomes U+FFFD, as in Kafka."""
+    return raw.decode("utf-8", "replace")
+
+
+def shown(raw: bytes) -> str:
+    """A string that is only shown to people: U+0000, which Postgres cannot store, becomes U+FFFD, too."""
+    return text(raw).replace(NUL, "\ufffd")
+
+
+def _text(name: str, flexible: bool, nullable: bool) -> Reader:
+    """The reader of a string.
+
+    Differs from Kafka: U+0000 is kept only as far as the check that refuses it, and replaced in what is only shown.
+    Elsewhere the request is refused as a whole.
+    """
+    if name in SHOWN:
+        return _blob(flexible, nullable, "h", shown)
+    plain = _blob(flexible, nullable, "h", text)
+    if name in CHECKED:
+        return plain
+
+    def reader(data: Frame, at: int) -> tuple[Any, int]:
+        found, at = plain(data, at)
+        if found and NUL in found and not data.unstorable:
+            data.unstorable = name
+        return found, at
+
+    return reader
 
 
 def _uuid(data: Frame, at: int) -> tuple[uuid.UUID | None, int]:
@@ -195,7 +230,7 @@ def _field(field: dataclasses.Field[Any], hint: Any, flexible: bool) -> tuple[Re
         if shape.nullable and not shape.is_array:
             item, least = _nullable_struct(item), 1
     elif shape.kind == "string":
-        item = _blob(flexible, shape.nullable and not shape.is_array, "h", _text)
+        item = _text(field.name, flexible, shape.nullable and not shape.is_array)
         least = 1 if flexible else 2
     elif shape.kind in ("bytes", "records"):
         item = _blob(flexible, shape.nullable and not shape.is_array, "i", bytes)

@@ -51,7 +51,7 @@ def plain_commit(
     if not partitions or (len(topics) > 1 and len({name for name, _ in topics}) != len(topics)):
         return None
     longest = max(map(len, metadata))
-    if longest * _LONGEST_CHARACTER > metadata_limit:
+    if longest * _LONGEST_CHARACTER > metadata_limit or any("\0" in text for text in metadata):
         return None
     return PlainCommit(
         group_id,

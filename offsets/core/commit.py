@@ -52,7 +52,7 @@ def membership_half(
         commit.group_instance_id,
         commit.generation_id,
         transactional=transactional,
-        partitions=_by_topic(entry for entry in passed if not too_large(entry, metadata_limit)),
+        partitions=_by_topic(entry for entry in passed if not refuses_metadata(entry, metadata_limit)),
     )
 
 
@@ -69,7 +69,7 @@ def record(
     # Differs from Kafka: a sum of more than 64 bits is capped at the largest instant instead of wrapping into the past.
     expires = None if retention_time_ms == NO_RETENTION else min(now + retention_time_ms, LARGEST_INSTANT_MS)
     for entry in entries:
-        if too_large(entry, metadata_limit):
+        if refuses_metadata(entry, metadata_limit):
             results.append((entry.topic, entry.partition, Error.OFFSET_METADATA_TOO_LARGE))
             continue
         results.append((entry.topic, entry.partition, Error.NONE))
@@ -79,9 +79,14 @@ def record(
     return tuple(results), tuple(records.values())
 
 
-def too_large(entry: PartitionCommit, metadata_limit: int) -> bool:
-    """Is the metadata longer than the limit? Then the entry is not stored."""
-    return utf16_length(entry.metadata or "") > metadata_limit
+def refuses_metadata(entry: PartitionCommit, metadata_limit: int) -> bool:
+    """Is the metadata longer than the limit, or no text of Postgres? Then the entry is not stored.
+
+    Differs from Kafka: U+0000 in metadata is answered OFFSET_METADATA_TOO_LARGE, the only error about metadata that
+    clients know; Kafka stores it.
+    """
+    metadata = entry.metadata or ""
+    return "\0" in metadata or utf16_length(metadata) > metadata_limit
 
 
 def utf16_length(text: str) -> int:

@@ -27,7 +27,7 @@ from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.deletion import OffsetDeletion
 from offsets.lane.lane import LARGEST
 from offsets.service import OffsetService
-from offsets.wire.named import refused, resolve, topic_answer, unreadable
+from offsets.wire.named import check_identity, refused, resolve, topic_answer, unreadable
 
 KNOWS_EPOCHS = 9
 """The first version of OffsetCommit whose clients know member epochs (KIP-848)."""
@@ -55,6 +55,7 @@ async def offset_commit(call: Call, request: Fields) -> Answer:
 async def _committed(call: Call, request: Fields) -> Answer:
     group_id = check_group_id(request.group_id, may_be_empty=True)
     call.principal.require_group(Operation.READ, group_id)
+    check_identity(request)
     plain = await _plain(call, request)
     if plain is not None:
         return plain

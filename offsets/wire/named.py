@@ -6,10 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kcoord.access.rights import Operation, Principal
+from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Call
 from kcoord.wire.reading import Fields
 from offsets.api import wire as http
 from offsets.api.topics import Named, Topics
+
+LONGEST_MEMBER_ID, LONGEST_INSTANCE_ID = 300, 249
+"""Characters, as in `kcoord.http.types`."""
 
 
 async def resolve(call: Call, entries: Sequence[Fields] | None) -> list[Named]:
@@ -20,6 +24,13 @@ async def resolve(call: Call, entries: Sequence[Fields] | None) -> list[Named]:
         return [Named(entry.name, None) for entry in entries]
     asked = [http.FetchTopic([], topic_id=str(entry.topic_id)) for entry in entries]
     return await Topics(call.runtime, call.principal).resolve(asked)
+
+
+def check_identity(request: Fields) -> None:
+    """Raise INVALID_REQUEST for ids that no member can have: what is stored has bounds, as those of the REST API."""
+    for name, longest in (("member_id", LONGEST_MEMBER_ID), ("group_instance_id", LONGEST_INSTANCE_ID)):
+        if len(request.get(name) or "") > longest:
+            raise ProtocolError(Error.INVALID_REQUEST, f"{name} has more than {longest} characters")
 
 
 def unreadable(principal: Principal, topics: Iterable[Named]) -> frozenset[str]:

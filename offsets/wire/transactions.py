@@ -19,7 +19,7 @@ from offsets.core.types import OffsetCommit
 from offsets.transactions.doors import accepted, counted
 from offsets.transactions.service import TransactionService
 from offsets.wire.commits import answered, commits_of
-from offsets.wire.named import resolve, unreadable
+from offsets.wire.named import check_identity, resolve, unreadable
 
 NO_PRODUCER = -1
 _TRANSACTIONAL_ID = re.compile(TRANSACTIONAL_ID_PATTERN)
@@ -58,6 +58,7 @@ async def txn_offset_commit(call: Call, request: Fields) -> Answer:
     _require(principal, request.transactional_id)
     group_id = check_group_id(request.group_id, may_be_empty=True)
     principal.require_group(Operation.READ, group_id)
+    check_identity(request)
     topics = await resolve(call, request.topics)
     commit = OffsetCommit(
         group_id=group_id,

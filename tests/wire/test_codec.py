@@ -133,8 +133,27 @@ def test_unknown_tagged_fields_are_skipped() -> None:
     assert read_all(request_class("heartbeat", 4), Frame(tagged), 0) == fields
 
 
-def test_a_text_that_postgres_cannot_store_is_malformed() -> None:
+@pytest.mark.parametrize(
+    ("given", "unstorable"),
+    [
+        ({"member_id": "m"}, ""),
+        ({"member_id": "m\0"}, "member_id"),
+        ({"member_id": "m", "group_instance_id": "\0"}, "group_instance_id"),
+        ({"member_id": "m", "group_id": "g\0"}, ""),  # its handler says so
+    ],
+)
+def test_a_text_that_postgres_cannot_store_is_reported(given: dict[str, str], unstorable: str) -> None:
     body = bytearray()
-    write(request_class("heartbeat", 4), {"group_id": "g\0", "member_id": "m"}, body)
-    with pytest.raises(Malformed, match=r"U\+0000"):
-        read_all(request_class("heartbeat", 4), Frame(body), 0)
+    write(request_class("heartbeat", 4), {"group_id": "g", **given}, body)
+    frame = Frame(body)
+    fields = read_all(request_class("heartbeat", 4), frame, 0)
+    assert frame.unstorable == unstorable
+    assert fields.items() >= given.items()
+
+
+def test_a_text_that_is_only_shown_is_mended() -> None:
+    body = bytearray()
+    write(request_class("leave_group", 5), {"group_id": "g", "members": [{"member_id": "m", "reason": "a\0b"}]}, body)
+    frame = Frame(body.replace(b"a\0b", b"a\0\xff"))
+    assert read_all(request_class("leave_group", 5), frame, 0).members[0].reason == "a\ufffd\ufffd"
+    assert not frame.unstorable

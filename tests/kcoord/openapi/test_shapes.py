@@ -164,8 +164,16 @@ def test_fields_of_requests_are_required_exactly_if_they_have_no_default(documen
     sent = list(fields(document, reachable(document, requests=True)))
     assert [(name, field) for name, field, found, required in sent if required and "default" in found] == []
     required = {(name, field) for name, field, _, required in sent if required}
-    assert {("JoinRequest", "member_id"), ("CommitPartition", "committed_offset"), ("NewRule", "name")} <= required
-    assert not {("JoinRequest", "max_wait_ms"), ("NewRule", "pattern"), ("CommitTopic", "name")} & required
+    assert {("JoinRequest", "protocols"), ("CommitPartition", "committed_offset"), ("NewRule", "name")} <= required
+    assert (
+        not {
+            ("JoinRequest", "max_wait_ms"),
+            ("JoinRequest", "member_id"),
+            ("NewRule", "pattern"),
+            ("CommitTopic", "name"),
+        }
+        & required
+    )
 
 
 def test_null_is_written_in_one_way(document: dict[str, Any]) -> None:
