@@ -11,7 +11,7 @@ CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 INSTALL := $(VENV)/bin/python -m kcoord.stack.install
 
-.PHONY: help up venv spark test pytest lint format bench demo showcase screenshots model mutants chaos chromium
+.PHONY: help up venv test test-all test-pythons pytest lint format release bench demo showcase screenshots model mutants chaos chromium
 
 help:
 	@echo "make up       start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it); NODES=4: four servers;"
@@ -25,6 +25,7 @@ help:
 	@echo "make test-pythons  make test with each Python from 3.11 to 3.14 that is there"
 	@echo "make lint     ruff, mypy and the import contracts"
 	@echo "make format   put the source into ruff's format"
+	@echo "make release  build the client's sdist and wheel into dist and check them; publishes nothing"
 	@echo "make mutants  change the protocol rules and look for tests that notice; FILES names some of them"
 	@echo "make model    check the models of docs/models with spin; QUICK=1 checks the small ones"
 	@echo "make bench    measure the data plane; QUICK=1 in three minutes, KAFKA=path beside a broker, SPARK=1, ONLY=a,b JSON=file"
@@ -93,6 +94,9 @@ chromium: $(VENV)/.tests
 format: $(VENV)/.tests
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+release: $(VENV)/.tests
+	@$(VENV)/bin/python -m tests.support.release
 
 venv: $(VENV)/.tests
 

@@ -3,18 +3,12 @@
 from typing import Any
 
 from django.apps import AppConfig
-from django.core.management.base import CommandError
+from django.core.management import CommandError
 from django.db import connections
-from django.db.migrations.recorder import MigrationRecorder
+from django.db.migrations.loader import MigrationLoader
 from django.db.models.signals import pre_migrate
 
-from kcoord.database import unreleased
-
-
-def refuse_unreleased(using: str, **kwargs: Any) -> None:
-    """Before `manage.py migrate`: Django would find nothing to apply in a database from before the first release."""
-    if unreleased.is_schema_of(MigrationRecorder(connections[using]).applied_migrations()):
-        raise CommandError(unreleased.REFUSAL)
+from kcoord.database.lineage import not_migratable
 
 
 class KcoordConfig(AppConfig):
@@ -30,6 +24,13 @@ class KcoordConfig(AppConfig):
         from kcoord.audit import rows, sessions
         from kcoord.celery import app  # noqa: F401
 
-        pre_migrate.connect(refuse_unreleased, sender=self)
+        pre_migrate.connect(_refuse_foreign_database, sender=self)
         rows.connect()
         sessions.connect()
+
+
+def _refuse_foreign_database(using: str, **kwargs: Any) -> None:
+    """Before `manage.py migrate` changes anything. Raises CommandError."""
+    loader = MigrationLoader(connections[using])
+    if problem := not_migratable(loader.applied_migrations, loader.disk_migrations):
+        raise CommandError(problem)

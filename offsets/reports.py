@@ -56,14 +56,14 @@ class Reports:
 
     async def groups(
         self, run: SparkRun, *, sort: str, q: str = "", idle_before: int | None = None, first: int = 0, limit: int
-    ) -> GroupsFound | None:
-        """A page of a run's groups; None: it was made by a release that did not write them.
+    ) -> GroupsFound:
+        """A page of a run's groups.
 
         `sort`: of `offsets.spark.report.reading.SORTS`. `idle_before` (ms): only groups that last committed before.
         """
 
-        def read(files: ReportFiles) -> GroupsFound | None:
-            return files.groups(sort, q, idle_before, first, limit) if files.has_groups else None
+        def read(files: ReportFiles) -> GroupsFound:
+            return files.groups(sort, q, idle_before, first, limit)
 
         return await self._reading(run, read)
 

@@ -34,7 +34,6 @@ DOORS = {
     "wire": "Kafka client",
     "command": "command",
     "service": "service",
-    "import": "recorded before the audit",
 }
 KINDS = {"token": "token", "local": "user of the machine", "node": "node", "unknown": "not signed in", "person": ""}
 

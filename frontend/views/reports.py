@@ -98,7 +98,7 @@ def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
     require_all(request, SEE_REPORT)
     wanted, number = wanted_report_groups(request), _page(request)
 
-    async def read(runtime: Runtime) -> tuple[Millis, SparkRun, GroupsFound | None]:
+    async def read(runtime: Runtime) -> tuple[Millis, SparkRun, GroupsFound]:
         reports = runtime.get(Reports)
         run = await asked_run(reports, str(run_id))
         found = await groups_of(reports, run, wanted, (number - 1) * PAGE_SIZE, PAGE_SIZE)
@@ -108,10 +108,6 @@ def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
         now, run, found = bridge.call(read)
     except (NoReport, ReportUnreadable) as error:
         return without_report(request, error)
-    if found is None:
-        return message(
-            request, 404, "No groups in this report", "Start a new report: this one is from an older release."
-        )
     context = {
         "now": now,
         "run": run,
@@ -144,10 +140,8 @@ def wanted_report_groups(request: HttpRequest) -> WantedGroups:
     return WantedGroups(sort, text(request, "q"), choice(request, "idle", ("1",)))
 
 
-async def groups_of(
-    reports: Reports, run: SparkRun, wanted: WantedGroups, first: int, limit: int
-) -> GroupsFound | None:
-    """A page of the groups of a report; None: it is from a release that did not write them. Raises ReportUnreadable."""
+async def groups_of(reports: Reports, run: SparkRun, wanted: WantedGroups, first: int, limit: int) -> GroupsFound:
+    """A page of the groups of a report. Raises ReportUnreadable."""
     since = (run.started_at or run.requested_at) - _idle_days(run) * DAY_MS
     idle_before = since if wanted.idle else None
     return await reports.groups(run, sort=wanted.sort, q=wanted.q, idle_before=idle_before, first=first, limit=limit)

@@ -2,7 +2,7 @@
 
 Models serve migrations, admin, pages and tests. The protocol's rows are written only by the stores, in SQL, so these
 models refuse to be saved or deleted (`ProtocolOwned`). Children of a group go with it in the database itself
-(`on delete cascade`, see migration `0002_cascades`): Django's own cascade would never see the store's deletes.
+(`on delete cascade`, see `0001_tables.sql`): Django's own cascade would never see the store's deletes.
 """
 
 from groups.models.catalogue import GroupConfigOverride, GroupLabels, Revision, Topic, Watermark

@@ -88,7 +88,7 @@ where id = %(id)s
 
 -- name: due_groups
 -- The time is a parameter: compared with a function of its own, the index would be read to its end.
--- A group without a partition, written by an older release, or of one that no node has owned yet has no owner to ask.
+-- A group of a partition that no node has owned yet has no owner to ask.
 select g.group_id
 from groups_group g
 left join groups_coordinatorpartition p on p.partition = g.partition

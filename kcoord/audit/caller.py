@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 
 class Door(StrEnum):
-    """Where a request came in. `IMPORT`: recorded elsewhere before there was an audit."""
+    """Where a request came in."""
 
     HTTP = "http"
     DASHBOARD = "dashboard"
@@ -35,7 +35,6 @@ class Door(StrEnum):
     WIRE = "wire"
     COMMAND = "command"
     SERVICE = "service"
-    IMPORT = "import"
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ options are lost, also those that demand TLS. Here libpq gets what every other c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from kombu.transport import TRANSPORT_ALIASES
 from kombu.transport.pgmq import Transport as PgmqTransport

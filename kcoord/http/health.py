@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from kcoord import metrics
 from kcoord.config import Config
-from kcoord.database import unreleased
+from kcoord.database.lineage import too_old
 from kcoord.database.pool import Connection
 from kcoord.http import context
 from kcoord.process import runtime as runtimes
@@ -98,8 +98,8 @@ async def _migrations(runtime: Runtime, connection: Connection) -> Check:
     if await runtime.db.value(connection, Q.migrations_table) is None:
         return Check(False, "the database is empty; run manage.py migrate")
     applied = set(await runtime.db.rows(connection, Q.applied_migrations))
-    if unreleased.is_schema_of(applied):
-        return Check(False, unreleased.REFUSAL)
+    if problem := too_old(applied):
+        return Check(False, problem)
     missing = sorted(expected_migrations() - applied)
     if not missing:
         return Check(True)

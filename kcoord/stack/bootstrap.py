@@ -14,7 +14,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,11 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from kcoord.database.address import pgdata
+from kcoord.database.lineage import not_migratable, too_old
 from kcoord.stack import owner
 from kcoord.stack.embedded import SUPERUSER
 from kcoord.stack.preflight import one_line
-from kcoord.stack.prepared import is_prepared
+from kcoord.stack.prepared import applied_migrations, is_prepared
 from kcoord.stack.problem import EXIT_STATUS, StartProblem
 
 STARTING_SECONDS = 120.0
@@ -136,6 +137,13 @@ def check(*, everything: bool = False) -> None:
             say(f"{message.msg}. {message.hint or ''}".strip())
 
 
+def refuse_too_old(conninfo: str) -> None:
+    """Raises StartProblem for a database from before the first release; one that does not answer is looked at later."""
+    with suppress(psycopg.Error), psycopg.connect(conninfo, connect_timeout=3) as connection:
+        if problem := too_old(applied_migrations(connection)):
+            raise StartProblem(problem)
+
+
 @contextmanager
 def alone(conninfo: str) -> Iterator[None]:
     """Hold the lock for preparing this database; waits while another stack has it."""
@@ -145,22 +153,15 @@ def alone(conninfo: str) -> Iterator[None]:
 
 
 def migrate() -> None:
-    """Apply the missing migrations. Raises StartProblem if the database is ahead of this release."""
+    """Apply the missing migrations. Raises StartProblem for a database of a newer release, or from before the first."""
     from django.core.management import call_command
     from django.db import OperationalError, ProgrammingError, connection
     from django.db.migrations.executor import MigrationExecutor
 
     executor = MigrationExecutor(connection)
     loader = executor.loader
-    if unreleased.is_schema_of(loader.applied_migrations):
-        raise StartProblem(unreleased.REFUSAL)
-    ahead = sorted(set(loader.applied_migrations) - set(loader.disk_migrations))
-    if ahead:
-        app, name = ahead[-1]
-        raise StartProblem(
-            f"the database was migrated by a newer release ({app}.{name} is unknown here); start that release, or "
-            "restore a backup made before the migration"
-        )
+    if problem := not_migratable(loader.applied_migrations, loader.disk_migrations):
+        raise StartProblem(problem)
     missing = executor.migration_plan(loader.graph.leaf_nodes())
     if missing:
         check_rights(connection)

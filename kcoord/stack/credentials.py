@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CREDENTIALS_FILE = "credentials"
-ADDRESS_FILE = "address"
-"""Where programs on this machine reach the service that was started last from the data directory."""
 SECRET_KEY_FILE = "secret_key"  # noqa: S105 - the name of the file
 NOTE = "# Created at the first start. Change the password in the dashboard; delete the token in the admin.\n"
 

@@ -10,7 +10,6 @@ the service connect as a role that is no superuser (`kcoord.stack.owner`).
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import pwd
@@ -208,8 +207,7 @@ def _initialize(server: Embedded, say: Callable[[str], None]) -> None:
     if done.returncode != 0:
         shutil.rmtree(fresh, ignore_errors=True)
         lines = done.stdout.strip().splitlines() or ["no output"]
-        full = os.strerror(errno.ENOSPC)
-        reason = next((full for line in lines if full in line), lines[-1])
+        reason = next((line for line in lines if "error:" in line or "FATAL:" in line), lines[-1])
         raise StartProblem(f"initdb failed in {server.data.parent}: {reason}; correct that, or use KCOORD_DATABASE_URL")
     if server.data.exists():
         server.data.rmdir()

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from kcoord.database.address import EMBEDDED_OWNER
+from kcoord.database.lineage import too_old
+from kcoord.stack.prepared import applied_migrations
+from kcoord.stack.problem import StartProblem
 
 OWNER = EMBEDDED_OWNER
 """Not `kcoord`: a role finds the schema of its own name before `public`, where the tables are."""
 
-HAS_DATABASE = "select 1 from pg_database where datname = %s"
+DATABASE_OWNER = "select pg_get_userbyid(datdba) from pg_database where datname = %s"
 
 ROLE_IS_RIGHT = """
 select coalesce(bool_and(rolcanlogin and not (rolsuper or rolcreaterole or rolcreatedb or rolreplication
@@ -35,7 +39,7 @@ SHOW_CONNECTIONS = "grant pg_read_all_stats to kcoord_owner"
 
 
 def prepare(admin: str, name: str) -> None:
-    """Create the role and the database where they are missing, and take from the role what it must not have.
+    """Make role and database where they are missing. Raises StartProblem if another role owns the database.
 
     `admin`: the address of the database `postgres`, as its superuser.
     """
@@ -45,6 +49,15 @@ def prepare(admin: str, name: str) -> None:
                 connection.execute(MAKE_ROLE)
                 connection.execute(LIMIT_ROLE)
                 connection.execute(SHOW_CONNECTIONS)
-        if connection.execute(HAS_DATABASE, [name]).fetchone() is None:
+        if (database := connection.execute(DATABASE_OWNER, [name]).fetchone()) is None:
             parts = (sql.Identifier(name), sql.Identifier(OWNER))
             connection.execute(sql.SQL("create database {} owner {}").format(*parts))
+            return
+    if database != (OWNER,):
+        with psycopg.connect(make_conninfo(admin, dbname=name)) as connection:
+            problem = too_old(applied_migrations(connection))
+        raise StartProblem(
+            problem
+            or f"the database {name} belongs to {database[0]}, not {OWNER}; restore it as docs/operations.md "
+            "(Backup and restore) says"
+        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -21,15 +22,19 @@ def is_prepared(conninfo: str, installed_apps: Iterable[str]) -> bool:
     """Every migration is applied, none is unknown, and an account or token exists. False also if this is uncertain."""
     try:
         with psycopg.connect(conninfo, connect_timeout=3) as connection:
-            if connection.execute(WAS_MIGRATED).fetchone() != (True,):
-                return False  # a new database; querying the table would leave an ERROR in the Postgres log
-            applied = {(str(app), str(name)) for app, name in connection.execute(APPLIED)}
-            if applied != set(migration_files(installed_apps)):
+            if applied_migrations(connection) != set(migration_files(installed_apps)):
                 return False
             row = connection.execute(HAS_ACCESS).fetchone()
             return row is not None and bool(row[0])
     except psycopg.Error:
         return False  # no such table, or no database: the preparation finds and reports it
+
+
+def applied_migrations(connection: psycopg.Connection[Any]) -> set[tuple[str, str]]:
+    """(application, name) of each migration of a database; none in a new one."""
+    if connection.execute(WAS_MIGRATED).fetchone() != (True,):
+        return set()  # querying the table would leave an ERROR in the Postgres log
+    return {(str(app), str(name)) for app, name in connection.execute(APPLIED)}
 
 
 def migration_files(installed_apps: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -56,6 +56,7 @@ def _server(config: Config) -> int:
     from kcoord.stack.server import serve
 
     _check_settings()
+    bootstrap.refuse_too_old(libpq_conninfo(config.str("database.url"), config.data_dir))
     return serve(config, bind(config.str("host"), config.int("port")))
 
 

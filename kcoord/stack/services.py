@@ -71,7 +71,7 @@ def worker_options() -> list[str]:
     """Celery's options for the worker: threads, and no gossip between workers, which nothing listens to."""
     pool = ("--pool", "threads", "--concurrency", str(WORKER_THREADS))
     alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
-    return [*CELERY, "worker", *pool, *alone]
+    return ["--quiet", "--app", "kcoord.celery", "worker", *pool, *alone]
 
 
 def beat_arguments() -> list[str]:

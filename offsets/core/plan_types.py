@@ -25,7 +25,7 @@ class PlanState(str, Enum):
 class PlanHeader:
     """A plan without its lines. `id` is a UUID.
 
-    `maker`: who answers for it (`Principal.person`); "": it was made by a release that did not keep this.
+    `maker`: who answers for it (`Principal.person`).
     """
 
     id: str

@@ -127,10 +127,10 @@ class Migration(migrations.Migration):
                 ('at', kcoord.database.fields.MillisField()),
                 ('lag', models.BigIntegerField(help_text='Null: of no partition is it known.', null=True)),
                 ('time_lag_ms', models.BigIntegerField(null=True)),
-                ('state', models.CharField(db_default='', help_text='Of the group when it was sampled.', max_length=32)),
+                ('state', models.CharField(db_default='', max_length=32)),
                 ('generation_id', models.IntegerField(db_default=0)),
                 ('members', models.IntegerField(db_default=0)),
-                ('partitions', models.IntegerField(help_text='That it owns or committed an offset on; null: not counted yet.', null=True)),
+                ('partitions', models.IntegerField(help_text='That it owns or committed an offset on.', null=True)),
             ],
             options={
                 'abstract': False,

@@ -9,7 +9,7 @@ from kcoord.database.fields import MillisField
 
 
 class OffsetCommitLog(ProtocolOwned):
-    """One change of one committed offset. Append-only, partitioned by day of `at` (`migrations/sql/0001_journal.sql`).
+    """One change of one committed offset. Append-only, partitioned by day of `at` (`0001_journal.sql`).
 
     It outlives its group, so it stores the group's name. `id` is the record offset: within a group, a larger id was
     written later. `xact_id` is the Postgres transaction that wrote it: ids are not in commit order, so incremental

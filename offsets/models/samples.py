@@ -67,12 +67,10 @@ class GroupLag(ProtocolOwned):
     at = MillisField()
     lag = models.BigIntegerField(null=True, help_text="Null: of no partition is it known.")
     time_lag_ms = models.BigIntegerField(null=True)
-    state = models.CharField(max_length=32, db_default="", help_text="Of the group when it was sampled.")
+    state = models.CharField(max_length=32, db_default="")
     generation_id = models.IntegerField(db_default=0)
     members = models.IntegerField(db_default=0)
-    partitions = models.IntegerField(
-        null=True, help_text="That it owns or committed an offset on; null: not counted yet."
-    )
+    partitions = models.IntegerField(null=True, help_text="That it owns or committed an offset on.")
 
     def __str__(self) -> str:
         return f"{self.group_id} @{self.at}: {self.lag}"

@@ -75,8 +75,5 @@ class PlanApproval:
 
 
 def is_maker(plan: PlanHeader, principal: Principal) -> bool:
-    """Whether the caller made a plan, also if the plan or the call came through a token that the same account owns.
-
-    Of a plan that an earlier release made, only the name is known.
-    """
-    return plan.maker == principal.person if plan.maker else plan.created_by == principal.name
+    """Whether the caller made a plan, also if the plan or the call came through a token that the same account owns."""
+    return plan.maker == principal.person

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("stack")]
 
 SEED = 7
 EVERYTHING = Plan(SEED, 1.9, members=84, routing=routing(SEED))
-IN_SHORT = Plan(SEED, 0.25, nodes=2, members=12, groups=2, crews=1, kinds=(KILL, FREEZE))
+IN_SHORT = Plan(SEED, 0.15, nodes=2, members=12, groups=2, crews=1, kinds=(KILL, FREEZE))
 
 
 @pytest.mark.parametrize(

@@ -72,9 +72,14 @@ class World:
         self._running.send(signal.SIGCONT)
 
     def create_topic(self, name: str, partitions: int) -> None:
-        """Raises AssertionError unless the topic was created."""
+        """Raises AssertionError unless the topic was created. What a busy machine let grow too old is repeated."""
         body = {"name": name, "partitions": partitions}
-        answer = httpx.post(f"{self.url}/v1/topics", json=body, headers=self.headers, timeout=30)
+        deadline = time.monotonic() + 60
+        while True:
+            answer = httpx.post(f"{self.url}/v1/topics", json=body, headers=self.headers, timeout=30)
+            if answer.status_code != 503 or time.monotonic() > deadline:
+                break
+            time.sleep(0.5)
         assert answer.status_code == 201, answer.text
 
     def sql(self, query: LiteralString, parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:

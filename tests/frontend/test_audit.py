@@ -1,15 +1,13 @@
-"""The audit's page: what it says of each record, who sees what, its filters and pages, and the records of before."""
+"""The audit's page: what it says of each record, who sees what, and its filters and pages."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import re
-from importlib import import_module
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.test import Client
 
 from frontend.audit.presenters import WHAT, acts_of
@@ -17,9 +15,7 @@ from frontend.audit.reads import PAGE_SIZE
 from kcoord.audit.acts import ACTS
 from kcoord.audit.caller import Caller, Door, Kind
 from kcoord.audit.recording import Act, record_here
-from tests.frontend.plan_seed import put_plan
-from tests.frontend.seed import Seed, now_ms
-from tests.support.spark_runs import put_run
+from tests.frontend.seed import Seed
 
 MARA = Caller(Door.DASHBOARD, Kind.PERSON, "mara", "7", "10.1.2.3", "req-1")
 DEPLOY = Caller(Door.HTTP, Kind.TOKEN, "deploy", "3", "10.1.2.4", "req-2")
@@ -147,36 +143,3 @@ def test_what_is_not_recorded_is_said(person: Client, seed: Seed) -> None:
     assert "What is not recorded" in page
     assert person.get("/audit?before=x").status_code == 400
     assert "Nothing matches" in person.get("/audit?who=x").content.decode()
-
-
-def test_records_of_before_become_the_beginning_of_the_chain(operator: Client, seed: Seed) -> None:
-    now = now_ms()
-    put_plan(seed.connection, "billing", made_at=now - 90_000, reason="bug 17")
-    seed.event("billing", "member_removed", 4, "worker-1", ms_ago=70_000, cause="member_kicked", principal="deploy")
-    seed.event("billing", "member_removed", 4, "worker-2", ms_ago=69_000, cause="join_timed_out")
-    seed.event("old", "group_deleted", 0, ms_ago=50_000)
-    at = seed.connection.execute("select at from groups_event where kind = 'group_deleted'").fetchone()
-    seed.journal("old", "group_delete", "orders", 0, None, principal="janitor")
-    seed.connection.execute("update offset_commit_log set at = %s", at)
-    seed.connection.execute(
-        "insert into offsets_deletedtopic (topic, deleted_at, principal, record_offset, swept)"
-        " values ('gone', %s, 'janitor', 0, false)",
-        [now - 40_000],
-    )
-    put_run(seed.connection, "reconcile", ago_ms=30_000)
-    with connection.schema_editor() as editor:
-        import_module("frontend.migrations.0005_records_of_before").bring_in(None, editor)
-    found = seed.connection.execute(
-        "select principal, act, resource, name, after, reason, door from kcoord_auditrecord"
-        " where door = 'import' order by seq"
-    ).fetchall()
-    assert [row[:4] for row in found[:4]] == [
-        ("mara", "offsets.plan", "group", "billing"),
-        ("deploy", "member.remove", "group", "billing"),
-        ("janitor", "group.delete", "group", "old"),
-        ("janitor", "topic.delete", "topic", "gone"),
-    ]
-    assert found[4][1:3] == ("run.start", "run")
-    assert len(found) == 5
-    assert found[0][5] == "bug 17"
-    assert json.loads(found[1][4]) == {"cause": "member_kicked", "member_id": "worker-1"}

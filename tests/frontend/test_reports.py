@@ -177,15 +177,6 @@ def test_a_report_whose_files_cannot_be_read_says_so(
         assert "the files of the report cannot be read" in told
 
 
-def test_a_report_of_an_older_release_has_its_days(person: Client, seed: Seed, folder: Path) -> None:
-    days = [{"date": "2026-01-01", "groups": 1, "commits": 5, "consumed": 100, "rewinds": 0}]
-    run_id = put_run(seed.connection, "report", result={"days": days, "written": []})
-    page = text_of(person, f"/archive/runs/{run_id}")
-    assert "2026-01-01 1 5 100" in page
-    assert "Rebalances a day" not in page
-    assert "older release" in text_of(person, f"/archive/runs/{run_id}/groups", 404)
-
-
 def test_reports_are_for_people_who_signed_in(client: Client, seed: Seed, folder: Path) -> None:
     run_id = busy_report(seed.connection, folder, "billing")
     for address in (f"/archive/runs/{run_id}/groups", f"/archive/runs/{run_id}/partitions", "/groups/billing/report"):

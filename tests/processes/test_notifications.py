@@ -52,6 +52,7 @@ def test_celery_leaves_no_notification_unread(own: OwnPostgres) -> None:
 
 def test_celery_sends_no_notifications(own: OwnPostgres) -> None:
     with connected(own) as look:
+        look.execute("delete from kcoord_timerheartbeat")
         with start_worker(own.conninfo) as worker, start_beat(own.conninfo):
             worker.wait_for_output(" ready.")
             wait_for(look, "select ticked_at from kcoord_timerheartbeat where id = 1")
@@ -118,9 +119,3 @@ def wait_for(connection: psycopg.Connection[tuple[object, ...]], statement: str)
             return row[0]
         assert time.monotonic() < deadline, f"no row in {PATIENCE_SECONDS} s: {statement}"
         time.sleep(0.05)
-
-
-def migration_sql() -> bytes:
-    from importlib import import_module
-
-    return str(import_module("kcoord.migrations.0005_queue_without_notify").DISABLE).encode()

@@ -33,7 +33,7 @@ from kcoord.stack.services import beat_arguments, worker_arguments
 from tests.support.forked import Forked, fork
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-READY_SECONDS = 60.0
+READY_SECONDS = 120.0
 STOP_SECONDS = 10.0
 FORKED = "PYTEST_VERSION" in os.environ
 """Whether services are forked: in tests. Programs that measure start Python, as an installation does."""

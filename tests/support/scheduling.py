@@ -1,6 +1,6 @@
 """Which worker of `make test` runs which tests, and in which order.
 
-The first worker begins with the tests that mostly wait: for servers to start, for sessions to end, for three minutes of
+The first worker begins with the tests that mostly wait: for servers to start, for sessions to end, for minutes of
 chaos. The others begin with the tests that compute. A worker that has no tests of its own kind left runs those of the
 other kind. So tests that start whole stacks do not compete with each other for the cores.
 

@@ -118,11 +118,6 @@ class ReportFiles:
         for path in written:
             self._files.setdefault(path.split("/")[-2], []).append(path)
 
-    @property
-    def has_groups(self) -> bool:
-        """False for reports of releases that did not write the table `groups`."""
-        return "groups" in self._files
-
     def groups(self, sort: str, part_of_name: str, idle_before: int | None, first: int, limit: int) -> GroupsFound:
         """Groups from the `first` on, counted from 0. `idle_before` (ms): only those that last committed before.
 

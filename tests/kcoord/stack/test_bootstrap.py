@@ -10,15 +10,17 @@ import psycopg
 import pytest
 from django.conf import settings
 from django.contrib.auth import authenticate, get_user_model
-from django.core.management import call_command
-from django.core.management.base import CommandError
+from django.core.management import CommandError, call_command
 from django.db.migrations.loader import MigrationLoader
 from django.test import override_settings
 
 from kcoord.access import tokens
 from kcoord.config import Config
-from kcoord.database import unreleased
+from kcoord.database.clock import VirtualClock
+from kcoord.database.lineage import UNRELEASED
+from kcoord.http.health import readiness
 from kcoord.models import AccessRule, ApiToken
+from kcoord.process.runtime import Runtime
 from kcoord.stack import bootstrap, credentials
 from kcoord.stack.prepared import is_prepared, migration_files
 from kcoord.stack.problem import StartProblem
@@ -101,18 +103,45 @@ def test_a_database_of_a_newer_release_is_refused(empty: str) -> None:
             connection.execute("delete from django_migrations where name = '9999_of_the_future'")
 
 
-def test_a_database_from_before_the_first_release_is_refused(empty: str) -> None:
-    app, name = unreleased.MARK
+@pytest.fixture
+def unreleased(empty: str) -> Iterator[str]:
+    """A database with what every one from before the first release has."""
     with psycopg.connect(empty, autocommit=True) as connection:
-        mark = "insert into django_migrations (app, name, applied) values (%s, %s, now())"
-        connection.execute(mark, [app, name])
-        try:
-            with pytest.raises(StartProblem, match="before release"):
-                bootstrap.migrate()
-            with pytest.raises(CommandError, match="before release"):
-                call_command("migrate", verbosity=0, interactive=False)
-        finally:
-            connection.execute("delete from django_migrations where app = %s and name = %s", [app, name])
+        connection.execute(
+            "insert into django_migrations (app, name, applied) values ('groups', '0002_cascades', now())"
+        )
+        yield empty
+        connection.execute("delete from django_migrations where name = '0002_cascades'")
+
+
+def test_a_database_from_before_the_first_release_is_refused(unreleased: str) -> None:
+    with pytest.raises(StartProblem, match=r"before the first release .* new KCOORD_DATA_DIR"):
+        bootstrap.migrate()
+    with pytest.raises(StartProblem, match=r"before the first release"):
+        bootstrap.refuse_too_old(unreleased)
+    with pytest.raises(CommandError, match=r"before the first release"):
+        call_command("migrate", verbosity=0)
+    assert not is_prepared(unreleased, settings.INSTALLED_APPS)
+
+
+async def test_a_server_of_such_a_database_is_not_ready(unreleased: str) -> None:
+    runtime = Runtime(Config({}), unreleased, VirtualClock(1_000))
+    await runtime.db.open()
+    try:
+        found = (await readiness(runtime))["migrations"]
+    finally:
+        await runtime.db.close()
+    assert not found.ok
+    assert "before the first release" in found.detail
+
+
+def test_a_database_that_does_not_answer_or_is_new_is_not_refused(postgres: str) -> None:
+    bootstrap.refuse_too_old(f"host=127.0.0.1 port={free_port()} dbname=kcoord user=kcoord")
+    bootstrap.refuse_too_old(postgres)
+
+
+def test_no_migration_has_a_name_that_means_before_the_first_release() -> None:
+    assert UNRELEASED.isdisjoint(MigrationLoader(None).disk_migrations)
 
 
 def test_only_one_stack_prepares_a_database_at_a_time(empty: str) -> None:

@@ -19,6 +19,7 @@ from psycopg.conninfo import make_conninfo
 
 from kcoord.stack import embedded, owner
 from kcoord.stack.bootstrap import wait_for
+from kcoord.stack.problem import StartProblem
 from tests.kcoord.stack.test_stack import up
 from tests.support.processes import ROOT
 
@@ -27,8 +28,6 @@ pytestmark = [
     pytest.mark.xdist_group("stack"),
     pytest.mark.whole("a whole stack on a directory of its own; the default has one"),
 ]
-
-GROUP = "billing"
 
 
 @pytest.fixture(scope="module")
@@ -56,19 +55,26 @@ def postgres_of(data_dir: Path) -> Iterator[str]:
         process.wait(60)
 
 
+OF_PEOPLE = """
+create role billing_sink login;
+create role bystander login;
+grant usage on schema kcoord to billing_sink;
+grant execute on function kcoord.commit_offsets to billing_sink;
+create table theirs (id int);
+alter table theirs owner to bystander;
+insert into auth_group (name) values ('operators');
+"""
+"""What an administrator adds as the superuser."""
+
+
 @pytest.fixture(scope="module")
-def started(data_dir: Path) -> Iterator[tuple[str, Path]]:
-    """The stack, with things of other people in its database: its address, and its directory."""
+def used(data_dir: Path) -> Iterator[Path]:
+    """The directory of a running stack, whose database has things of people too."""
     with up(data_dir) as running:
         running.wait_ready(timers=True)
         with psycopg.connect(as_superuser(data_dir), autocommit=True) as connection:
-            connection.execute("""
-                create role bystander login;
-                create table theirs (id int);
-                alter table theirs owner to bystander;
-                insert into auth_group (name) values ('operators');
-            """)
-        yield running.url, data_dir
+            connection.execute(OF_PEOPLE)
+        yield data_dir
 
 
 def as_superuser(data_dir: Path) -> str:
@@ -76,8 +82,8 @@ def as_superuser(data_dir: Path) -> str:
     return make_conninfo((data_dir / "conninfo").read_text(), user="postgres")
 
 
-def test_nothing_that_runs_is_a_superuser(started: tuple[str, Path]) -> None:
-    with psycopg.connect(as_superuser(started[1])) as connection:
+def test_nothing_that_runs_is_a_superuser(used: Path) -> None:
+    with psycopg.connect(as_superuser(used)) as connection:
         found = connection.execute(
             "select application_name, usename from pg_stat_activity"
             " where backend_type = 'client backend' and pid <> pg_backend_pid()"
@@ -86,8 +92,8 @@ def test_nothing_that_runs_is_a_superuser(started: tuple[str, Path]) -> None:
     assert {user for _, user in found} == {owner.OWNER}, found
 
 
-def test_the_owner_has_its_database_and_no_more(started: tuple[str, Path]) -> None:
-    with psycopg.connect((started[1] / "conninfo").read_text(), autocommit=True) as connection:
+def test_the_owner_has_its_database_and_no_more(used: Path) -> None:
+    with psycopg.connect((used / "conninfo").read_text(), autocommit=True) as connection:
         for forbidden in (
             "copy (select 1) to program 'true'",
             "copy auth_group from '/etc/passwd'",
@@ -103,8 +109,24 @@ def test_the_owner_has_its_database_and_no_more(started: tuple[str, Path]) -> No
                 connection.execute(forbidden)
 
 
-def test_the_owner_ends_its_own_stuck_sessions_and_counts_those_of_others(started: tuple[str, Path]) -> None:
-    conninfo = (started[1] / "conninfo").read_text()
+def test_what_the_service_made_belongs_to_its_owner_and_is_closed_to_others(used: Path) -> None:
+    with psycopg.connect(as_superuser(used)) as connection:
+        owners = connection.execute(
+            "select distinct relowner::regrole::text from pg_class where relkind in ('r', 'p', 'S')"
+            " and relname <> 'theirs'"
+            " and relnamespace in ('public'::regnamespace, 'kcoord'::regnamespace, 'pgmq'::regnamespace)"
+        ).fetchall()
+        rights = connection.execute(
+            "select p.proowner::regrole::text, has_function_privilege('billing_sink', p.oid, 'execute'),"
+            " has_function_privilege('bystander', p.oid, 'execute')"
+            " from pg_proc p where oid::regproc::text = 'kcoord.commit_offsets'"
+        ).fetchall()
+    assert owners == [(owner.OWNER,)]
+    assert rights == [(owner.OWNER, True, False)]
+
+
+def test_the_owner_ends_its_own_stuck_sessions_and_counts_those_of_others(used: Path) -> None:
+    conninfo = (used / "conninfo").read_text()
     with (
         psycopg.connect(conninfo, autocommit=True) as one,
         psycopg.connect(conninfo) as other,
@@ -117,12 +139,25 @@ def test_the_owner_ends_its_own_stuck_sessions_and_counts_those_of_others(starte
         assert one.execute("select pg_terminate_backend(%s)", [other.info.backend_pid]).fetchone() == (True,)
 
 
-def test_a_role_with_more_rights_is_limited(started: tuple[str, Path]) -> None:
-    admin = make_conninfo(as_superuser(started[1]), dbname="postgres")
+def test_a_role_that_became_a_superuser_is_limited_by_the_next_start(used: Path) -> None:
+    admin = make_conninfo(as_superuser(used), dbname="postgres")
     with psycopg.connect(admin, autocommit=True) as connection:
         connection.execute("alter role kcoord_owner superuser")
         owner.prepare(admin, "kcoord")
         assert connection.execute("select rolsuper from pg_roles where rolname = 'kcoord_owner'").fetchone() == (False,)
+
+
+def test_a_database_of_somebody_else_is_refused(used: Path) -> None:
+    admin = make_conninfo(as_superuser(used), dbname="postgres")
+    with psycopg.connect(admin, autocommit=True) as connection:
+        connection.execute("create database foreign_one")
+        with pytest.raises(StartProblem, match="foreign_one belongs to postgres, not kcoord_owner"):
+            owner.prepare(admin, "foreign_one")
+        with psycopg.connect(make_conninfo(admin, dbname="foreign_one"), autocommit=True) as foreign:
+            foreign.execute("create table django_migrations (app text, name text)")
+            foreign.execute("insert into django_migrations values ('groups', '0002_cascades')")
+        with pytest.raises(StartProblem, match="before the first release"):
+            owner.prepare(admin, "foreign_one")
 
 
 def documented(heading: str, data_dir: Path) -> list[str]:
@@ -133,8 +168,8 @@ def documented(heading: str, data_dir: Path) -> list[str]:
     return [block.replace(".kcoord", str(data_dir)).replace(".venv/bin/python", sys.executable) for block in blocks]
 
 
-def test_the_documented_backup_is_private_and_can_be_restored(started: tuple[str, Path], tmp_path: Path) -> None:
-    _, data_dir = started
+def test_the_documented_backup_is_private_and_can_be_restored(used: Path, tmp_path: Path) -> None:
+    data_dir = used
     backup, restore = documented("Backup and restore", data_dir)[:2]
     keep = restore.replace("drop database kcoord with (force)", "select 1").replace(
         "alter database kcoord_restored rename to kcoord", "select 2"
@@ -155,8 +190,9 @@ def test_the_documented_backup_is_private_and_can_be_restored(started: tuple[str
     with psycopg.connect(restored) as connection:
         assert connection.execute("select name from auth_group").fetchall() == [("operators",)]
         connection.execute("create table of_the_owner (id int)")
-        owners = "select relname, relowner::regrole::text from pg_class where relname in ('theirs', 'groups_group')"
-        assert dict(connection.execute(owners).fetchall()) == {"theirs": "bystander", "groups_group": owner.OWNER}
+        assert connection.execute(
+            "select relowner::regrole::text from pg_class where relname = 'theirs'"
+        ).fetchone() == ("bystander",)
 
 
 def test_a_new_directory_begins_that_way() -> None:

@@ -68,7 +68,7 @@ def test_an_address_in_use_is_one_line_and_status_2(database: str) -> None:
 
 def test_a_server_binds_its_address_itself_where_nobody_did(database: str) -> None:
     port = free_port()
-    with start("server", ["-m", "kcoord.stack.server"], database, {"KCOORD_PORT": port}) as server:
+    with start("server", ["-m", "kcoord.stack.server"], database, {"KCOORD_PORT": port}, forked=True) as server:
         server.port = port
         server.wait_ready()
         secret = create_token("a member", ALL_RULES).secret
@@ -93,7 +93,7 @@ def test_alive_is_a_server_without_its_database() -> None:
     port = free_port()
     settings = {"KCOORD_PORT": port, "KCOORD_HOST": "0.0.0.0"}
     nowhere = f"host=127.0.0.1 port={free_port()} dbname=none user=none"
-    with start("server", ["-m", "kcoord.stack.server"], nowhere, settings) as server:
+    with start("server", ["-m", "kcoord.stack.server"], nowhere, settings, forked=True) as server:
         server.port = port
         asyncio.run(asyncio.wait_for(wait_until_ready("127.0.0.1", port, "/livez"), 60))
         assert httpx.get(f"{server.url}/readyz", timeout=30).status_code == 503

@@ -23,12 +23,13 @@ from tests.support.offsets import commit
 
 @pytest.fixture
 def statements(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Grows by each statement that reads rows."""
+    """Grows by each statement that reads committed offsets."""
     found: list[str] = []
     rows = runtime.db.rows
 
     async def counted(connection: Any, statement: str, parameters: Any = None) -> Any:
-        found.append(statement)
+        if "offsets_committedoffset" in statement:
+            found.append(statement)
         return await rows(connection, statement, parameters)
 
     monkeypatch.setattr(runtime.db, "rows", counted)

@@ -167,17 +167,6 @@ async def test_a_command_on_the_server_needs_no_approval(plans: Plans, runtime: 
     assert applied.state.value == "applied"
 
 
-async def test_of_a_plan_of_an_earlier_release_the_name_is_compared(
-    plans: Plans, client_with: ClientWith, api: httpx.AsyncClient, database: str
-) -> None:
-    second = await client_with(*ALL)
-    plan = await plans.made("to-offset", offset=40, topics=[{"name": "orders"}])
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute("update offsets_offsetplan set maker = ''")
-    assert_problem(await approve(api, plan), Error.INVALID_REQUEST, status=409)
-    assert (await approve(second, plan)).status_code == 200
-
-
 class TestWithoutTheSetting:
     """Approvals are recorded, and nothing waits for them."""
 

@@ -1,0 +1,1 @@
+"""Databases of released versions, and that this version migrates and serves them."""
