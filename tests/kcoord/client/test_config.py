@@ -87,7 +87,6 @@ def test_source_is_checked_before_anything_is_read(kind: type[Consumer[Any] | As
 
 def test_every_setting_is_known_to_type_checkers() -> None:
     assert list(ConsumerSettings.__annotations__) == [f.name for f in fields(ConsumerConfig)]
-    assert ConsumerSettings.__required_keys__ == {"group_id"}
 
 
 def test_client_needs_nothing_of_the_server() -> None:
