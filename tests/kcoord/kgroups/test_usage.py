@@ -160,7 +160,7 @@ def test_datetimes(given: tuple[str, ...], expected: str) -> None:
 
 @pytest.mark.parametrize("at", ["0001-01-01T00:00:00.000+10", "9999-12-31T23:59:59.999-14:00"])
 def test_a_datetime_out_of_the_calendar(at: str) -> None:
-    with pytest.raises(UsageError, match="Option --to-datetime: .*is not an instant from"):
+    with pytest.raises(UsageError, match=r"Option --to-datetime: .*is not an instant from"):
         parse(*RESET, "--to-datetime", at)
 
 
