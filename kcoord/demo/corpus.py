@@ -89,7 +89,7 @@ class CorpusSource:
         self._corpus = corpus
         self._lines: dict[int, list[str]] = {}
 
-    def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record]:
+    def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record[str]]:
         """See `RecordSource.fetch`."""
         lines = self._of(partition)
         if not 0 <= offset <= len(lines):

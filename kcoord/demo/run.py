@@ -138,11 +138,11 @@ class Demo:
             consumer,
         )
 
-    def _observer(self) -> Consumer:
+    def _observer(self) -> Consumer[Any]:
         """Reads committed offsets; it never joins the group."""
         return Consumer(group_id=self._group, url=self._service.url, token=self._service.token)
 
-    def _until_done(self, observer: Consumer) -> None:
+    def _until_done(self, observer: Consumer[Any]) -> None:
         next_progress = time.monotonic()
         while True:
             for report in self._crew.reports(0.1):
@@ -160,7 +160,7 @@ class Demo:
             if committed == dict(enumerate(self._ends)) and not self._orphans:
                 return
 
-    def _committed(self, observer: Consumer) -> dict[int, int]:
+    def _committed(self, observer: Consumer[Any]) -> dict[int, int]:
         if time.monotonic() >= self._watermarks_at:
             self._watermarks_at = time.monotonic() + WATERMARK_SECONDS
             self._push_watermarks()

@@ -61,7 +61,7 @@ class Sink:
     ) -> None:
         self._database.close()
 
-    def add(self, partition: int, records: Sequence[Record]) -> int:
+    def add(self, partition: int, records: Sequence[Record[str]]) -> int:
         """Count the words of `records`, which are consecutive lines; returns how many were already known.
 
         Raises LinesMissing if they begin after the expected line.

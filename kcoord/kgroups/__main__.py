@@ -6,11 +6,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import kcoord
 from kcoord.client.config import DEFAULT_URL
-from kcoord.kgroups import arguments, options
+from kcoord.kgroups import arguments, completion, options
 from kcoord.kgroups.output import Output
 from kcoord.kgroups.remote import service_at
 from kcoord.kgroups.run import FAILURE, run
@@ -58,6 +58,16 @@ class _Parser(argparse.ArgumentParser):
         raise arguments.UsageError(f"{self.format_usage()}{message}")
 
 
+class _Completion(argparse.Action):
+    """Prints the script for a shell, and ends, as --version does."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        sys.stdout.write(completion.script(values, parser))
+        parser.exit()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="kgroups",
@@ -65,6 +75,9 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"kgroups {kcoord.__version__}")
+    shells = ", ".join(completion.SHELLS)
+    text = f"print a script that completes the options in a shell ({shells}), and exit"
+    parser.add_argument("--completion", action=_Completion, choices=completion.SHELLS, metavar="SHELL", help=text)
     options.declare(parser, service=f"the service (without --url: {URL_VARIABLE}, else {DEFAULT_URL})")
     return parser
 

@@ -37,7 +37,7 @@ class GrowingSource:
         self._pace = pace
         self._read_at: dict[int, float] = {}
 
-    async def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record]:
+    async def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record[None]]:
         """See `AsyncRecordSource.fetch`."""
         await asyncio.sleep(0)
         end = self._logs.end(self._topic, partition)

@@ -23,7 +23,7 @@ VISIT_SECONDS = 30.0
 HOLD_MS = 3_600_000
 
 
-def consumer(stage: Stage, part: Part, number: int, **more: Any) -> AsyncConsumer:
+def consumer(stage: Stage, part: Part, number: int, **more: Any) -> AsyncConsumer[None]:
     """Member `number` of the group, subscribed to its topic; `more` are settings of the client."""
     settings: dict[str, Any] = {
         "group_id": part.group_id,
@@ -46,14 +46,14 @@ def consumer(stage: Stage, part: Part, number: int, **more: Any) -> AsyncConsume
     return AsyncConsumer(part.topic.name, source=source, http_client=stage.api.client(), **settings | more)
 
 
-async def work(stage: Stage, members: Iterable[AsyncConsumer], seconds: float | None = None) -> None:
+async def work(stage: Stage, members: Iterable[AsyncConsumer[None]], seconds: float | None = None) -> None:
     """Poll with all of them until cancelled, or for `seconds`; then they leave. Raises KcoordError."""
     async with asyncio.TaskGroup() as tasks:
         for member in members:
             tasks.create_task(_poll(stage, member, seconds))
 
 
-async def _poll(stage: Stage, member: AsyncConsumer, seconds: float | None) -> None:
+async def _poll(stage: Stage, member: AsyncConsumer[None], seconds: float | None) -> None:
     loop = asyncio.get_running_loop()
     ends = None if seconds is None else loop.time() + seconds
     async with member:
@@ -83,7 +83,7 @@ async def static(stage: Stage, part: Part) -> None:
 
 
 async def _one_restarts(stage: Stage, part: Part, seconds: tuple[float, float], *, is_static: bool = False) -> None:
-    def member(number: int) -> AsyncConsumer:
+    def member(number: int) -> AsyncConsumer[None]:
         more = {"group_instance_id": f"{part.group_id}-{number}"} if is_static else {}
         return consumer(stage, part, number, **more)
 

@@ -113,7 +113,7 @@ class PostgresTable:
         if self._connection is not None:
             self._connection.close()
 
-    def _record(self, topic: str, partition: int, row: dict[str, Any]) -> Record:
+    def _record(self, topic: str, partition: int, row: dict[str, Any]) -> Record[dict[str, Any]]:
         timestamp_ms = -1 if self._timestamp_ms is None else row[self._timestamp_ms]
         return Record(topic, partition, row[self._order_by], value=row, timestamp_ms=timestamp_ms)
 

@@ -79,6 +79,11 @@ class ScriptedGroup(ScriptedCoordinator):
         """What was reported as owned, in order, each report once."""
         return [body["topic_partitions"] for body in self.heartbeats() if "topic_partitions" in body]
 
+    def subscriptions(self) -> list[tuple[list[str], str]]:
+        """Names and pattern of the heartbeats that have them: the join, and those after a change. Others may follow."""
+        told = [body for body in self.heartbeats() if "subscribed_topic_names" in body]
+        return [(body["subscribed_topic_names"], body["subscribed_topic_regex"]) for body in told]
+
     def wait_for_heartbeats(self, count: int) -> list[Sent]:
         """Wait for `count` more heartbeats."""
         return self.wait_for(API, len(self.all(API)) + count)

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from kcoord.client import Consumer, ConsumerConfig, InvalidConfigurationError
+from kcoord.client import (
+    AsyncConsumer,
+    Consumer,
+    ConsumerConfig,
+    ConsumerSettings,
+    InvalidConfigurationError,
+    Record,
+)
 from kcoord.client.core.strategies import Strategies
+from tests.kcoord.client.sources import MemorySource
 from tests.support.processes import ROOT
+
+
+class FetchOnly:
+    """A source that cannot say where its partitions begin and end."""
+
+    def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> list[Record[str]]:
+        return []
+
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"group_id": ""}, "group_id", "1 to 255"),
@@ -42,6 +59,11 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"partition_assignment_strategy": [object()]}, "partition_assignment_strategy", "not an assignor"),
     ({"url": "localhost:8000"}, "url", "http://"),
     ({"url": " , "}, "url", "at least one"),
+    ({"url": "http://localhost:8000/v1"}, "url", "leave out /v1"),
+    ({"url": "https://a.example, https://b.example/kcoord/v1/"}, "url", "leave out /v1"),
+    ({"source": object()}, "source", "no method fetch, beginning_offset, end_offset"),
+    ({"source": MemorySource}, "source", "pass an instance"),
+    ({"source": FetchOnly()}, "source", "no method beginning_offset, end_offset"),
     ({"session_timeout": 6_000}, "session_timeout", "did you mean session_timeout_ms?"),
     ({"xyzzy": 1}, "xyzzy", "the settings are group_id"),
 ]
@@ -54,6 +76,17 @@ def test_refused(settings: dict[str, Any], name: str, says: str) -> None:
     assert caught.value.setting == name
     assert says in str(caught.value)
     assert str(caught.value).startswith(f"INVALID_CONFIG: {name}: ")
+
+
+@pytest.mark.parametrize("kind", [Consumer, AsyncConsumer])
+def test_source_is_checked_before_anything_is_read(kind: type[Consumer[Any] | AsyncConsumer[Any]]) -> None:
+    with pytest.raises(InvalidConfigurationError) as caught:
+        kind("t", group_id="g", source=FetchOnly())  # type: ignore[arg-type]
+    assert caught.value.setting == "source"
+
+
+def test_every_setting_is_known_to_type_checkers() -> None:
+    assert list(ConsumerSettings.__annotations__) == [f.name for f in fields(ConsumerConfig)]
 
 
 def test_client_needs_nothing_of_the_server() -> None:

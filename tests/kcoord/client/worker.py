@@ -1,9 +1,11 @@
-"""A consumer as a process: says what it owns on standard output, until SIGTERM or until it is killed."""
+"""A consumer as a process: says what it owns on standard output, until SIGTERM, until it is killed, or until the
+test run has ended that started it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 from typing import Any
@@ -31,9 +33,9 @@ def main(topic: str, settings: dict[str, Any]) -> None:
     """Poll until SIGTERM."""
     from kcoord.client import Consumer
 
-    told = Told()
+    told, parent = Told(), os.getppid()
     with Consumer(topic, stop_on=(signal.SIGTERM,), **settings) as consumer:
-        while not consumer.stopping:
+        while not consumer.stopping and os.getppid() == parent:
             consumer.poll(100)
             told.note(len(consumer.assignment()))
 
@@ -42,9 +44,9 @@ async def async_main(topic: str, settings: dict[str, Any]) -> None:
     """Poll until SIGTERM."""
     from kcoord.client import AsyncConsumer
 
-    told = Told()
+    told, parent = Told(), os.getppid()
     async with AsyncConsumer(topic, stop_on=(signal.SIGTERM,), **settings) as consumer:
-        while not consumer.stopping:
+        while not consumer.stopping and os.getppid() == parent:
             await consumer.poll(100)
             told.note(len(consumer.assignment()))
 
