@@ -80,11 +80,13 @@ def wall(at: Millis, zone: tzinfo) -> str:
 def read_instant(written: str, zone: tzinfo = UTC) -> Millis:
     """An instant as people and links write it, in `zone` unless it has an offset.
 
-    `2025-11-21 03:30`, with `T` for the blank, with seconds, or a day alone. Raises ValueError.
+    `2025-11-21 03:30`, with `T` for the blank, with seconds, or a day alone. Raises ValueError, whose text quotes
+    what was written and says what is accepted.
     """
-    if not _INSTANT.fullmatch(written):
-        raise ValueError(f"{written!r} is not a date and time")
-    moment = datetime.fromisoformat(written)
+    try:
+        moment = datetime.fromisoformat(written if _INSTANT.fullmatch(written) else "")
+    except ValueError:
+        raise ValueError(f"{written[:50]!r} {NOT_AN_INSTANT}") from None
     since = (moment if moment.tzinfo else moment.replace(tzinfo=zone)) - _EPOCH
     if not is_instant(at := since // timedelta(milliseconds=1)):
         raise ValueError(f"{written!r} is not {BOUNDS}")

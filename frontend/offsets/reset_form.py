@@ -10,7 +10,7 @@ from typing import Any
 from django.http import QueryDict
 
 from frontend.offsets.ticks import ALL, CHOSEN, scope_of
-from frontend.wording import NOT_AN_INSTANT, read_instant, wall
+from frontend.wording import read_instant, wall
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.offset_file import read_offset_file
 from kcoord.resets.strategies import PARAMETER, Reset, Strategy
@@ -158,8 +158,8 @@ def _instant(written: str, choice: Choice, zone: tzinfo) -> int:
         return int(written)
     try:
         return read_instant(written, zone)
-    except (ValueError, OverflowError):
-        raise invalid(f"{choice.label}: {written[:50]!r} {NOT_AN_INSTANT}.") from None
+    except ValueError as error:
+        raise invalid(f"{choice.label}: {error}.") from None
 
 
 def invalid(detail: str) -> ProtocolError:

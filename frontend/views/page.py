@@ -23,7 +23,7 @@ from frontend.outage import unavailable
 from frontend.rows import Names
 from frontend.timeline import lines
 from frontend.viewer import Viewer, viewer_of
-from frontend.wording import NOT_AN_INSTANT, iso
+from frontend.wording import iso
 from kcoord.access import read_only
 from kcoord.access.rights import Resource
 from kcoord.audit import caller as callers
@@ -203,8 +203,8 @@ def instant(request: HttpRequest, name: str) -> int | None:
         return None
     try:
         return zones.read(written)
-    except (ValueError, OverflowError):
-        raise BadAddress(f"{FIELDS.get(name, name)}: {written!r} {NOT_AN_INSTANT}.") from None
+    except ValueError as error:
+        raise BadAddress(f"{FIELDS.get(name, name)}: {error}.") from None
 
 
 def fixed(request: HttpRequest, *names: str) -> HttpResponse | None:

@@ -39,6 +39,9 @@ class TopicQuery(PageQuery):
 class PartitionCount(Number):
     """A number of partitions. Its bounds are documented here and enforced by the service, with its own error."""
 
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_value=None, **kwargs)
+
 
 @extend_schema_field({"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH, "pattern": "^[a-zA-Z0-9._-]+$"})
 class TopicName(Text):

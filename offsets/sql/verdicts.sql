@@ -1,6 +1,9 @@
 -- Verdicts on groups, by the rules of `offsets.core.verdicts`; tests compare them. Each statement judges the groups whose
 -- keys are in a range, one or all of them, and returns the fields of a verdict.
 
+-- name: last_group
+select max(id) from groups_group
+
 -- name: judge_states
 select g.id as group_id, 'stuck' as kind, '' as topic, g.state_since as since,
        coalesce(g.join_deadline, g.sync_deadline) as due_at, 0 as number, null::bigint as lag, '{}'::text[] as names

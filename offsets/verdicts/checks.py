@@ -110,13 +110,26 @@ class VerdictChecks:
         self._retention_ms = runtime.config.int("offsets.retention.minutes") * 60_000
 
     async def check_members(self) -> int:
-        """Judge all groups by their members, and note how busy they are; returns how many verdicts there are."""
+        """Judge all groups by their members, and note how busy they are; returns how many verdicts there are.
+
+        Groups whose data Postgres refuses are left out, and named in the GroupsFailed that is raised at the end.
+        """
         async with self._db.connection() as connection:
             now = await self._db.now_ms(connection)
-            found = await self._find(connection, Check.MEMBERS, now, 0, LAST_KEY)
-        await self._store(Check.MEMBERS, found, 0, LAST_KEY)
+            last = await self._db.value(connection, Q.last_group) or 1
+        spared = Spared("members cannot be judged")
+
+        async def judge(after: int, upto: int) -> int:
+            async with self._db.connection() as connection:
+                found = await self._find(connection, Check.MEMBERS, now, after, upto)
+            await self._store(Check.MEMBERS, found, after, upto)
+            return len(found)
+
+        count = sum(await spared.run(judge, 0, last))
+        await self._store(Check.MEMBERS, [], last, LAST_KEY)
         await self._note(Check.MEMBERS, now)
-        return len(found)
+        spared.check()
+        return count
 
     async def check_offsets(self) -> int:
         """Judge all groups by their offsets, a batch of groups at a time; returns how many verdicts there are."""

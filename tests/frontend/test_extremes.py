@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Iterator
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import psycopg
@@ -10,11 +13,14 @@ import pytest
 from django.http import StreamingHttpResponse
 from django.test import Client
 
-from frontend import wording
+from frontend import csv_files, wording
 from frontend.csv_files import pieces
+from kcoord.access.rights import Principal
+from kcoord.access.tokens import ALL_RULES, create_token
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from offsets.lag.samples import SampleService
+from offsets.metrics.series import GroupMetrics
 from offsets.spared import GroupsFailed, Spared
 from offsets.verdicts.checks import VerdictChecks
 from tests.frontend.seed import Seed
@@ -51,7 +57,25 @@ PAGES = (
     "/health",
     "/plans",
     "/search?q=g",
-    "/compare?group=g&group=other",
+    "/compare?what=groups&name=g&name=other",
+)
+V1 = (
+    "/v1/groups",
+    "/v1/groups?sort=lag",
+    "/v1/groups?topic=orders",
+    "/v1/groups/g",
+    "/v1/groups/g/commits",
+    "/v1/groups/g/events",
+    "/v1/groups/g/lag",
+    "/v1/groups/g/lag/history",
+    "/v1/groups/g/offsets",
+    "/v1/groups/g/offsets/plans",
+    "/v1/groups/g/pins",
+    "/v1/topics",
+    "/v1/topics/orders",
+    "/v1/topics/orders/watermarks",
+    "/v1/alerts",
+    "/v1/nodes",
 )
 
 
@@ -99,6 +123,18 @@ def test_tasks_and_pages_take_the_largest_numbers(operator: Client, extremes: Se
     assert not failed
 
 
+def test_the_api_and_metrics_take_the_largest_numbers(client: Client, extremes: Seed) -> None:
+    run_tasks()
+    bearer: Any = {"headers": {"Authorization": f"Bearer {create_token('reader', ALL_RULES).secret}"}}
+    answers = {address: client.get(address, **bearer) for address in V1}
+    assert {address: answer.status_code for address, answer in answers.items() if answer.status_code != 200} == {}
+    (topic,) = answers["/v1/groups/g/lag"].json()["topics"]
+    assert [one["lag"] for one in topic["partitions"]] == [MOST, MOST, MOST, 0, 0]
+    caller = Principal(1, "reader", ALL_RULES)
+    series = bridge.call(lambda runtime: runtime.get(GroupMetrics).text(caller)).decode()
+    assert re.search(rf'^kcoord_group_lag{{group="g"}} {MOST}$', series, re.MULTILINE), series
+
+
 def test_sums_of_the_least_offsets_do_not_stop_the_sampler(client: Client, seed: Seed) -> None:
     group = seed.group("g", "Empty")
     seed.commit(group, {("orders", 0): LEAST, ("orders", 1): -1})
@@ -140,11 +176,62 @@ def test_a_field_reads_what_it_shows_in_the_repeated_hour(at: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "written", ["2026-01-31 12:00+05:75", "2026-01-31 12:00-00:60", "9999-12-31 23:59-14:00", "0001-01-01 00:00+01:00"]
+    ("written", "accepted"),
+    [
+        ("2026-01-31 12:00+05:75", wording.INSTANT_FORM),
+        ("2026-01-31 12:00-00:60", wording.INSTANT_FORM),
+        ("2026-02-30 12:00", wording.INSTANT_FORM),
+        ("9999-12-31 23:59-14:00", "9999-12-31T23:59:59.999Z"),
+        ("0001-01-01 00:00+01:00", "0001-01-01T00:00:00Z"),
+    ],
 )
-def test_a_field_refuses_what_is_no_instant(written: str) -> None:
-    with pytest.raises(ValueError, match="is not"):
+def test_a_field_says_which_instants_it_takes(person: Client, seed: Seed, written: str, accepted: str) -> None:
+    with pytest.raises(ValueError, match=accepted):
         wording.read_instant(written)
+    seed.group("g")
+    answer = person.get("/groups/g/commits", {"from": written})
+    assert answer.status_code == 400
+    assert accepted in answer.content.decode()
+
+
+def test_a_file_that_breaks_off_has_no_last_chunk(
+    operator: Client, seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed.group("broken")
+
+    def cell(value: object) -> object:
+        if value == "broken":
+            raise OverflowError("date value out of range")
+        return value
+
+    monkeypatch.setattr(csv_files, "cell", cell)
+    sent: list[Any] = []
+
+    async def get() -> None:
+        from kcoord.asgi import django_application
+
+        cookie = f"sessionid={operator.cookies['sessionid'].value}".encode()
+        received = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+        async def receive() -> Any:
+            return next(received, None) or await asyncio.Event().wait()
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http",
+            "path": "/groups.csv", "raw_path": b"/groups.csv", "root_path": "", "query_string": b"",
+            "headers": [(b"host", b"testserver"), (b"cookie", cookie)], "client": ("127.0.0.1", 1),
+            "server": ("testserver", 80),
+        }  # fmt: skip
+        await django_application(scope, receive, send)
+
+    with pytest.raises(OverflowError):
+        asyncio.run(get())
+    start, *bodies = sent
+    assert start["status"] == 200, "it has begun"
+    assert all(message["more_body"] for message in bodies), "no final chunk: the client sees that the file is cut"
 
 
 def test_a_file_that_breaks_off_says_so_and_does_not_end() -> None:

@@ -186,11 +186,12 @@ async def test_each_watermark_keeps_when_it_was_sampled(api: httpx.AsyncClient, 
     await api.post(path, json={"partitions": [watermark(0, 1, 20)]})
     page = (await api.get(path)).json()
     earlier, later = rfc3339(START_MS), rfc3339(START_MS + 60_000)
+    lower = {"lower_end_offset": None, "lower_at": None, "lower_by": ""}
     assert page == {
         "name": "orders",
         "partitions": [
-            {"partition": 0, "log_start_offset": 1, "log_end_offset": 20, "sampled_at": later},
-            {"partition": 2, "log_start_offset": 5, "log_end_offset": 2**63 - 1, "sampled_at": earlier},
+            {"partition": 0, "log_start_offset": 1, "log_end_offset": 20, "sampled_at": later, **lower},
+            {"partition": 2, "log_start_offset": 5, "log_end_offset": 2**63 - 1, "sampled_at": earlier, **lower},
         ],
         "next_cursor": None,
     }

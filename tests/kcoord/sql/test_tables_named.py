@@ -24,6 +24,8 @@ BELOW = {
 ALLOWED = {
     ("groups", "offsets_are_stored", "offsets_committedoffset"): "whether the tables of offsets exist; reads no row",
     ("groups", "offsets_are_stored", "offset_commit_log"): "whether the tables of offsets exist; reads no row",
+    ("kcoord", "samples_age", "offsets_grouplag"): "readiness: when lag was last sampled",
+    ("kcoord", "samples_age", "offsets_verdictrun"): "readiness: when offsets were last judged",
     ("kcoord", "journal_day_is_there", "offset_commit_log"): "readiness: whether today's day table exists",
 }
 """(package, statement or file, table) -> why it is named there nevertheless."""

@@ -16,6 +16,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.types import Millis
 from offsets.core.verdicts import Verdict
+from offsets.spared import GroupsFailed
 from offsets.verdicts.checks import ACTIVITY_KEPT_MS, CHECKS, LAST_KEY, Check, VerdictChecks, thresholds
 from tests.conftest import START_MS
 from tests.frontend.seed import Seed, now_ms
@@ -59,6 +60,17 @@ async def test_nobody_is_late_where_nobody_counts_sessions(
     group = rows.group("g", partition=7)
     rows.member(group, "m", SILENT)
     assert [verdict.kind for verdict in await judged(runtime, group)] == [VerdictKind.LATE] * is_judged
+
+
+async def test_a_group_that_cannot_be_judged_spares_the_others(rows: Rows, runtime: Runtime) -> None:
+    groups = [rows.group(name) for name in ("a", "b", "c", "d", "e")]
+    for group in groups:
+        rows.member(group, "m", SILENT)
+    rows.connection.execute("update groups_member set session_deadline = 2^62 where group_id = %s", [groups[2]])
+    with pytest.raises(GroupsFailed, match=rf"1 groups.*groups_group\.id {groups[2]}: bigint out of range"):
+        await runtime.get(VerdictChecks).check_members()
+    assert [row[0] for row in stored(rows)] == [group for group in groups if group != groups[2]]
+    assert rows.connection.execute("select at from offsets_verdictrun where name = 'members'").fetchall()
 
 
 async def test_a_server_that_is_frozen_makes_nobody_late(rows: Rows, runtime: Runtime) -> None:
