@@ -277,18 +277,19 @@ def _line(group: GroupSummary, found: GroupList, viewer: Viewer) -> ListLine:
         owner_of(group.labels),
         _shown(group, group.lag, viewer),
         shown(group.time_lag_ms, group.lag_sampled_at, why=NOT_SAMPLED, hidden=None if all_topics else HIDDEN_TOPICS),
-        _shown(group, group.partitions, viewer),
+        _shown(group, group.partitions, viewer, is_counted_now=not all_topics),
     )
 
 
 NOT_SAMPLED = "Not sampled yet, nothing committed, or no watermark is known"
 
 
-def _shown(group: GroupSummary, value: int | None, viewer: Viewer) -> Shown[int]:
-    """A sum of the last sample, of the topics that the viewer may see."""
+def _shown(group: GroupSummary, value: int | None, viewer: Viewer, *, is_counted_now: bool = False) -> Shown[int]:
+    """A sum of the last sample, or `is_counted_now`, of the topics that the viewer may see."""
+    at = None if is_counted_now else group.lag_sampled_at
     if viewer.topics.unlimited:
-        return shown(value, group.lag_sampled_at, why=NOT_SAMPLED)
-    known: Shown[int] = shown(value, group.lag_sampled_at, why=f"{NOT_SAMPLED}, on the topics that you may see")
+        return shown(value, at, why=NOT_SAMPLED)
+    known: Shown[int] = shown(value, at, why=f"{NOT_SAMPLED}, on the topics that you may see")
     return replace(known, partial="on the topics that you may see") if isinstance(known, Known) else known
 
 

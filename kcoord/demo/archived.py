@@ -59,7 +59,7 @@ def _run(service: Service, kind: str, say: Say) -> Mapping[str, Any]:
 
 
 def _progress(run: Mapping[str, Any]) -> str:
-    done, total = run["slices_done"], run["slices_total"]
+    done, total = run["slices"]["done"], run["slices"]["total"]
     return (run["stage"] or "its process starts") + (f", {done} of {total} slices" if total else "")
 
 

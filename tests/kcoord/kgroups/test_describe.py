@@ -247,7 +247,7 @@ async def test_a_topic_that_was_deleted_has_no_log(
     assert (run.status, run.rows[1][1:6]) == (0, ["orders", "0", "-", "-", "-"])
 
 
-@pytest.mark.parametrize("name", ["späte Züge 漢字", "50% off?#&=+", "..", "a" * 255])
+@pytest.mark.parametrize("name", ["späte Züge 漢字", "50% off?#&=+", "..a", "a" * 255])
 async def test_any_group_id(kgroups: Kgroups, commit: Committer, service: GroupService, name: str) -> None:
     await service.put(group(name, GroupState.STABLE, member("m1", 0)))
     run = await kgroups("--describe", "--group", name, "--state")

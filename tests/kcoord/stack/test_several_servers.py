@@ -177,4 +177,4 @@ def test_the_embedded_postgres_allows_for_all_of_them() -> None:
 @pytest.mark.parametrize(("given", "nodes"), [(("NODES=4",), "KCOORD_NODES=4 exec"), ((), "exec")])
 def test_make_up_passes_the_number_on(given: tuple[str, ...], nodes: str) -> None:
     shown = shown_by_make("up", *given)
-    assert shown.splitlines()[-1].strip() == f"{nodes} .venv/bin/python -m kcoord.stack"
+    assert shown.splitlines()[-1].strip() == f"{nodes} .venv/bin/python -m kcoord.stack --install-spark"
