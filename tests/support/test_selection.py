@@ -7,6 +7,9 @@ import pytest
 from tests.support.belonging import OF_CORES, Belonging
 from tests.support.selection import reason_of, seconds_by_folder
 
+UNNAMED = "-".join(("nothing", "names", "this"))
+"""Put together here, or this file would name it."""
+
 
 @pytest.fixture(scope="module")
 def belonging() -> Belonging:
@@ -22,7 +25,7 @@ def belonging() -> Belonging:
         ("tests/support/plans.py", "tests/frontend/test_plan_list.py"),
         ("tests/support/test_selection.py", "tests/support/test_selection.py"),
         ("docs/plans.md", "tests/docs"),
-        ("frontend/a_file_that_nothing_names.html", "tests/frontend"),
+        (f"frontend/{UNNAMED}.html", "tests/frontend"),
     ],
 )
 def test_what_belongs_to_a_file(belonging: Belonging, path: str, test: str) -> None:
@@ -30,7 +33,7 @@ def test_what_belongs_to_a_file(belonging: Belonging, path: str, test: str) -> N
 
 
 def test_nothing_belongs_to_a_file_of_no_package(belonging: Belonging) -> None:
-    assert belonging.tests_of("a-file-that-nothing-names.txt") == set()
+    assert belonging.tests_of(f"{UNNAMED}.txt") == set()
 
 
 @pytest.mark.parametrize(

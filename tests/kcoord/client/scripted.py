@@ -284,6 +284,14 @@ def stable(consumer: Consumer, generation: int = 1) -> None:
         assert time.monotonic() < deadline, f"not stable: {consumer.state}, {consumer.generation}"
 
 
+def poll_until(consumer: Consumer, condition: Callable[[], bool]) -> None:
+    """Poll until it is so: a listener may be called by the poll after the one in which the group became stable."""
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        consumer.poll(20)
+        assert time.monotonic() < deadline, "the condition did not come true"
+
+
 @contextmanager
 def consumer_of(server: ScriptedCoordinator, *topics: str, **settings: Any) -> Iterator[Consumer]:
     """A consumer of group "g" that talks to `server`, with short waits."""

@@ -9,7 +9,15 @@ import pytest
 
 from kcoord.client import ConsumerRebalanceListener, MemberState
 from kcoord.protocol.errors import Action, Error
-from tests.kcoord.client.scripted import WAIT_S, Refusal, ScriptedCoordinator, consumer_of, stable, wait_until
+from tests.kcoord.client.scripted import (
+    WAIT_S,
+    Refusal,
+    ScriptedCoordinator,
+    consumer_of,
+    poll_until,
+    stable,
+    wait_until,
+)
 
 
 @pytest.fixture
@@ -37,6 +45,7 @@ def test_slow_user_keeps_the_session_and_a_too_slow_one_leaves(server: ScriptedC
         assert consumer.state is MemberState.UNJOINED
         assert events == []
         stable(consumer, generation=2)
+        poll_until(consumer, lambda: bool(events))
         assert events == ["lost"]
         assert server.all("join")[2].body["member_id"] == ""
 
