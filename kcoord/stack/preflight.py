@@ -19,7 +19,7 @@ from kcoord.stack.nodes import Node, nodes_of
 from kcoord.stack.problem import StartProblem
 
 CONNECT_SECONDS = 3
-LEFTOVER_SECONDS = 6.0
+LEFTOVER_SECONDS = 15.0
 OLDEST_POSTGRES = 140_000
 LOCK_FILE = "lock"
 

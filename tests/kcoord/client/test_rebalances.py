@@ -17,6 +17,7 @@ from tests.kcoord.client.scripted import (
     ScriptedCoordinator,
     consumer_of,
     given,
+    poll_until,
     stable,
     wait_until,
 )
@@ -127,6 +128,7 @@ def test_cooperative_partitions_are_lost_if_the_identity_is_lost_during_the_reba
         consumer.enforce_rebalance()
         stable(consumer, generation=2)
         assert server.all("join")[-1].body["protocols"][0]["subscription"]["owned_partitions"] == {}
+    poll_until(consumer, lambda: len(events) == 3)
     assert events == [("assigned", 4), ("lost", 4), ("assigned", 4)]
 
 
