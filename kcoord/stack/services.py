@@ -81,7 +81,7 @@ def beat_arguments() -> list[str]:
 
 def beat_options() -> list[str]:
     """Celery's options for beat; it needs no pid file: two of them are harmless."""
-    return ["--quiet", "--app", "kcoord.beat", "beat", "--pidfile", ""]
+    return ["--quiet", "--app", "kcoord.celery", "beat", "--pidfile", ""]
 
 
 def _python(plan: Plan, environ: Mapping[str, str], name: str, arguments: list[str], *descriptors: int) -> Command:
