@@ -157,7 +157,7 @@ def _refuse_shape(error: msgspec.ValidationError, kind: Any) -> NoReturn:
 
 
 def _fields_at(kind: Any, path: str) -> tuple[str, ...]:
-    """The fields of the object at a path such as `topics[0].partitions[1]` of a struct; () if there is none."""
+    """The fields of the object at a path such as `topics[0].partitions[1]` of a struct; () if no object is there."""
     types = [msgspec.inspect.type_info(kind)]
     for name, index in _STEP.findall(path):
         types = [inner for found in types for inner in _inside(found, name, is_item=bool(index))]

@@ -26,7 +26,7 @@ QUIET = {
     "celery.worker.strategy": logging.WARNING,
     "celery.app.trace": logging.WARNING,
 }
-"""Loggers that repeat the access log, report every second that the timers ran, or name an address that is none."""
+"""Loggers that repeat the access log, report every second that the timers ran, or name an address that is not used."""
 
 REFUSALS = ("django.security.DisallowedHost",)
 """Loggers that log a refused request as a program error with a traceback: any client could fill the log."""

@@ -124,7 +124,7 @@ class TopicIds:
         return self._subscription.topic_ids(self._subscription.assigned)
 
     async def _current(self, topics: Iterable[str]) -> dict[str, str | None]:
-        """The ids that these topics have now; None: there is none of that name."""
+        """The current ids of these topics; None: no topic has that name."""
         found = {}
         for topic in topics:
             answer = await self._link.topic(topic)

@@ -289,7 +289,7 @@ class ConsumerCore:
 
     def _last_poll(self) -> dict[TopicPartition, list[Record[Any]]]:
         if self._stop_seen:
-            # Not another empty answer: a loop that does not look would run at full speed for ever.
+            # Not another empty answer: a loop that does not look would spin forever.
             raise WakeupError("the consumer was told to stop: poll in a loop of `while not consumer.stopping`")
         self._stop_seen = True
         return {}

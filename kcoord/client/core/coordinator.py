@@ -97,7 +97,7 @@ class GroupCoordinator:
         self._autocommit.when_due(allowed=self._rebalance is None)
 
     async def renew(self, partitions: Collection[TopicPartition]) -> None:
-        """Find new positions for partitions whose topic is another one now; the listener is told they were lost."""
+        """Find new positions for partitions whose topic was replaced; the listener gets `on_partitions_lost`."""
         self._subscription.renew(partitions)
         self._positions.forget()
         listener = self._subscription.listener

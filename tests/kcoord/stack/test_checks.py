@@ -136,7 +136,7 @@ TLS = {"KCOORD_SECURE_COOKIES": "true"}
 
 
 def check_deploy(**env: object) -> str:
-    """What an operator is told by the command to type before a deployment."""
+    """What the command to run before a deployment tells an operator."""
     with start("check", ["manage.py", "check", "--deploy"], None, env, forked=True) as running:
         running.wait(60)
         return running.output
