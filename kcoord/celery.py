@@ -6,8 +6,10 @@ Beat drives the timers. Each entry expires before it is due again, so a stopped 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from typing import Any
+import signal
+from typing import Any, NoReturn
 
 from celery import Celery
 from celery.exceptions import WorkerShutdown
@@ -17,8 +19,39 @@ from kcoord.database import queue_transport
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
 
+BEAT_STOP_SECONDS = 2
+"""How long beat may take to write the times of its last runs. Without them tasks run once more, which is harmless."""
+
+
+class Application(Celery):  # type: ignore[misc]
+    """Celery with a beat that ends in bounded time, also where the database has gone with its supervisor.
+
+    Celery's own handler of SIGTERM writes to the database before it ends the loop: a failure there is raised in place
+    of SystemExit, and the loop goes on.
+    """
+
+    @functools.cached_property
+    def Beat(self) -> type:  # noqa: N802 - Celery's name
+        """The program `celery beat`."""
+        from celery.apps.beat import Beat
+
+        class BoundedBeat(Beat):  # type: ignore[misc]
+            def install_sync_handler(self, service: Any) -> None:
+                signal.signal(signal.SIGTERM, _end_beat)
+                signal.signal(signal.SIGINT, _end_beat)
+
+        return self.subclass_with_self(BoundedBeat)  # type: ignore[no-any-return]
+
+
+def _end_beat(*_: object) -> NoReturn:
+    """The loop then writes what it has to."""
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
+    signal.alarm(BEAT_STOP_SECONDS)
+    raise SystemExit
+
+
 queue_transport.register()
-app = Celery("kcoord")
+app = Application("kcoord")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 

@@ -7,8 +7,10 @@ worker works in a clone. Tests commit; `database` empties the tables of the serv
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import secrets
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -106,6 +108,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: stack.__exit__(None, None, None))
     make_template(admin)
     os.environ[ADMIN_VARIABLE] = admin
+
+
+@pytest.fixture(autouse=True)
+def _process_is_left_as_found() -> Iterator[None]:
+    """Handlers of signals and levels of loggers belong to the process, which runs other tests afterwards."""
+    before = _of_the_process()
+    yield
+    assert _of_the_process() == before
+
+
+def _of_the_process() -> dict[str, Any]:
+    loggers = {name or "root": logging.getLogger(name).level for name in ("", "kcoord", "kcoord.client")}
+    handlers = {number.name: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    return {**loggers, **handlers, "disabled": logging.root.manager.disable}
 
 
 @pytest.hookimpl(optionalhook=True)

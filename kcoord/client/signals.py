@@ -36,7 +36,7 @@ class StopSignals:
         wanted = _checked(numbers)
         try:
             for number in wanted:
-                self._previous[number] = signal.signal(number, self._installed)
+                self._previous[number] = _in_use(number, signal.signal(number, self._installed))
         except (OSError, ValueError) as error:
             self.restore()
             raise InvalidConfigurationError(SETTING, f"signal {number} cannot be handled: {error}") from error
@@ -61,6 +61,13 @@ class StopSignals:
         self._stop()
         if callable(previous) and (not _is_default(previous) or (again and number == signal.SIGINT)):
             previous(number, frame)
+
+
+def _in_use(number: int, handler: Handler) -> Handler:
+    """`handler`, or what it replaced, where it is that of a consumer that was closed while a later one was open."""
+    while isinstance(of := getattr(handler, "__self__", None), StopSignals) and not of._active:
+        handler = of._previous.get(number)
+    return handler
 
 
 def _install(number: int, handler: Handler) -> None:

@@ -63,7 +63,6 @@ def main(arguments: list[str]) -> int:
     """Run the demo; returns the exit status."""
     options = parse(arguments)
     narrator = Narrator()
-    signal.signal(signal.SIGTERM, _leave)
     try:
         with (
             reach(os.environ, narrator.say) as service,
@@ -85,4 +84,5 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _leave)
     sys.exit(main(sys.argv[1:]))

@@ -13,8 +13,8 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -182,14 +182,9 @@ def report_job(installation: Installation, given: Mapping[str, Any]) -> Job:
 
 
 def requested(given: Mapping[str, Any], requested_by: str, **parameters: Any) -> RunRequest:
-    """The request of the common parsed arguments `given`.
-
-    Sets this process's niceness accordingly, and makes SIGTERM end its run like Ctrl-C.
-    """
+    """The request of the common parsed arguments `given`. Sets this process's niceness accordingly."""
     if given["nice"]:
         os.nice(given["nice"])
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
     return RunRequest(requested_by, parameters, given["run_id"], given["log_path"])
 
 
@@ -204,7 +199,7 @@ def run_job(
     start = SparkStart(installation.spark_settings)
     told: dict[str, Any] = {"kind": kind}
     try:
-        with running(installation.conninfo, kind, request, also) as run:
+        with _sigterm_interrupts(), running(installation.conninfo, kind, request, also) as run:
             told["run"] = str(run.id)
             _wait_for_packages(run)
             run.outcome = job(run, start)
@@ -227,6 +222,19 @@ def run_job(
         start.stop()
     told |= {"seconds": round(time.monotonic() - begun, 3), "spark_start_seconds": round(start.seconds, 3)}
     return status, told
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """SIGTERM ends the block like Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _wait_for_packages(run: Run) -> None:

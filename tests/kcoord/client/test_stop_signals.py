@@ -104,6 +104,9 @@ import signal
 from kcoord.client import Consumer
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
+first, second = (Consumer("t", group_id="g", url="{url}", stop_on=(signal.SIGINT,)) for _ in range(2))
+first.close()
+second.close()
 with Consumer("t", group_id="g", url="{url}", stop_on=(signal.SIGINT,)) as consumer:
     signal.raise_signal(signal.SIGINT)
     assert consumer.stopping
@@ -115,7 +118,10 @@ with Consumer("t", group_id="g", url="{url}", stop_on=(signal.SIGINT,)) as consu
 
 
 def test_second_interrupt_interrupts() -> None:
-    """In a process of its own: the interrupt would end that of other tests."""
+    """Also after consumers that were closed in the order they were made.
+
+    In a process of its own: the interrupt would end that of other tests.
+    """
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED.format(url=URL)], capture_output=True, text=True, timeout=60
     )
@@ -184,7 +190,7 @@ def test_asyncio(by: str) -> None:
 def test_ctrl_c_under_asyncio_run_stops_instead_of_cancelling() -> None:
     async def work() -> bool:
         async with AsyncConsumer("t", group_id="g", url=URL, stop_on=(signal.SIGINT,)) as consumer:
-            raise_it(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)  # in this thread, so that its handler has run when the call returns
             await asyncio.sleep(0)
             return consumer.stopping
 
