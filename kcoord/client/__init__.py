@@ -43,6 +43,7 @@ from kcoord.client.types import (
     RecordSource,
     TimedRecordSource,
     TopicPartition,
+    TruncatedRecordSource,
 )
 
 __all__ = [
@@ -82,6 +83,7 @@ __all__ = [
     "TimedRecordSource",
     "TopicAuthorizationError",
     "TopicPartition",
+    "TruncatedRecordSource",
     "UnexpectedError",
     "UnknownTopicIdError",
     "UnknownTopicOrPartitionError",

@@ -85,10 +85,17 @@ class TimedRecordSource(RecordSource[T_co], Protocol[T_co]):
         """The first record with a timestamp of `timestamp_ms` (since the epoch) or later; None if all are earlier."""
 
 
+class TruncatedRecordSource(RecordSource[T_co], Protocol[T_co]):
+    """A source whose logs may end earlier than before, which counts only because it says so."""
+
+    def truncated(self, topic: str, partition: int) -> bool:
+        """Whether the log was truncated. Asked if it ends earlier than was reported before, by whomever."""
+
+
 class AsyncRecordSource(Protocol[T_co]):
     """A record source for `AsyncConsumer`, which also takes a `RecordSource`. The methods mean the same.
 
-    They are awaited by the task that awaits `AsyncConsumer.poll`; `offset_for_time` may be added.
+    They are awaited by the task that awaits `AsyncConsumer.poll`; `offset_for_time` and `truncated` may be added.
     """
 
     async def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record[T_co]]:

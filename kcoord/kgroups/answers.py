@@ -111,10 +111,17 @@ class CommittedPage(Struct, frozen=True):
 
 
 class Watermark(Struct, frozen=True):
-    """Where a partition's log ends."""
+    """Where a partition's log begins and ends. `lower_end_offset`: an earlier end, reported by `lower_by`."""
 
     partition: int
+    log_start_offset: int
     log_end_offset: int
+    lower_end_offset: int | None = None
+    lower_by: str = ""
+
+
+class Reported(Struct, frozen=True):
+    """The answer to a report of watermarks; it repeats them."""
 
 
 class WatermarkPage(Struct, frozen=True):

@@ -125,10 +125,20 @@ class Api:
         pages = self._pages(f"groups/{segment(group_id)}/offsets", [("limit", str(PAGE))], answers.CommittedPage)
         return [offset for page in pages for offset in page.offsets]
 
-    def log_ends(self, topic: str) -> dict[int, int]:
-        """The log end offset of each partition, as far as reported."""
-        pages = self._pages(f"topics/{segment(topic)}/watermarks", [("limit", str(PAGE))], answers.WatermarkPage)
-        return {mark.partition: mark.log_end_offset for page in pages for mark in page.partitions}
+    def watermarks(self, topic: str) -> list[answers.Watermark]:
+        """Where the log of each partition begins and ends, as far as reported."""
+        pages = self._pages(_watermarks_path(topic), [("limit", str(PAGE))], answers.WatermarkPage)
+        return [mark for page in pages for mark in page.partitions]
+
+    def report_truncated(self, topic: str, ends: Mapping[int, tuple[int, int]]) -> None:
+        """Report logs that were truncated: partition -> where it begins and ends now."""
+        marks = [
+            {"partition": partition, "log_start_offset": start, "log_end_offset": end}
+            for partition, (start, end) in ends.items()
+        ]
+        for first in range(0, len(marks), PAGE):
+            body = {"partitions": marks[first : first + PAGE], "truncated": True}
+            self._post(_watermarks_path(topic), body, answers.Reported)
 
     def partitions(self, topic: str) -> list[int]:
         """The partitions of a topic."""
@@ -264,6 +274,10 @@ class Api:
 
 def _labels_path(group_id: str) -> str:
     return f"groups/{segment(group_id)}/labels"
+
+
+def _watermarks_path(topic: str) -> str:
+    return f"topics/{segment(topic)}/watermarks"
 
 
 def _plan_path(group_id: str, plan_id: str) -> str:

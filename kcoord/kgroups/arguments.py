@@ -182,7 +182,8 @@ def _topics(options: _Options, action: Action) -> tuple[TopicScope, ...] | None:
             if options.has("topic") or options.has("all-topics"):
                 raise UsageError(f"Option --{strategy} determines the partitions: leave --topic and --all-topics out")
             return ()
-    if options.just_one(f"Option --{action.value}", "topic", "all-topics") == "all-topics":
+    scopes = [option for option in ("topic", "all-topics") if action in TAKEN_BY[option]]
+    if options.just_one(f"Option --{action.value}", *scopes) == "all-topics":
         return None
     try:
         return topics_of(options.texts("topic"))

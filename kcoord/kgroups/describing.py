@@ -11,6 +11,7 @@ from kcoord.kgroups.groups import DEAD, EMPTY, STABLE, Group, Member, TopicParti
 from kcoord.kgroups.labelling import describe_labels
 from kcoord.kgroups.output import Output, reason
 from kcoord.kgroups.tables import MISSING, Column, render
+from kcoord.kgroups.truncation import note_earlier_ends
 from kcoord.protocol.errors import Error, ProtocolError
 
 Row = Sequence[object]
@@ -57,6 +58,7 @@ def _offsets(group: Group, verbose: bool, api: Api, output: Output) -> None:
     _tell_state(group, output)
     if rows:
         output.table(render(_offset_columns(verbose), rows))
+        note_earlier_ends(sorted({str(row[1]) for row in rows}), api)
 
 
 def _offset_columns(verbose: bool) -> list[Column]:
@@ -94,12 +96,12 @@ def _log_ends(
     ends = {key: found.log_end_offset for key, found in committed.items() if found.log_end_offset is not None}
     for topic in sorted({topic for topic, _ in owned - committed.keys()}):
         try:
-            found = api.log_ends(topic)
+            found = api.watermarks(topic)
         except ProtocolError as error:
             if error.error is not Error.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             continue  # the topic was deleted, or the caller may not see it
-        ends |= {(topic, partition): end for partition, end in found.items()}
+        ends |= {(topic, mark.partition): mark.log_end_offset for mark in found}
     return ends
 
 

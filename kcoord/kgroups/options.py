@@ -24,6 +24,7 @@ class Action(str, Enum):
     RESET_OFFSETS = "reset-offsets"
     DELETE_OFFSETS = "delete-offsets"
     SET_LABELS = "set-labels"
+    ACCEPT_TRUNCATION = "accept-truncation"
     VALIDATE_REGEX = "validate-regex"
 
 
@@ -60,7 +61,7 @@ WITHOUT_SCOPE = (Strategy.FROM_FILE.value, *WITH_A_PLAN)
 TAKEN_BY: dict[str, tuple[Action, ...]] = {
     "group": (*_ON_GROUPS, Action.DELETE_OFFSETS),
     "all-groups": _ON_GROUPS,
-    "topic": _ON_TOPICS,
+    "topic": (*_ON_TOPICS, Action.ACCEPT_TRUNCATION),
     "all-topics": _ON_TOPICS,
     "members": (Action.DESCRIBE,),
     "offsets": (Action.DESCRIBE,),
@@ -124,6 +125,8 @@ def _declare_actions(actions: argparse._ArgumentGroup) -> None:
     _flag(actions, Action.RESET_OFFSETS.value, "set the offsets of groups that have no members")
     _flag(actions, Action.DELETE_OFFSETS.value, "delete offsets of a group")
     _flag(actions, Action.SET_LABELS.value, "set and remove labels of groups (not in Kafka)")
+    text = "let the earlier ends count that were reported of topics whose logs were truncated (not in Kafka)"
+    _flag(actions, Action.ACCEPT_TRUNCATION.value, text)
     text = "check a regular expression against the syntax of the service (RE2)"
     actions.add_argument(f"--{Action.VALIDATE_REGEX.value}", metavar="REGEX", help=text)
 

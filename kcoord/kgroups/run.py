@@ -13,6 +13,7 @@ from kcoord.kgroups.listing import list_groups
 from kcoord.kgroups.options import Action
 from kcoord.kgroups.output import Output, reason
 from kcoord.kgroups.resetting import reset_offsets
+from kcoord.kgroups.truncation import accept_truncation
 from kcoord.protocol.errors import ProtocolError
 
 SUCCESS, FAILURE = 0, 1
@@ -24,6 +25,7 @@ _VERBS: Mapping[Action, Callable[[Arguments, Api, Output], None]] = {
     Action.RESET_OFFSETS: reset_offsets,
     Action.DELETE_OFFSETS: delete_offsets,
     Action.SET_LABELS: set_labels,
+    Action.ACCEPT_TRUNCATION: accept_truncation,
 }
 
 

@@ -85,11 +85,17 @@ class Link:
                 return None
             raise
 
-    async def report_watermarks(self, topic: str, watermarks: Sequence[wire.ReportedWatermark]) -> None:
-        """Say where the logs of partitions of `topic` begin and end. Raises ProtocolError, Disconnected."""
+    async def report_watermarks(
+        self, topic: str, watermarks: Sequence[wire.ReportedWatermark], *, truncated: bool
+    ) -> Sequence[wire.ReportedWatermark]:
+        """Say where the logs of partitions of `topic` begin and end; returns what counts then.
+
+        Earlier ends than before count only if the logs were `truncated`. Raises ProtocolError, Disconnected.
+        """
         path = f"/v1/topics/{quote(topic, safe='')}/watermarks"
-        body = {"partitions": watermarks}
-        await self._at_coordinator(lambda base: self._http.post(base + path, body, wire.ReportAnswer))
+        body = {"partitions": watermarks, **({"truncated": True} if truncated else {})}
+        answer = await self._at_coordinator(lambda base: self._http.post(base + path, body, wire.ReportAnswer))
+        return answer.partitions
 
     async def _at_coordinator(self, request: Callable[[str], Awaitable[T]]) -> T:
         base = await self.find()

@@ -6,7 +6,7 @@ Source: http-api.md 3.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from kcoord.client.config import ConsumerConfig
@@ -24,7 +24,8 @@ log = logging.getLogger("kcoord.client")
 PARTITIONS_PER_POLL = 16
 """How many partitions the source is asked about in one poll, so that a poll of many partitions returns promptly."""
 
-Reports = dict[str, list[ReportedWatermark]]
+Reports = dict[tuple[str, bool], list[ReportedWatermark]]
+"""By topic, and whether the source says that these logs were truncated."""
 
 
 class WatermarkReports:
@@ -53,6 +54,8 @@ class WatermarkReports:
         self._found: Reports = {}
         self._sending: Job[None] | None = None
         self._refused: set[str] = set()
+        self._uncounted: set[TopicPartition] = set()
+        """Partitions that end earlier than was reported before: the source is asked whether they were truncated."""
 
     def wait_s(self) -> float | None:
         """How long `when_due` has nothing to do; None: until news arrives."""
@@ -99,15 +102,20 @@ class WatermarkReports:
         try:
             begins = await ask(source.beginning_offset, *partition)
             ends = await ask(source.end_offset, *partition)
+            tell = getattr(source, "truncated", None) if partition in self._uncounted else None
+            truncated = tell is not None and bool(await ask(tell, *partition))
         except Exception as error:  # noqa: BLE001 - not what the user asked for: it must not end a poll
             log.warning("%s: the record source did not tell its offsets, nothing is reported: %s", partition, error)
             return
-        self._found.setdefault(partition.topic, []).append(ReportedWatermark(partition.partition, begins, ends))
+        watermark = ReportedWatermark(partition.partition, begins, ends)
+        self._found.setdefault((partition.topic, truncated), []).append(watermark)
 
-    async def _send(self, found: Mapping[str, list[ReportedWatermark]]) -> None:
-        for topic, watermarks in found.items():
+    async def _send(self, found: Reports) -> None:
+        for (topic, truncated), watermarks in found.items():
+            if topic in self._refused:
+                continue
             try:
-                await self._link.report_watermarks(topic, watermarks)
+                counted = await self._link.report_watermarks(topic, watermarks, truncated=truncated)
             except ProtocolError as failure:
                 if failure.error.value.retriable:
                     log.info("the watermarks of topic %s were not reported, trying again: %s", topic, failure)
@@ -118,4 +126,25 @@ class WatermarkReports:
                     "them (watermark_interval_ms=0 turns reports off): %s",
                     topic,
                     failure,
+                )
+            else:
+                self._note_uncounted(topic, watermarks, counted)
+
+    def _note_uncounted(
+        self, topic: str, reported: Sequence[ReportedWatermark], counted: Sequence[ReportedWatermark]
+    ) -> None:
+        ends = {watermark.partition: watermark.log_end_offset for watermark in counted}
+        for watermark in reported:
+            partition = TopicPartition(topic, watermark.partition)
+            end = ends.get(watermark.partition, watermark.log_end_offset)
+            if end <= watermark.log_end_offset:
+                self._uncounted.discard(partition)
+            elif partition not in self._uncounted:
+                self._uncounted.add(partition)
+                log.warning(
+                    "%s ends at %d in the record source, but at %d by an earlier report: the earlier end does not "
+                    "count unless the source has truncated(topic, partition), which says that the log was truncated",
+                    partition,
+                    watermark.log_end_offset,
+                    end,
                 )

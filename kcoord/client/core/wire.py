@@ -65,7 +65,9 @@ class ReportedWatermark(msgspec.Struct, frozen=True):
 
 
 class ReportAnswer(msgspec.Struct, frozen=True):
-    """The answer to a report; it repeats what was reported."""
+    """The answer to a report: where the logs begin and end now. An earlier end than before is kept apart from that."""
+
+    partitions: list[ReportedWatermark] = []
 
 
 class JoinedMember(msgspec.Struct, frozen=True):

@@ -72,6 +72,8 @@ class ScriptedCoordinator:
         self.sent: list[Sent] = []
         self.reports: list[Sent] = []
         """Reports of watermarks, which come at moments of their own."""
+        self.log_ends: dict[tuple[str, int], int] = {}
+        """The ends that count: the latest, unless a log was truncated."""
         self.committed: dict[tuple[str, int], int] = {}
         self.topic_ids: dict[str, str | None] = {}
         self.generation = 0
@@ -133,7 +135,15 @@ class ScriptedCoordinator:
         return {"coordinators": [{"key": "g", "partition": 1, "url": URL, "error_code": 0}]}
 
     def _watermarks(self, body: dict[str, Any]) -> Any:
-        return {"partitions": body["partitions"]}
+        for reported in body["partitions"]:
+            key, end = (body["topic"], reported["partition"]), reported["log_end_offset"]
+            self.log_ends[key] = end if body.get("truncated") else max(end, self.log_ends.get(key, 0))
+        return {
+            "partitions": [
+                {**reported, "log_end_offset": self.log_ends[body["topic"], reported["partition"]]}
+                for reported in body["partitions"]
+            ]
+        }
 
     def _topic(self, body: dict[str, Any]) -> Any:
         count = self.topics.get(body["name"])

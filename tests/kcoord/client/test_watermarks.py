@@ -98,6 +98,29 @@ def test_a_source_that_cannot_tell_does_not_end_a_poll(
     assert "no such file" in caplog.text
 
 
+def test_an_earlier_end_counts_if_the_source_says_that_the_log_was_truncated(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Truncated(MemorySource):
+        def truncated(self, topic: str, partition: int) -> bool:
+            return partition == 1
+
+    server = ScriptedCoordinator({"t": 2})
+    source = Truncated(lettered(2, 3).partitions)
+    member = Member(server, source, watermark_interval_ms=10_000)
+    member.poll()
+    for values in source.partitions.values():
+        del values[2:]
+    while member.driver.now < 35:
+        member.poll()
+    assert [report.body.get("truncated", False) for report in server.reports] == [False, False, False, True, False]
+    assert ends(server) == [{0: 3, 1: 3}, {0: 2, 1: 2}, {0: 2}, {1: 2}, {0: 2, 1: 2}]
+    assert server.log_ends == {("t", 0): 3, ("t", 1): 2}
+    told = [record.getMessage() for record in caplog.records if "earlier" in record.getMessage()]
+    assert len(told) == 2, "once for each partition"
+    assert "t-0 ends at 2" in told[0]
+
+
 def test_a_poll_asks_about_a_few_partitions_only() -> None:
     asked: list[int] = []
 
