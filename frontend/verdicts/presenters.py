@@ -20,6 +20,9 @@ KINDS: Mapping[VerdictKind, State] = {
     VerdictKind.LATE: State("late", "Late", "warn", "Members miss heartbeats and are about to be removed."),
     VerdictKind.EXPIRING: State("expiring", "Expiring", "warn", "Committed offsets are about to be removed."),
     VerdictKind.FLAPPING: State("flapping", "Flapping", "warn", "It rebalances again and again."),
+    VerdictKind.DISPUTED: State(
+        "disputed", "Disputed", "warn", "Logs are reported to end earlier than before, which does not count."
+    ),
     VerdictKind.STALE: State(
         "stale", "Stale", "idle", "No new watermarks are reported: lag is at least what is shown."
     ),
@@ -33,6 +36,7 @@ PLACES: Mapping[VerdictKind, str] = {
     VerdictKind.LATE: "?tab=members&sort=heartbeat#members-title",
     VerdictKind.EXPIRING: "?tab=offsets&sort=committed#offsets-title",
     VerdictKind.FLAPPING: "?#events-title",
+    VerdictKind.DISPUTED: "?#lag-title",
     VerdictKind.STALE: "?#lag-title",
 }
 """Where on the page of a group to look, relative to its URL."""
@@ -152,6 +156,11 @@ def _words(verdict: Summary, group_state: State, names: Names, window_ms: Millis
             return f"{plural(number, 'rebalance')} within {span(window_ms)}.", (
                 "The events say who came, left or timed out. Common causes are workers that crash, and processing that "
                 "takes longer than the session."
+            )
+        case VerdictKind.DISPUTED:
+            return f"An earlier end is reported of {_partitions(verdict, plain=True)}, which does not count.", (
+                "The page of the topic says who reports it. If the log was truncated, report that it was; if the topic "
+                "was deleted and created, do that here too; otherwise correct who reports another log."
             )
         case VerdictKind.STALE:
             return f"No new watermarks are reported of {_partitions(verdict, plain=True)}.", (

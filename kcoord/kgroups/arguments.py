@@ -22,7 +22,7 @@ STATES = (
     "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Stable", "Dead", "Empty",
 )  # fmt: skip
 TYPES = ("Classic", "Consumer")
-VERDICTS = ("uncovered", "stalled", "stuck", "late", "expiring", "flapping", "stale")
+VERDICTS = ("uncovered", "stalled", "stuck", "late", "expiring", "flapping", "disputed", "stale")
 
 LONGEST_TIMEOUT_MS = 3_600_000
 

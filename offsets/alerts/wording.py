@@ -19,6 +19,7 @@ SAID = {
     "flapping": "rebalances again and again",
     "stalled": "partitions make no progress",
     "stale": "watermarks are old",
+    "disputed": "logs are reported to end earlier",
     "uncovered": "partitions have no owner",
     "expiring": "offsets expire soon",
 }

@@ -78,7 +78,7 @@ class Verdict:
     names: Sequence[str] = ()
 
 
-FIRST_SEEN = (VerdictKind.FLAPPING, VerdictKind.STALLED, VerdictKind.UNCOVERED)
+FIRST_SEEN = (VerdictKind.FLAPPING, VerdictKind.STALLED, VerdictKind.UNCOVERED, VerdictKind.DISPUTED)
 """Kinds whose beginning cannot always be read from rows: they last since they were first seen, if that is earlier."""
 
 
@@ -168,6 +168,14 @@ def uncovered(
 def stale(sampled_at: Millis, thresholds: Thresholds, now: Millis) -> Millis | None:
     """Since when nothing was reported of a partition that a member owns; None: recently."""
     return sampled_at if sampled_at < now - thresholds.stale_ms else None
+
+
+def disputed(lower_at: Millis | None, thresholds: Thresholds, now: Millis) -> Millis | None:
+    """Since when an end is reported that is earlier than the one that counts; None: not lately.
+
+    `lower_at`: when that was last reported (ms).
+    """
+    return lower_at if lower_at is not None and lower_at >= now - thresholds.stale_ms else None
 
 
 def expiring(expires_at: Millis | None, thresholds: Thresholds, now: Millis) -> Millis | None:

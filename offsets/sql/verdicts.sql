@@ -63,7 +63,7 @@ group by g.id
 having count(*) >= %(flapping_rebalances)s
 
 -- name: judge_owned
--- Partitions that make no progress, and those whose watermark is old. Of a partition on which nothing was committed, what
+-- Partitions that make no progress, those whose watermark is old, and those that end earlier by another report. Of a partition on which nothing was committed, what
 -- was written since the group became Stable is unread. `readable` is when the log was first seen to end beyond what is read.
 -- What was committed before is looked up only where it was committed lately and there has been something to read for
 -- long. The journal is partitioned by day: the second bound keeps that to a day or two.
@@ -76,7 +76,7 @@ with had as materialized (
     join groups_topic t on t.name = a.topic
     where g.id > %(after)s and g.id <= %(upto)s
 ), owned as (
-    select h.*, w.log_start_offset, w.log_end_offset, w.sampled_at, o.committed_offset, o.commit_timestamp
+    select h.*, w.log_start_offset, w.log_end_offset, w.sampled_at, w.lower_at, o.committed_offset, o.commit_timestamp
     from had h
     join groups_watermark w on w.topic_id = h.topic_id and w.partition = h.partition
     left join offsets_committedoffset o
@@ -137,6 +137,12 @@ select group_id, 'stale', topic, min(sampled_at), null, count(*), null,
        (array_agg(partition order by sampled_at, partition))[:%(named)s]::text[]
 from owned
 where sampled_at < %(stale_before)s
+group by group_id, topic
+union all
+select group_id, 'disputed', topic, min(lower_at), null, count(*), null,
+       (array_agg(partition order by lower_at, partition))[:%(named)s]::text[]
+from owned
+where lower_at >= %(stale_before)s
 group by group_id, topic
 
 -- fragment: subscribed

@@ -66,7 +66,7 @@ CHECKS: Mapping[Check, Statements] = {
         (Q.judge_states, Q.judge_sessions, Q.judge_rebalances),
     ),
     Check.OFFSETS: Statements(
-        (VerdictKind.STALLED, VerdictKind.STALE, VerdictKind.UNCOVERED, VerdictKind.EXPIRING),
+        (VerdictKind.STALLED, VerdictKind.DISPUTED, VerdictKind.STALE, VerdictKind.UNCOVERED, VerdictKind.EXPIRING),
         (Q.judge_owned, Q.judge_subscriptions, Q.judge_retention),
     ),
 }

@@ -17,6 +17,7 @@ class VerdictKind(str, Enum):
     LATE = "late"
     EXPIRING = "expiring"
     FLAPPING = "flapping"
+    DISPUTED = "disputed"
     STALE = "stale"
 
 

@@ -53,13 +53,16 @@ class Rows:
         topic = {"name": name, "topic_id": self._uuid(), "partitions": partitions, "labels": "{}", "created_at": 0}
         return self._insert("groups_topic", topic, "id")
 
-    def watermark(self, topic: int, partition: int, end: int, *, start: int = 0, at: int = START_MS) -> None:
-        """Where a log begins and ends."""
+    def watermark(
+        self, topic: int, partition: int, end: int, *, start: int = 0, at: int = START_MS, lower_at: int | None = None
+    ) -> None:
+        """Where a log begins and ends. `lower_at`: when an earlier end was reported."""
         self._insert(
             "groups_watermark",
             {
                 "topic_id": topic, "partition": partition, "log_start_offset": start, "log_end_offset": end,
-                "sampled_at": at,
+                "sampled_at": at, "lower_at": lower_at,
+                "lower_end_offset": None if lower_at is None else end - 1, "lower_by": "",
             },
         )  # fmt: skip
 

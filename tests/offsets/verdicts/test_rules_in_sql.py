@@ -15,6 +15,7 @@ from offsets.core.verdicts import (
     STUCK_STATES,
     OwnedPartition,
     StoredSession,
+    disputed,
     expiring,
     flapping,
     late,
@@ -166,6 +167,22 @@ async def test_stale(rows: Rows, checks: VerdictChecks) -> None:
     await checks.check_offsets()
     assert found(rows, VerdictKind.STALE) == expected
     assert expected
+
+
+async def test_disputed(rows: Rows, checks: VerdictChecks) -> None:
+    random, expected = Random(8), {}
+    for n in range(GROUPS // 4):
+        topic, group = rows.topic(f"t{n}", 3), rows.group(f"g{n}")
+        instants = [random.choice([None, around(random, NOW - T.stale_ms)]) for _ in range(3)]
+        for partition, at in enumerate(instants):
+            rows.watermark(topic, partition, 9, lower_at=at)
+        rows.owner(group, f"t{n}", 0, 1)
+        lately = [since for at in instants[:2] if (since := disputed(at, T, NOW)) is not None]
+        if lately:
+            expected[f"g{n}", f"t{n}"] = (min(lately), len(lately))
+    await checks.check_offsets()
+    assert found(rows, VerdictKind.DISPUTED) == expected
+    assert 0 < len(expected) < GROUPS // 4
 
 
 async def test_uncovered(rows: Rows, checks: VerdictChecks) -> None:
