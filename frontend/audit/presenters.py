@@ -12,6 +12,7 @@ from frontend.rows import Millis
 from frontend.wording import number, plural
 from kcoord.audit.acts import ACTS
 from kcoord.audit.encoding import Record
+from kcoord.resets.instants import LATEST_MS
 
 WHAT: Mapping[str, tuple[str, str]] = {
     "offsets": ("Offsets and plans", "offsets."),
@@ -40,8 +41,6 @@ KINDS = {"token": "token", "local": "user of the machine", "node": "node", "unkn
 DESTROYS = frozenset({"delete", "remove", "unpin", "trim"})
 INSTANTS = frozenset({"at", "until"})
 """Names of values in ms since 1970, besides those that end with `_at`."""
-END_OF_TIME = 253_402_300_800_000
-"""The year 10000 in ms, which no calendar here has."""
 MOST_CHANGES = 6
 MOST_CHARACTERS = 90
 
@@ -141,6 +140,6 @@ def _text(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        is_instant = (name in INSTANTS or name.endswith("_at")) and 0 <= value < END_OF_TIME
+        is_instant = (name in INSTANTS or name.endswith("_at")) and 0 <= value <= LATEST_MS
         return zones.minute(value) if is_instant else number(value)
     return str(value)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
+from asgiref.sync import sync_to_async
 from django.http import HttpResponseBase, StreamingHttpResponse
 
 from frontend.csv_files import pieces
@@ -42,7 +43,19 @@ def all_rows(read: Read[C, T]) -> Iterator[T]:
     return itertools.islice(itertools.chain(first, rest()), MOST_ROWS)
 
 
+class _File(StreamingHttpResponse):
+    """Sent piece by piece under ASGI too, where Django would first collect a whole iterator that is not asynchronous.
+
+    So the last line of a file that breaks off arrives, and then the error ends the answer without its last chunk.
+    """
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pieces = iter(self)
+        while (piece := await sync_to_async(next)(pieces, None)) is not None:
+            yield piece
+
+
 def csv_file(name: str, head: Sequence[str], rows: Iterator[Sequence[object]]) -> HttpResponseBase:
     """The file, named `name` and `.csv`."""
-    response = StreamingHttpResponse(pieces(head, rows), content_type="text/csv; charset=utf-8")
+    response = _File(pieces(head, rows), content_type="text/csv; charset=utf-8")
     return attached(response, name, "csv")

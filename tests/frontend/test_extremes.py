@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 from collections.abc import Iterator
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
+import uvicorn
 from django.http import StreamingHttpResponse
 from django.test import Client
 
@@ -195,9 +197,10 @@ def test_a_field_says_which_instants_it_takes(person: Client, seed: Seed, writte
     assert accepted in answer.content.decode()
 
 
-def test_a_file_that_breaks_off_has_no_last_chunk(
+def test_a_file_that_breaks_off_says_so_and_has_no_last_chunk(
     operator: Client, seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """At a real server: the line arrives, and then the connection is cut."""
     seed.group("broken")
 
     def cell(value: object) -> object:
@@ -206,33 +209,31 @@ def test_a_file_that_breaks_off_has_no_last_chunk(
         return value
 
     monkeypatch.setattr(csv_files, "cell", cell)
-    sent: list[Any] = []
+    request = (
+        "GET /groups.csv HTTP/1.1\r\nHost: testserver\r\n"
+        f"Cookie: sessionid={operator.cookies['sessionid'].value}\r\n\r\n"
+    )
 
-    async def get() -> None:
+    async def get() -> bytes:
         from kcoord.asgi import django_application
 
-        cookie = f"sessionid={operator.cookies['sessionid'].value}".encode()
-        received = iter([{"type": "http.request", "body": b"", "more_body": False}])
+        server = uvicorn.Server(uvicorn.Config(django_application, lifespan="off", log_config=None))
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            serving = asyncio.create_task(server.serve([listening]))
+            reader, writer = await asyncio.open_connection(*listening.getsockname())
+            writer.write(request.encode())
+            async with asyncio.timeout(30):
+                received = await reader.read()
+            writer.close()
+            server.should_exit = True
+            await serving
+        return received
 
-        async def receive() -> Any:
-            return next(received, None) or await asyncio.Event().wait()
-
-        async def send(message: Any) -> None:
-            sent.append(message)
-
-        scope = {
-            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http",
-            "path": "/groups.csv", "raw_path": b"/groups.csv", "root_path": "", "query_string": b"",
-            "headers": [(b"host", b"testserver"), (b"cookie", cookie)], "client": ("127.0.0.1", 1),
-            "server": ("testserver", 80),
-        }  # fmt: skip
-        await django_application(scope, receive, send)
-
-    with pytest.raises(OverflowError):
-        asyncio.run(get())
-    start, *bodies = sent
-    assert start["status"] == 200, "it has begun"
-    assert all(message["more_body"] for message in bodies), "no final chunk: the client sees that the file is cut"
+    head, body = asyncio.run(get()).split(b"\r\n\r\n", 1)
+    assert head.startswith(b"HTTP/1.1 200"), "it has begun"
+    assert b"transfer-encoding: chunked" in head.lower()
+    assert csv_files.BROKEN_OFF.encode() in body
+    assert not body.endswith(b"0\r\n\r\n"), "no final chunk: the client sees that the file is cut"
 
 
 def test_a_file_that_breaks_off_says_so_and_does_not_end() -> None:

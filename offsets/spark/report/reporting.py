@@ -8,12 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from kcoord.resets.instants import clock
 from offsets.core.days import DAY_MS
 from offsets.spark.archive.storage import Storage
 from offsets.spark.archive.table import has_table, open_table, read_archive
@@ -143,7 +143,7 @@ def totals_by_day(moved: DataFrame, rebalanced: Rebalances) -> tuple[Mapping[str
     totals = jobs.totals(jobs.consumption(moved)).join(by_day, "date", "full_outer")
     totals = totals.fillna(0, subset=["groups", "commits", "consumed", "rewinds"])
     found = [row.asDict() for row in totals.orderBy("date", ascending=False).limit(MOST_DAYS).collect()]
-    begins = datetime.fromtimestamp(rebalanced.since / 1000, UTC).date()
+    begins = clock(rebalanced.since).date()
     for day in found:
         if day["date"] >= begins:
             day["rebalances"] = day["rebalances"] or 0
