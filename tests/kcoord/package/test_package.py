@@ -131,6 +131,16 @@ def test_extra_is_the_requirements_file(name: str, file: str) -> None:
     assert extra == [line for line in lines if line and not line.startswith("#")]
 
 
+@pytest.mark.whole("installs the wheel with psycopg in an environment of its own")
+def test_extra_postgres_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "empty", with_pip=True)
+    python = tmp_path / "empty" / "bin" / "python"
+    pip(python, "install", f"{wheel}[postgres]")
+    program = "import kcoord.sources.postgres, psycopg; psycopg.pq.version()"
+    done = run(python, "-c", program, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.processes
 @pytest.mark.whole("installs the wheel in an environment of its own")
 def test_worker_with_nothing_but_the_wheel(service: Service, empty: Path, tmp_path: Path) -> None:
