@@ -112,7 +112,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def _process_is_left_as_found() -> Iterator[None]:
-    """Handlers of signals and levels of loggers belong to the process, which runs other tests afterwards."""
+    """The handler of SIGTERM and levels of loggers belong to the process, which runs other tests afterwards."""
     before = _of_the_process()
     yield
     assert _of_the_process() == before
@@ -120,8 +120,8 @@ def _process_is_left_as_found() -> Iterator[None]:
 
 def _of_the_process() -> dict[str, Any]:
     loggers = {name or "root": logging.getLogger(name).level for name in ("", "kcoord", "kcoord.client")}
-    handlers = {number.name: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    return {**loggers, **handlers, "disabled": logging.root.manager.disable}
+    handler = signal.getsignal(signal.SIGTERM)
+    return {**loggers, "SIGTERM": handler, "disabled": logging.root.manager.disable}
 
 
 @pytest.hookimpl(optionalhook=True)
