@@ -19,17 +19,22 @@ pytestmark = pytest.mark.processes
 SMALL = ["--lines", "14000", "--partitions", "12", "--pace", "900", "--timeout", "120"]
 RUN_SECONDS = 900.0
 
+WITH_SPARK = pytest.mark.whole("two Spark jobs after the count; the default has the count, and the jobs by themselves")
+AGAIN = pytest.mark.whole("another demo that is stopped; the default has one")
+
 
 @pytest.fixture
 def protocol() -> str:
     """The protocol of the demo's group."""
-    return "classic"
+    return "consumer"
 
 
 @pytest.fixture
-def demo(protocol: str, spark_classes: None) -> Iterator[Running]:
+def demo(protocol: str, request: pytest.FixtureRequest) -> Iterator[Running]:
     """A demo where no service runs: its data directory is empty. Spark has a part in that of the classic protocol."""
     spark = ["--spark"] if protocol == "classic" else []
+    if spark:
+        request.getfixturevalue("spark_classes")
     with start("demo", ["-m", "kcoord.demo", *SMALL, "--group-protocol", protocol, *spark], None) as running:
         yield running
 
@@ -59,7 +64,7 @@ def wait_for_the_end_of(processes: set[int]) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=WITH_SPARK), "consumer"])
 def test_counts_are_equal_though_a_worker_is_killed(demo: Running, protocol: str) -> None:
     demo.wait_for_output("workers started", seconds=RUN_SECONDS)
     started = descendants(demo.pid)
@@ -81,7 +86,9 @@ def test_counts_are_equal_though_a_worker_is_killed(demo: Running, protocol: str
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=AGAIN)], ids=lambda number: number.name
+)
 def test_nothing_outlives_a_demo_that_is_stopped(demo: Running, number: signal.Signals) -> None:
     demo.wait_for_output("worker-1 gets", seconds=RUN_SECONDS)
     started = descendants(demo.pid)
