@@ -28,7 +28,7 @@ begin
         ('GROUP_ID_NOT_FOUND', 69, rejoin),
         ('FENCED_INSTANCE_ID', 82, 'Roll back and stop: another process runs with this group_instance_id.'),
         ('UNSTABLE_OFFSET_COMMIT', 88, wait),
-        ('UNKNOWN_TOPIC_ID', 100, 'Roll back; the topic was deleted, or created again: begin its new log anew.'),
+        ('UNKNOWN_TOPIC_ID', 100, 'Roll back; the topic was deleted, or created again: start with its new log.'),
         ('STALE_MEMBER_EPOCH', 113, rejoin)
     ) as known (name, code, remedy)
     where known.name = error;
