@@ -7,7 +7,7 @@ whether or not there is more (http-api.md 7).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from frontend.rows import Millis
@@ -46,6 +46,8 @@ class Unknown:
 
 Shown = Known[T] | Hidden | Unknown
 UNKNOWN = Unknown()
+ON_TOPICS = "on the topics that you may see"
+OF_GROUPS = "of the groups that you may see"
 HIDDEN_TOPICS = Hidden("It is known of all topics together; to see it, your account needs describe on every topic.")
 HIDDEN_GROUPS = Hidden("It is known of all groups together; to see it, your account needs describe on every group.")
 
@@ -58,3 +60,20 @@ def shown(value: T | None, as_of: Millis | None = None, *, why: str = "", hidden
     if hidden is not None:
         return hidden
     return Unknown(why) if value is None else Known(value, as_of)
+
+
+def limited(what: Shown[T], limit: str) -> Shown[T]:
+    """A sum over only what the viewer may see, in words: what is unknown is so within this limit. "": no limit."""
+    match what:
+        case Known():
+            return replace(what, partial=limit)
+        case Unknown() if limit:
+            return Unknown(f"{what.why or 'Not known'}, {limit}")
+    return what
+
+
+def cell(what: Shown[T]) -> T | str:
+    """What a file has in the place of a value: nothing where it is unknown."""
+    if isinstance(what, Known):
+        return what.value
+    return "hidden" if isinstance(what, Hidden) else ""

@@ -52,6 +52,7 @@ def lag(part: LagPart, subscribed: SubscribedTopics, members: int, stale_ms: Mil
         "lag_lines": lines,
         "lag_chart": _chart(part, Series("Lag", points(part, part.total))),
         "time_lag_chart": _chart(part, Series("Behind", points(part, part.total, LENGTH)), LENGTH),
+        "stale_ms": stale_ms,
         "lag_more": part.more_topics,
         "time_lag_ms": max(late, default=None),
         "stale_since": oldest if oldest is not None and oldest < stale_before else None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from frontend.wording import plural
 from offsets.core.plan_types import PlanHeader, PlanState
 
+NO_LAG = "No watermark was known, or there is no offset before or after"
 OWN_POLICY = "start where their own reset policy says, at the beginning or at the end of the log"
 
 
@@ -24,15 +25,15 @@ def at_risk(plan: PlanHeader) -> int:
     return sum(int(str(plan.totals[name] or 0)) for name in ("removed", "outside"))
 
 
-def risks(plan: PlanHeader) -> list[Risk]:
-    """What is risky about a plan that is not applied, the worst first."""
+def risks(plan: PlanHeader, *, whole: bool = True) -> list[Risk]:
+    """What is risky about a plan that is not applied, the worst first. `whole`: its totals are of all its topics."""
     if plan.state is not PlanState.PLANNED:
         return []
     removed, unknown, outside = (int(str(plan.totals[name] or 0)) for name in ("removed", "unknown", "outside"))
     told = []
     if removed:
         of = plural(removed, "partition")
-        if removed == plan.totals["partitions"]:
+        if whole and removed == plan.totals["partitions"]:
             of = f"all {of} of the plan" if removed > 1 else "the only partition of the plan"
         told.append(Risk(f"The committed offset of {of} will be removed: members {OWN_POLICY}."))
     if unknown:

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 
 from frontend import wording, zones
 from frontend.rows import Names
-from frontend.shown import Hidden, Shown, Unknown
+from frontend.shown import OF_GROUPS, ON_TOPICS, Hidden, Shown, Unknown, limited, shown
 from frontend.states import State
 from offsets.core.samples import TimeLag
 
@@ -26,8 +26,15 @@ SHORT_NAME = 24
 _PARTS = re.compile(r"(?<=[-_./:@])(?=[^-_./:@])(?!(?<=[0-9][.])[0-9])")
 """After a separator, but not within an address or a version."""
 
+
+def figure(value: int) -> SafeString:
+    """A large integer that breaks between its groups of digits, and not within one."""
+    return format_html_join(SafeString(",<wbr>"), "{}", ((digits,) for digits in wording.number(value).split(",")))
+
+
 FORMS: Mapping[str, Callable[[Any], str]] = {
     "number": wording.number,
+    "figure": figure,
     "signed": wording.signed,
     "duration": wording.duration,
     "time_lag": wording.time_lag,
@@ -35,6 +42,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
 """How `value` writes what is known."""
 
 register.filter("number", wording.number)
+register.filter("figure", figure)
 register.filter("compact", wording.compact)
 register.filter("signed", wording.signed)
 register.filter("duration", wording.duration)
@@ -48,8 +56,8 @@ register.filter("wall", zones.wall)
 
 
 SCOPES = {
-    "topics": ("all_topics", "on the topics that you may see"),
-    "groups": ("sees_groups", "of the groups that you may see"),
+    "topics": ("all_topics", ON_TOPICS),
+    "groups": ("sees_groups", OF_GROUPS),
     "names": ("all_names", "that you may see"),
 }
 """What a statement is about -> what of the menu says that the viewer sees all of it, and the words if not."""
@@ -61,33 +69,59 @@ def seen(context: template.Context, scope: str) -> SafeString:
 
     Nothing for a viewer who sees all. It follows from the rules alone, so that it does not tell what is hidden.
     """
+    words = _limit(context, scope)
+    return (
+        format_html(' <a class="seen" href="{}">{}</a>', reverse("frontend:access"), words) if words else SafeString("")
+    )
+
+
+def _limit(context: template.Context, scope: str) -> str:
     sees_all, words = SCOPES[scope]
     menu = context.get("menu") or {}
-    if menu.get(sees_all) if sees_all != "all_names" else menu.get("sees_groups") and menu.get("all_topics"):
-        return SafeString("")
-    return format_html(' <a class="seen" href="{}">{}</a>', reverse("frontend:access"), words)
-
-
-@register.filter
-def figure(value: int) -> SafeString:
-    """A large integer that breaks between its groups of digits, and not within one."""
-    return format_html_join(SafeString(",<wbr>"), "{}", ((digits,) for digits in wording.number(value).split(",")))
+    whole = menu.get(sees_all) if sees_all != "all_names" else menu.get("sees_groups") and menu.get("all_topics")
+    return "" if whole else words
 
 
 @register.simple_tag
-def value(what: Shown[Any], form: str = "number", now: int | None = None) -> SafeString:
-    """What is shown in the place of a value, written by one of `FORMS`. `now`: say as of when it is, beside it."""
+def value(what: Shown[Any], form: str = "number", now: int | None = None, old_ms: int = 0) -> SafeString:
+    """What is shown in the place of a value, written by one of `FORMS`. `now`: say as of when it is, beside it.
+
+    `old_ms`: say so only if it is older.
+    """
     if isinstance(what, Hidden):
         return format_html('<span class="none" title="{}">hidden</span>', what.needs)
     if isinstance(what, Unknown):
         return format_html('<span class="none" title="{}">–</span>', what.why or "Not known")
-    text = FORMS[form](what.value)
     when_read = "" if what.as_of is None else f"As of {zones.instant(what.as_of)}"
-    told = ", ".join(filter(None, (when_read, what.partial)))
-    known = format_html('<span title="{}">{}</span>', told, text) if told else format_html("<span>{}</span>", text)
-    if what.as_of is None:
+    title = ", ".join(filter(None, (when_read, what.partial)))
+    attributes = SafeString(' class="figure"') if form == "figure" else SafeString("")
+    if title:
+        attributes += format_html(' title="{}"', title)
+    known = format_html("<span{}>{}</span>", attributes, FORMS[form](what.value))
+    if what.as_of is None or now is None or now - what.as_of <= old_ms:
         return known
-    return known if now is None else format_html('{} <span class="sub">as of {}</span>', known, when(what.as_of, now))
+    return format_html('{} <span class="sub">as of {}</span>', known, when(what.as_of, now))
+
+
+@register.simple_tag(takes_context=True)
+def known(
+    context: template.Context,
+    what: Any,
+    why: str,
+    form: str = "number",
+    *,
+    scope: str = "",
+    at: int | None = None,
+    now: int | None = None,
+    old_ms: int = 0,
+) -> SafeString:
+    """A value of a read model as `value` shows it; `why` it is not known if it is None. `at` (ms): as of when it is.
+
+    `scope`: what it is a sum over, of `SCOPES`; the viewer may see only some of it. Templates give "" for an attribute
+    of None.
+    """
+    found: Shown[Any] = shown(None if what == "" else what, at or None, why=why)
+    return value(limited(found, _limit(context, scope) if scope else ""), form, now, old_ms)
 
 
 @register.filter

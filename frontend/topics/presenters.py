@@ -14,7 +14,7 @@ LEVELS = (0, 100, 10_000, 1_000_000)
 """A cell has the level of the last of these that its lag is beyond; level 0: it has no lag."""
 
 NOT_SAMPLED = "Its lag was not sampled yet"
-NO_WATERMARK = "No watermark is known of any partition that it committed on"
+NO_WATERMARK = "No watermark is known of any partition on which something is committed"
 NOTHING_COMMITTED = "Nothing is committed"
 
 LEGEND = (

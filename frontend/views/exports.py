@@ -21,6 +21,7 @@ from frontend.listing.queries import Also, group_rows
 from frontend.plans.reads import PlanRow, all_plans
 from frontend.queries import Limits
 from frontend.rows import Member
+from frontend.shown import HIDDEN_TOPICS, cell, shown
 from frontend.topics.listing import FILE_GROUP_ROWS, Topic, TopicTotal, topic_list
 from frontend.viewer import viewer_of
 from frontend.views.audit import sight_of, wanted_records
@@ -55,6 +56,7 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
     async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[tuple[GroupSummary, Also]], str | None]:
         return await group_rows(runtime.db, viewer, wanted, after, MAX_LIMIT, assignors_of(runtime))
 
+    hidden = None if viewer.topics.unlimited else HIDDEN_TOPICS
     head = (
         "group_id", "type", "assignor", "state", "state_since", "generation", "members", "partitions", "lag",
         "time_lag_ms", "lag_sampled_at", "verdicts", "topics", "coordinator", "updated_at", "owner",
@@ -63,7 +65,8 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
     rows = (
         (
             group.group_id, group.type, also.assignors.get(group.pk), group.state, iso(group.state_since),
-            group.generation_id, group.members, group.partitions, group.lag, group.time_lag_ms,
+            group.generation_id, group.members, group.partitions, group.lag,
+            cell(shown(group.time_lag_ms, hidden=hidden)),
             iso_if_known(group.lag_sampled_at), " ".join(kind for kind, _ in group.verdicts), " ".join(group.topics),
             coordinator_of(group.group_id, also), iso(group.updated_at), *_labels(group.labels),
         )

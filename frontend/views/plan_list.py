@@ -9,6 +9,7 @@ from datetime import tzinfo
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from frontend.offsets.risks import NO_LAG
 from frontend.plans.reads import PlanFilter, PlanList, PlanRow, all_plans
 from frontend.plans.words import new_offsets
 from frontend.states import State
@@ -61,6 +62,7 @@ def plan_list(request: HttpRequest) -> HttpResponse:
     context = {
         "now": found.now,
         "lines": [_line(plan, second_person, zone_of(request)) for plan in found.plans],
+        "no_lag": NO_LAG,
         "filters": filters,
         "states": _choices(second_person),
         "state": UNAPPROVED.name if wanted.unapproved else wanted.state,

@@ -18,7 +18,7 @@ from frontend.commands import Command, service_url
 from frontend.offsets.catching_up import Rate, catching_up
 from frontend.offsets.reset_form import chosen, invalid
 from frontend.offsets.reset_queries import Progress, progress
-from frontend.offsets.risks import at_risk, risks
+from frontend.offsets.risks import NO_LAG, at_risk, risks
 from frontend.states import state
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.actions import HOLD_MS, Refusal, actor, attempt, done, hold_choices, hold_now, release_now
@@ -126,7 +126,8 @@ def _facts(request: HttpRequest, found: Review) -> dict[str, Any]:
         "plan": plan,
         "strategy": chosen(plan.strategy).label,
         "parameters": _parameters(plan, viewer_of(request)),
-        "risks": risks(plan),
+        "risks": risks(plan, whole=viewer_of(request).topics.unlimited),
+        "no_lag": NO_LAG,
         "group": group,
         "state": state(group.state, held=group.held) if group else None,
         "can_apply": plan.state is PlanState.PLANNED,

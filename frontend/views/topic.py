@@ -52,6 +52,7 @@ def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> d
         "now": found.now,
         "topic": header,
         "labels": sorted(header.labels.items()),
+        "stale_ms": stale_ms,
         "stale": header.oldest is not None and found.now - header.oldest > stale_ms,
         "stale_before": found.now - stale_ms,
         "partitions": found.partitions,

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from frontend.heads import Head, direction
 from frontend.topics import listing
 from frontend.topics.listing import Topic, TopicList, TopicSort, TopicTotal, Wanted, sorts_of
+from frontend.topics.presenters import NO_WATERMARK, NOT_SAMPLED, NOTHING_COMMITTED
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.groups import Pace, group_url
 from frontend.views.page import BadAddress, address, choice, page, show, text
@@ -60,7 +61,7 @@ SORTS = (
 @dataclass(frozen=True, slots=True)
 class TopicLine:
     """A topic in the list. `idle`: groups that own nothing of it, but have committed offsets. `stale`: a watermark is
-    too old."""
+    too old. `why` a lag is not known, if it is not."""
 
     topic: Topic
     groups: Sequence[tuple[str, str]]
@@ -68,6 +69,7 @@ class TopicLine:
     more: int
     stale: bool
     total: TopicTotal | None
+    why: str
     worst_url: str
 
 
@@ -76,7 +78,7 @@ class TopicLine:
 def topic_list(request: HttpRequest) -> HttpResponse:
     """All topics, one page at a time."""
     wanted, viewer = wanted_topics(request), viewer_of(request)
-    found = _found(viewer, wanted)
+    found, stale_ms = _found(viewer, wanted), settings.KCOORD.int("lag.stale.ms")
     context = {
         "now": found.now,
         "q": wanted.q,
@@ -85,7 +87,8 @@ def topic_list(request: HttpRequest) -> HttpResponse:
         "caption": dict(SORTS)[wanted.sort].lower(),
         "heads": _heads(request, viewer, wanted.sort),
         "summary": plural(found.total, "topic") + (" found" if wanted.q else ""),
-        "lines": [_line(topic, found.totals.get(topic.name), found.now) for topic in found.topics],
+        "lines": [_line(topic, found.totals.get(topic.name), found.now - stale_ms) for topic in found.topics],
+        "stale_ms": stale_ms,
         "previous_url": address(request, before=found.previous, after=None) if found.previous else None,
         "next_url": address(request, after=found.next, before=None) if found.next else None,
         "stream": reverse("frontend:live"),
@@ -124,7 +127,7 @@ def _heads(request: HttpRequest, viewer: Viewer, sort: TopicSort) -> list[Head]:
     return heads
 
 
-def _line(topic: Topic, total: TopicTotal | None, now: int) -> TopicLine:
+def _line(topic: Topic, total: TopicTotal | None, stale_before: int) -> TopicLine:
     owners = set(topic.groups)
     idle = [group_id for group_id in topic.committed if group_id not in owners]
     shown = topic.groups[:GROUPS_SHOWN]
@@ -135,7 +138,8 @@ def _line(topic: Topic, total: TopicTotal | None, now: int) -> TopicLine:
         [(group_id, group_url(group_id)) for group_id in shown],
         [(group_id, group_url(group_id)) for group_id in shown_idle],
         known - len(shown) - len(shown_idle),
-        topic.sampled_at is not None and now - topic.sampled_at > settings.KCOORD.int("lag.stale.ms"),
+        topic.sampled_at is not None and topic.sampled_at < stale_before,
         total,
+        NO_WATERMARK if total else NOT_SAMPLED if topic.committed else NOTHING_COMMITTED,
         group_url(total.worst_group) if total and total.worst_group else "",
     )

@@ -5,6 +5,8 @@ The walk is made from the table of URLs; what pages say is compared with what `/
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from typing import Any
 
@@ -15,6 +17,8 @@ from django.urls import reverse
 
 from frontend.urls import urlpatterns
 from kcoord.access.tokens import create_token, parse_rule
+from kcoord.process import bridge
+from offsets.lag.samples import SampleService
 from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, now_ms
 from tests.frontend.test_visibility import addresses
@@ -37,6 +41,7 @@ DENIES = re.compile(r"\b(?:No|no|none|Nothing|nothing|never|not been)\b")
 @pytest.fixture
 def dark(seed: Seed) -> Seed:
     """Groups that are seen and have everything on topics that are not: of both protocols."""
+    seed.topic("seen-none", 1)
     for topic in ("dark-orders", "seen-idle"):
         seed.topic(topic, 4, [100] * 4)
     classic = seed.group("seen-dark", "Stable", generation=5)
@@ -78,9 +83,28 @@ def pages(seed: Seed) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+DASH = re.compile(r'<span class="none"(?: title="([^"]*)")?>–</span>')
+OF_SUMS = re.compile(
+    r'(?:<dt[^>]*>(?:Lag|Change of lag|Records in its logs)</dt><dd>|data-label="(?:Lag|Time lag)"[^>]*>)\s*$'
+)
+ABOUT_ONE_TOPIC = re.compile(
+    r"^(?:Nothing is committed|No watermark|Not known from the samples|Its lag was not sampled)"
+)
+
+
+def dashes(page: str) -> list[str]:
+    """Dashes without a word on why, and those in the place of a sum over what is hidden too."""
+    found = []
+    for dash in DASH.finditer(page):
+        why, before = dash[1] or "", page[max(dash.start() - 160, 0) : dash.start()]
+        if OF_SUMS.search(before) and "may see" not in why and not ABOUT_ONE_TOPIC.match(why):
+            found.append(f"{before[-60:]}–: {why}")
+    return found
+
+
 def denials(page: str) -> list[str]:
     """Blocks that say that something is not there, without a word on what the viewer may see."""
-    found = []
+    found = dashes(page)
     for block in EMPTY.finditer(page):
         title = re.search(r'title="([^"]*)"', block[0][: block[0].index(">") + 1])
         said = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", block[2])).strip()
@@ -156,12 +180,80 @@ def test_lags_are_those_that_v1_says(client: Client, dark: Seed) -> None:
         total = sum(one["lag"] or 0 for topic in said["topics"] for one in topic["partitions"])
         page = client.get(f"/groups/{group_id}").content.decode()
         fact = page[page.index("<dt>Lag</dt>") :][:300]
-        shown = re.search(r'class="figure">([\d,<wbr>]+)</span>', fact)
+        shown = re.search(r'class="figure"[^>]*>([\d,<wbr>]+)</span>', fact)
         if said["topics"]:
             assert shown is not None
             assert int(re.sub(r"\D", "", shown[1])) == total == 10
         else:
             assert shown is None, "not 0, but not known"
+
+
+def cell(page: str, row: str, label: str) -> str:
+    """The cell of a table with this label, in the row that begins with a name."""
+    line = page[page.index(row) :].partition("</tr>")[0]
+    found = re.search(rf'data-label="{label}"[^>]*>(.*?)</td>', line, re.S)
+    assert found is not None, (row, label)
+    return found[1]
+
+
+def number_in(html: str) -> int | None:
+    """The first number that it shows, outside titles."""
+    found = re.search(r"[+−-]?[\d,]+", re.sub(r"<[^>]*>", "", html))
+    return int(re.sub(r"[^\d-]", "", found[0].replace("−", "-"))) if found else None
+
+
+def test_pages_show_the_sums_of_v1_and_say_what_they_are_of(client: Client, dark: Seed) -> None:
+    """Lists, and the pages of a topic, a plan and a member."""
+    dark.connection.execute("delete from offsets_lagsample")
+    bridge.call(lambda runtime: runtime.get(SampleService).sample())
+    plan_id = put_plan(dark.connection, "seen-dark", made_at=now_ms())
+    sign_in(client, *FEW)
+    secret = create_token("few", [parse_rule(rule) for rule in FEW]).secret
+
+    def v1(path: str) -> Any:
+        return client.get(f"/v1/{path}", headers={"Authorization": f"Bearer {secret}"}).json()
+
+    def page(path: str) -> str:
+        return client.get(path).content.decode()
+
+    groups = [one["group_id"] for one in v1("groups")["groups"]]
+    of_topic = {name: v1(f"groups/{name}/lag?topic=seen-idle")["lag"] for name in groups}
+    assert "hidden-reader" not in of_topic
+    topics, topic = page("/topics"), page("/topics/seen-idle")
+    line = cell(topics, 'href="/topics/seen-idle"', "Lag")
+    assert number_in(line) == sum(filter(None, of_topic.values())) == 10
+    assert "of the groups that you may see" in line
+    assert "of the groups that you may see" in cell(topics, 'href="/topics/seen-none"', "Lag"), "not known, of these"
+    assert number_in(topic[topic.index("seen-consumers") :].partition("</th>")[2].partition("</td>")[0]) == 10
+
+    totals = v1(f"groups/seen-dark/offsets/plans/{plan_id}")["totals"]
+    plans, plan = page("/plans"), page(f"/groups/seen-dark/plans/{plan_id}")
+    for label, name in (("Partitions", "changed"), ("At risk", "removed"), ("Lag", "lag_change")):
+        found = cell(plans, f'id="p{plan_id}"', label)
+        assert number_in(found) == totals[name], label
+        assert "on the topics that you may see" in found, label
+    fact = re.search(r"<dt>Partitions</dt><dd>(.*?)</dd>", plan, re.S)
+    assert fact is not None
+    assert number_in(fact[1]) == totals["partitions"] == 0
+    assert "on the topics that you may see" in fact[1]
+
+    lag = re.search(r"<dt>Lag</dt><dd>(.*?)</dd>", page("/groups/seen-dark/members/m"), re.S)
+    assert lag is not None
+    assert number_in(lag[1]) is None
+    assert v1("groups/seen-dark/lag")["lag"] is None
+    assert "on the topics that you may see" in lag[1]
+
+
+def test_files_tell_hidden_from_unknown(client: Client, dark: Seed) -> None:
+    def time_lag(of: Client) -> str:
+        rows = list(csv.DictReader(io.StringIO(b"".join(of.get("/groups.csv")).decode())))  # type: ignore[call-overload]
+        return next(row["time_lag_ms"] for row in rows if row["group_id"] == "seen-dark")
+
+    sign_in(client, *FEW)
+    assert time_lag(client) == "hidden"
+    get_user_model().objects.all().delete()
+    sign_in(client, *LOOK)
+    assert time_lag(client) == "5000"
 
 
 def test_sums_of_what_is_hidden_are_hidden_in_the_list(client: Client, dark: Seed) -> None:

@@ -35,7 +35,7 @@ def test_a_topic_that_was_caught_up_since_the_last_sample_is_not_behind_in_time(
     seed.commit(pk, {("orders", 0): 100})
     seed.lag_samples("idle", {"orders": [650]})
     page = person.get("/groups/idle").content.decode()
-    assert 'data-label="Lag" class="num">0</td>' in page
+    assert 'data-label="Lag" class="num"><span>0</span></td>' in page
     assert 'data-label="Behind" class="num">0 s</td>' in page
 
 
