@@ -256,3 +256,14 @@ async def test_an_earlier_end_is_kept_apart_unless_the_log_was_truncated(api: ht
     assert (await report(12_002))["lower_end_offset"] == 300, "it stays to be looked at"
     cut = await report(300, truncated=True)
     assert (cut["log_end_offset"], cut["lower_end_offset"], cut["lower_by"]) == (300, None, "")
+
+
+async def test_names_that_collide_in_metrics_of_kafka(api: httpx.AsyncClient) -> None:
+    """Differs from Kafka (docs/differences.md, "topics `a.b` and `a_b`"): both exist, each with its own watermarks."""
+    for name, end in ("a.b", 1), ("a_b", 2):
+        assert (await api.post("/v1/topics", json={"name": name, "partitions": 1})).status_code == 201
+        marks = [{"partition": 0, "log_start_offset": 0, "log_end_offset": end}]
+        assert (await api.post(f"/v1/topics/{name}/watermarks", json={"partitions": marks})).status_code == 200
+    for name, end in ("a.b", 1), ("a_b", 2):
+        (mark,) = (await api.get(f"/v1/topics/{name}/watermarks")).json()["partitions"]
+        assert mark["log_end_offset"] == end
