@@ -17,6 +17,8 @@ EVENT_COLUMNS = ("group_name", "at", "kind", "detail")
 REBALANCES = ("rebalance_started", "group_epoch_bumped")
 """Events that begin a rebalance: in a classic group, and in one of the consumer protocol."""
 KEY = ("group_name", "topic", "partition")
+WIDE = "decimal(20,0)"
+"""Holds the difference of any two offsets."""
 
 
 def moves(history: DataFrame) -> DataFrame:
@@ -26,12 +28,12 @@ def moves(history: DataFrame) -> DataFrame:
     first commit, nothing is known to be consumed.
     """
     before = F.lag("committed_offset").over(Window.partitionBy(*KEY).orderBy("id"))
-    moved = F.col("committed_offset") - F.col("before")
+    moved = F.col("committed_offset").cast(WIDE) - F.col("before")
     return (
         history.select(*COLUMNS)
         .withColumn("before", before)
         .where(F.col("kind").isin(*COMMITS))
-        .withColumn("consumed", F.coalesce(F.greatest(moved, F.lit(0)), F.lit(0)))
+        .withColumn("consumed", _bigint(F.coalesce(F.greatest(moved, F.lit(0)), F.lit(0))))
         .withColumn("is_rewind", F.coalesce(moved < 0, F.lit(False)))
         .withColumn("date", _date("at"))
         .drop("before")
@@ -44,7 +46,7 @@ def consumption(moved: DataFrame) -> DataFrame:
         moved.groupBy("group_name", "date")
         .agg(
             F.count(F.lit(1)).alias("commits"),
-            F.sum("consumed").alias("consumed"),
+            _consumed(),
             F.count_if("is_rewind").alias("rewinds"),
             F.count_distinct("topic", "partition").alias("partitions"),
         )
@@ -55,7 +57,7 @@ def consumption(moved: DataFrame) -> DataFrame:
 def busiest_partitions(moved: DataFrame, most: int) -> DataFrame:
     """The `most` partitions of topics with the highest consumption, by all groups together. `moved`: of `moves`."""
     found = moved.groupBy("topic", "partition").agg(
-        F.sum("consumed").alias("consumed"),
+        _consumed(),
         F.count(F.lit(1)).alias("commits"),
         F.count_distinct("group_name").alias("groups"),
     )
@@ -109,7 +111,7 @@ def groups(moved: DataFrame, rebalanced: DataFrame, since: int) -> DataFrame:
     """
     committed = moved.groupBy("group_name").agg(
         F.count(F.lit(1)).alias("commits"),
-        F.sum("consumed").alias("consumed"),
+        _consumed(),
         F.count_if("is_rewind").alias("rewinds"),
         F.count_distinct(F.when(F.col("member_id") != "", F.col("member_id"))).alias("members"),
         F.min("at").alias("first_commit_at"),
@@ -149,8 +151,20 @@ def turnover(seen: DataFrame) -> DataFrame:
 def totals(by_group: DataFrame) -> DataFrame:
     """By day, over all groups. `by_group`: of `consumption`."""
     return by_group.groupBy("date").agg(
-        F.count(F.lit(1)).alias("groups"), *(F.sum(name).alias(name) for name in ("commits", "consumed", "rewinds"))
+        F.count(F.lit(1)).alias("groups"),
+        F.sum("commits").alias("commits"),
+        _consumed(),
+        F.sum("rewinds").alias("rewinds"),
     )
+
+
+def _consumed() -> Column:
+    return _bigint(F.sum(F.col("consumed").cast(WIDE))).alias("consumed")
+
+
+def _bigint(amount: Column) -> Column:
+    """A number that is not negative, or the largest of 64 bits: clients choose offsets, and Spark raises beyond."""
+    return F.least(amount, F.lit(2**63 - 1)).cast("bigint")
 
 
 def _date(column: str) -> Column:

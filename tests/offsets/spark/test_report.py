@@ -68,6 +68,22 @@ def test_consumption_counts_what_commits_moved_forward(moved: DataFrame) -> None
     ]
 
 
+def test_extreme_offsets_stay_within_64_bits(spark: SparkSession) -> None:
+    """Of one commit, of a sum, and of a total over groups: clients choose offsets."""
+    low, most = -(2**63), 2**63 - 1
+    lines = [
+        (10 * partition + number, 1_000, "commit", group, "t", partition, offset, 1, "a")
+        for partition, group in enumerate(("g", "g", "h"))
+        for number, offset in enumerate((low, most))
+    ]
+    moved = jobs.moves(spark.createDataFrame(lines, SCHEMA))
+    consumed = jobs.consumption(moved)
+    assert rows(consumed, "group_name", "consumed") == [("g", most), ("h", most)]
+    assert rows(jobs.totals(consumed), "consumed") == [(most,)]
+    assert rows(jobs.busiest_partitions(moved, 1), "consumed") == [(most,)]
+    assert consumed.schema["consumed"].dataType == jobs.totals(consumed).schema["consumed"].dataType
+
+
 def test_the_busiest_partitions_come_first(moved: DataFrame) -> None:
     found = jobs.busiest_partitions(moved, 1).collect()
     assert [tuple(row) for row in found] == [("t", 1, 200, 3, 2)]
