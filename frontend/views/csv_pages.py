@@ -51,7 +51,8 @@ class _File(StreamingHttpResponse):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pieces = iter(self)
-        while (piece := await sync_to_async(next)(pieces, None)) is not None:
+        following = sync_to_async(lambda: next(pieces, None))
+        while (piece := await following()) is not None:
             yield piece
 
 
