@@ -119,7 +119,7 @@ def _process_is_left_as_found() -> Iterator[None]:
 
 
 def _of_the_process() -> dict[str, Any]:
-    loggers = {name or "root": logging.getLogger(name).level for name in ("", "kcoord", "kcoord.client")}
+    loggers = {name: logging.getLogger(name).level for name in ("kcoord", "kcoord.client")}  # a service sets the root's
     handler = signal.getsignal(signal.SIGTERM)
     return {**loggers, "SIGTERM": handler, "disabled": logging.root.manager.disable}
 
