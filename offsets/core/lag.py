@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from offsets.core.samples import NOT_KNOWN, Sample, TimeLag, time_lag
-from offsets.core.types import Millis
+from offsets.core.types import INT64_MAX, Millis
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def total(parts: Iterable[TotalLag]) -> TotalLag:
     return TotalLag(
         sum(part.partitions for part in found),
         sum(part.unknown_partitions for part in found),
-        sum(lags) if lags else None,
+        min(sum(lags), INT64_MAX) if lags else None,
         longest([part.time_lag for part in found]),
         min(reports, default=None),
         any(part.stale for part in found),

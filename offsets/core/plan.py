@@ -12,12 +12,10 @@ from dataclasses import replace
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import Reset, Strategy, invalid
 from offsets.core.plan_types import Change, Committed, Found, Line, Position, Problem, Totals
-from offsets.core.types import OffsetRecord, TopicPartition
+from offsets.core.types import INT64_MAX, INT64_MIN, OffsetRecord, TopicPartition
 
 MAX_LINES = 200_000
 """The most partitions of one plan: what one transaction writes while the group waits."""
-
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 def plan(
@@ -50,7 +48,7 @@ def totals(lines: Sequence[Line]) -> Totals:
         changed=sum(line.changes for line in lines),
         clamped=sum(line.clamped for line in lines),
         removed=sum(line.removes for line in lines),
-        lag_change=sum(changes) if changes else None,
+        lag_change=min(max(sum(changes), INT64_MIN), INT64_MAX) if changes else None,
         outside=sum(line.outside for line in lines),
         unknown=sum(line.removes_unknown for line in lines),
     )

@@ -14,6 +14,9 @@ from kcoord.protocol.errors import Error
 Millis = int
 TopicPartition = tuple[str, int]
 
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+"""Bounds of offsets, and of what they are added up to."""
+
 NO_OFFSET = -1
 """The committed offset of a partition on which nothing was committed."""
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from kcoord.protocol.errors import Error
 from kcoord.resets.strategies import Reset, Strategy
-from offsets.core.plan import INT64_MAX, INT64_MIN, MAX_LINES, application, plan, restoration, revised, too_many, totals
+from offsets.core.lag import PartitionLag, total_of_partitions
+from offsets.core.plan import MAX_LINES, application, plan, restoration, revised, too_many, totals
 from offsets.core.plan_types import UNKNOWN_THEN, Change, Committed, Found, Line, Log, Position
-from offsets.core.types import TopicPartition
+from offsets.core.types import INT64_MAX, INT64_MIN, TopicPartition
 
 OFFSETS = st.integers(0, INT64_MAX)
 LOGS = st.tuples(OFFSETS, OFFSETS).map(lambda bounds: Log(min(bounds), max(bounds)))
@@ -149,7 +150,17 @@ def test_lags_are_never_negative_and_totals_add_up(
     assert found.partitions == len(lines) >= found.changed >= found.removed >= found.unknown
     assert found.outside + found.removed == sum(line.risky for line in lines)
     known = [(line.old_lag, line.new_lag) for line in lines if None not in (line.old_lag, line.new_lag)]
-    assert found.lag_change == (sum(new - old for old, new in known) if known else None)  # type: ignore[operator]
+    change = sum(new - old for old, new in known)  # type: ignore[operator]
+    assert found.lag_change == (min(max(change, INT64_MIN), INT64_MAX) if known else None)
+
+
+def test_sums_stay_within_64_bits() -> None:
+    log = Log(0, INT64_MAX)
+    forwards = [Line("a", n, Committed(0), INT64_MAX, INT64_MAX, log) for n in range(2)]
+    back = [Line("a", n, Committed(INT64_MAX), 0, 0, log) for n in range(2)]
+    assert totals(forwards).lag_change == INT64_MIN
+    assert totals(back).lag_change == INT64_MAX
+    assert total_of_partitions(PartitionLag(INT64_MAX) for _ in range(2)).lag == INT64_MAX
 
 
 LOG = Log(10, 100)
