@@ -105,7 +105,6 @@ revoke all on function kcoord.check_topic_ids(jsonb) from public;
 --   with "topic_id", "committed_leader_epoch" and "committed_metadata" where there are any. A partition named twice keeps its last.
 --   retention_time_ms: -1 for the server's retention.
 -- Returns how many partitions were committed. Raises SQLSTATE KC… (see kcoord.refuse).
--- Differs from Kafka: all partitions or none; no session is renewed; an empty list is refused, it would fence nothing.
 create or replace function kcoord.commit_offsets(
     group_id text, member_id text, generation_id integer, offsets jsonb,
     group_instance_id text default null, retention_time_ms bigint default -1) returns integer
