@@ -6,15 +6,19 @@ Source: http-api.md 4. Differs from Kafka: in Kafka only stopping every consumer
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from groups.core.model.group import Group
 from groups.core.model.records import HoldReleased
 from groups.core.model.turn import Turn
 from groups.core.model.types import Hold, Millis
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.resets.instants import clock
 
 MOST_RETRY_AFTER_MS: Millis = 10_000
 """The longest time that a refused caller is told to stay away: an operator may end the hold early."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_SECOND = 253_402_300_799
 
 
 def require_open(group: Group, now: Millis) -> None:
@@ -50,5 +54,6 @@ def expire_hold(turn: Turn) -> None:
 
 
 def _sentence(group_id: str, hold: Hold) -> str:
+    until = _EPOCH + timedelta(seconds=min(hold.until // 1000, _LAST_SECOND))
     reason = f" ({hold.reason})" if hold.reason else ""
-    return f"group {group_id!r} is held by {hold.by!r} until {clock(hold.until):%Y-%m-%dT%H:%M:%SZ}{reason}"
+    return f"group {group_id!r} is held by {hold.by!r} until {until:%Y-%m-%dT%H:%M:%SZ}{reason}"

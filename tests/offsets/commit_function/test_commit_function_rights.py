@@ -109,7 +109,7 @@ def test_every_function_has_a_pinned_search_path_and_only_two_have_the_owners_ri
         functions = connection.execute(
             "select proname, prosecdef, proconfig, prosrc from pg_proc where pronamespace = 'kcoord'::regnamespace"
         ).fetchall()
-    assert len(functions) == 19
+    assert len(functions) == 20
     assert {config[0] for _, _, config, _ in functions} == {"search_path=pg_catalog, pg_temp"}
     assert {name for name, definer, _, _ in functions if definer} == {"commit_offsets", "fetch_offsets"}
     assert not [name for name, _, _, source in functions if re.search(r"\bexecute\b", source, re.IGNORECASE)]
