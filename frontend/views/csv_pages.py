@@ -50,8 +50,8 @@ class _File(StreamingHttpResponse):
     """
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        pieces = iter(self)
-        following = sync_to_async(lambda: next(pieces, None))
+        written = iter(self)
+        following = sync_to_async(lambda: next(written, None))
         while (piece := await following()) is not None:
             yield piece
 

@@ -131,8 +131,8 @@ begin
     elsif pk is null then
         pk := kcoord.make_group(group_id);
     end if;
-    -- After the last wait: whoever made the group at the same time may have committed meanwhile, and the journal of a
-    -- partition is in the order of time.
+    -- After the last wait: a transaction that made the group at the same time may have committed meanwhile, and the
+    -- journal of a partition is in the order of time.
     now := extract(epoch from clock_timestamp()) * 1000;
     select g.type = 'consumer' into strict is_consumer from {schema}.groups_group g where g.id = pk;
     if is_consumer then
