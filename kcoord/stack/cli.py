@@ -15,6 +15,7 @@ from kcoord.config import Config
 from kcoord.http.addresses import advertised_url, local_url
 from kcoord.stack import address, credentials, embedded, install, preflight, services
 from kcoord.stack.embedded import Embedded
+from kcoord.stack.gate import Gate
 from kcoord.stack.logbook import Logbook
 from kcoord.stack.preflight import Plan
 from kcoord.stack.problem import EXIT_STATUS, StartProblem
@@ -78,11 +79,14 @@ async def run(
 
     supervisor = Supervisor(write)
     announcement: asyncio.Task[None] | None = None
+    gate = Gate()
     try:
         stored = _identity(plan.data_dir)
         setup = asyncio.create_task(supervisor.run_once(services.setup(plan, environ)))
+        for command in services.services(plan, environ, gate):
+            supervisor.keep(command)
         if postgres is not None:
-            # The setup imports Django meanwhile.
+            # The others import Django meanwhile.
             await asyncio.to_thread(embedded.create, postgres, supervisor.say)
             supervisor.keep(services.postgres(plan, postgres, environ))
         status = await setup
@@ -93,8 +97,7 @@ async def run(
             return EXIT_STATUS if status == EXIT_STATUS else 1
         if _identity(plan.data_dir) != stored:
             _show_credentials(plan, log)
-        for command in services.services(plan, environ):
-            supervisor.keep(command)
+        gate.open()
         announcement = asyncio.create_task(_announce(plan, supervisor, began, environ if install_spark else None))
         await supervisor.stopped()
         return 0

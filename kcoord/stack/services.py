@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from kcoord.config import BASE_DIR, Config
 from kcoord.stack import embedded
 from kcoord.stack.embedded import Embedded
+from kcoord.stack.gate import Gate
 from kcoord.stack.preflight import Plan
 from kcoord.stack.process import Command
 
@@ -24,6 +25,9 @@ RESERVED = 3
 """Connections that Postgres reserves for superusers; the service connects as an ordinary role."""
 QUICKLY = {"CELERY_SKIP_CHECKS": "1"}
 """Worker and beat do not run Django's checks, which import every page: the setup has run those of the settings."""
+
+TASKS = "kcoord.celery,kcoord.tasks,groups.tasks,offsets.tasks"
+"""What worker and beat import."""
 
 ROOT_WARNING = "You're running the worker with superuser"
 """Celery warns root in five lines; messages are JSON, not pickles, so running it as root is as safe as the rest."""
@@ -50,21 +54,31 @@ def install_spark(plan: Plan, environ: Mapping[str, str]) -> Command:
     return _python(plan, environ, "spark", ["-m", "kcoord.stack.install", "spark", "--beside"])
 
 
-def services(plan: Plan, environ: Mapping[str, str]) -> list[Command]:
-    """The servers, Celery worker and beat."""
-    descriptor = plan.listener.fileno()
-    shared = ("-m", "kcoord.stack.server", "--fd", str(descriptor))
+def services(plan: Plan, environ: Mapping[str, str], gate: Gate) -> list[Command]:
+    """The servers, Celery worker and beat; they import what they need, and wait for the gate."""
+    listener = plan.listener.fileno()
+
+    def held(imports: str) -> list[str]:
+        return ["-m", "kcoord.stack.gate", str(gate.descriptor), imports]
+
+    serve = [*held("kcoord.asgi,kcoord.stack.protocol_httptools,uvloop"), "kcoord.stack.server", "--fd", str(listener)]
     servers = [
-        _python(plan, {**environ, **node.identity}, node.name, [*shared, *node.options], descriptor)
+        _python(plan, {**environ, **node.identity}, node.name, [*serve, *node.options], gate.descriptor, listener)
         for node in plan.nodes
     ]
-    worker = _python(plan, environ, "worker", worker_arguments())
-    return [*servers, worker, _python(plan, environ, "beat", beat_arguments())]
-
-
-def worker_arguments() -> list[str]:
-    """Python's arguments for the Celery worker."""
-    return ["-W", f"ignore:{ROOT_WARNING}", "-m", "celery", *worker_options()]
+    work = [
+        "-W",
+        f"ignore:{ROOT_WARNING}",
+        *held(f"{TASKS},celery.apps.worker,celery.concurrency.thread"),
+        "celery",
+        *worker_options(),
+    ]
+    beat = [*held(f"{TASKS},celery.apps.beat,django_celery_beat.schedulers"), "celery", *beat_options()]
+    return [
+        *servers,
+        _python(plan, environ, "worker", work, gate.descriptor),
+        _python(plan, environ, "beat", beat, gate.descriptor),
+    ]
 
 
 def worker_options() -> list[str]:
@@ -72,11 +86,6 @@ def worker_options() -> list[str]:
     pool = ("--pool", "threads", "--concurrency", str(WORKER_THREADS))
     alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     return ["--quiet", "--app", "kcoord.celery", "worker", *pool, *alone]
-
-
-def beat_arguments() -> list[str]:
-    """Python's arguments for Celery beat."""
-    return ["-m", "celery", *beat_options()]
 
 
 def beat_options() -> list[str]:
@@ -89,7 +98,13 @@ def _python(plan: Plan, environ: Mapping[str, str], name: str, arguments: list[s
     return Command(
         name,
         (sys.executable, *arguments),
-        {**environ, **QUICKLY, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path},
+        {
+            "DJANGO_SETTINGS_MODULE": "kcoord.settings",
+            **environ,
+            **QUICKLY,
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONPATH": path,
+        },
         BASE_DIR,
         pass_fds=(plan.lock, *descriptors),
     )

@@ -29,7 +29,7 @@ from urllib.parse import quote, urlencode
 import httpx
 from psycopg.conninfo import conninfo_to_dict
 
-from kcoord.stack.services import beat_arguments, worker_arguments
+from kcoord.stack.services import ROOT_WARNING, beat_options, worker_options
 from tests.support.forked import Forked, fork
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -258,9 +258,11 @@ def start_server(
 
 def start_worker(conninfo: str, *, env: Mapping[str, object] | None = None) -> Running:
     """A Celery worker; it says ` ready.` when it takes tasks."""
-    return start("worker", worker_arguments(), conninfo, env, forked=FORKED)
+    return start(
+        "worker", ["-W", f"ignore:{ROOT_WARNING}", "-m", "celery", *worker_options()], conninfo, env, forked=FORKED
+    )
 
 
 def start_beat(conninfo: str, *, env: Mapping[str, object] | None = None) -> Running:
     """Celery beat."""
-    return start("beat", beat_arguments(), conninfo, env, forked=FORKED)
+    return start("beat", ["-m", "celery", *beat_options()], conninfo, env, forked=FORKED)

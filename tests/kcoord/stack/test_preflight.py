@@ -17,6 +17,7 @@ import pytest
 from kcoord.config import Config
 from kcoord.stack import preflight, services
 from kcoord.stack.embedded import Embedded
+from kcoord.stack.gate import Gate
 from kcoord.stack.problem import StartProblem
 from tests.support.processes import ROOT, environment, free_port
 
@@ -213,6 +214,6 @@ def test_every_process_of_a_stack_holds_its_lock() -> None:
     with socket.socket() as listener:
         plan = preflight.Plan(Config({}), Path("/nowhere"), listener, lock=77)
         server = Embedded(Path("/bin"), Path("/nowhere/postgres"), Path("/nowhere/postgres"), None)
-        commands = [services.setup(plan, {}), services.postgres(plan, server, {}), *services.services(plan, {})]
+        commands = [services.setup(plan, {}), services.postgres(plan, server, {}), *services.services(plan, {}, Gate())]
     assert [command.name for command in commands if 77 not in command.pass_fds] == []
     assert [command.name for command in commands if command.last] == ["postgres"]
