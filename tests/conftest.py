@@ -11,9 +11,11 @@ import logging
 import os
 import secrets
 import signal
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+import certifi
 import httpx
 import psycopg
 import pytest
@@ -95,8 +97,20 @@ $$
 """
 
 
+def _read_authorities_once() -> None:
+    """httpx reads all certificate authorities for each client, also for those that speak http alone."""
+    create = ssl.create_default_context
+    of_httpx = create(cafile=certifi.where())
+
+    def shared(*arguments: Any, **given: Any) -> ssl.SSLContext:
+        return of_httpx if not arguments and given == {"cafile": certifi.where()} else create(*arguments, **given)
+
+    ssl.create_default_context = shared
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Start the server in the process that starts the workers, so that they share it."""
+    _read_authorities_once()
     # Spark's Java lives for seconds here: what its optimizing compiler would save later costs more than it is worth.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     if hasattr(config, "workerinput") or config.option.collectonly:

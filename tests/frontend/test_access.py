@@ -243,6 +243,7 @@ def most_rows(sql: str) -> float:
     return of(plan)
 
 
+@pytest.mark.whole("writes many rows to see that what is read is bounded")
 def test_a_page_of_ten_thousand_tokens_reads_what_it_shows(crowd: Client) -> None:
     with CaptureQueriesContext(connection) as first:
         page = crowd.get("/access")
@@ -259,6 +260,7 @@ def test_a_page_of_ten_thousand_tokens_reads_what_it_shows(crowd: Client) -> Non
     assert max(read.values()) <= 4 * PAGE_SIZE, read
 
 
+@pytest.mark.whole("writes many rows to see that what is read is bounded")
 def test_one_resource_among_ten_thousand_tokens_takes_as_few_statements(crowd: Client) -> None:
     with CaptureQueriesContext(connection) as taken:
         found = table_of(crowd.get("/access?name=service-09999"))

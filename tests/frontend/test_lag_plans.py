@@ -15,6 +15,8 @@ from tests.frontend.viewers import ALL
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
 
+pytestmark = pytest.mark.whole("plans beside many rows of others; test_statements has those of hot statements")
+
 MINUTE_MS = 60_000
 LOOKS, TOPICS = 1_000, 3
 OTHERS, THEIR_TOPICS = 50, 20

@@ -22,6 +22,8 @@ from tests.frontend.viewers import ALL
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
 
+pytestmark = pytest.mark.whole("plans beside many rows of others; test_statements has those of hot statements")
+
 Q = queries("offsets")
 
 GROUPS, PARTITIONS = 100_000, 50

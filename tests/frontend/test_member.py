@@ -183,6 +183,7 @@ def huge(seed: Seed) -> None:
         seed.event("fleet", "member_joined", 1, members[number % 10])
 
 
+@pytest.mark.whole("writes many rows to see that what is read is bounded")
 async def test_a_member_of_a_huge_group_reads_a_bounded_number_of_rows(seed: Seed, db: Database) -> None:
     working_group(seed)
     huge(seed)
@@ -250,6 +251,7 @@ def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
 @pytest.mark.parametrize(
     "statement", ["member_partitions", "one_member", "member_totals", "member_events", "member_progress"]
 )
+@pytest.mark.whole("writes many rows to see that what is read is bounded")
 def test_a_member_is_found_beside_those_of_others(
     crowded: psycopg.Connection[Any], statement: str, generic: bool
 ) -> None:

@@ -117,6 +117,7 @@ def test_an_empty_list_teaches_and_an_empty_search_leads_back(operator: Client, 
 
 
 @pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
+@pytest.mark.whole("writes many rows to see that what is read is bounded")
 def test_a_page_is_read_from_the_index_beside_a_hundred_thousand_plans(postgres: str, generic: bool) -> None:
     with cloned_database(postgres) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute(

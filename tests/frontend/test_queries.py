@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from frontend import presenters, queries
 from frontend.queries import Limits
 from kcoord.database.pool import Connection, Database
@@ -124,6 +126,7 @@ async def test_the_page_of_a_group_of_many_topics_reads_the_first_and_finds_the_
     assert (nothing.topics, list(nothing.lag.topics), nothing.totals) == ((), [], page.totals)
 
 
+@pytest.mark.whole("writes many rows to see that what is read is bounded")
 async def test_everything_of_a_huge_group_can_be_asked_for(seed: Seed, db: Database) -> None:
     huge_group(seed)
     page = await queries.group_page(db, ALL, "fleet", Limits(10_000, 1_000, 10_000, 10_000, 10_000))

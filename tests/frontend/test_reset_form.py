@@ -113,6 +113,7 @@ class Counting:
         monkeypatch.setattr(psycopg.AsyncCursor, "execute", counted)
 
 
+@pytest.mark.whole("writes many rows to see that what is read is bounded")
 async def test_ten_thousand_partitions_take_as_many_statements_as_three(
     db: Database, seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

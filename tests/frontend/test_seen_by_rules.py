@@ -32,6 +32,8 @@ from kcoord.rest.paging import Visible
 from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, now_ms
 
+pytestmark = pytest.mark.whole("rules of all kinds at random; test_visibility has a viewer")
+
 GROUPS = ("ab", "abc", "b", "ba", "c")
 TOPICS = ("ab", "abd", "b", "cb")
 """Each has a `b`, for the search, or is `c`."""

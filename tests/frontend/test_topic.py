@@ -94,6 +94,7 @@ def test_ten_thousand_partitions_and_a_thousand_groups_come_in_pages(person: Cli
 
 
 @pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
+@pytest.mark.whole("writes many rows to see that what is read is bounded")
 def test_groups_of_a_topic_are_found_beside_those_of_others(postgres: str, generic: bool) -> None:
     with cloned_database(postgres) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
         Seed(connection).many_groups(20_000)

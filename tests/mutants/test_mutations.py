@@ -108,6 +108,7 @@ def test_a_survivor_is_accepted_by_what_was_changed(tmp_path: Path) -> None:
     assert Accepted(one.file, one.function, "*", "because").covers(one)
 
 
+@pytest.mark.whole("a test of the mutants, which the default does not run")
 def test_every_accepted_survivor_has_a_reason_and_a_mutant() -> None:
     for one in accepted():
         made = mutants_of(one.file, Path(one.file).read_text())

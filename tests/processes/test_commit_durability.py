@@ -119,6 +119,7 @@ class Committer:
         return True
 
 
+@pytest.mark.whole("kills for half a minute; chaos in short kills servers with commits under way")
 async def test_everything_acknowledged_is_there_after_every_kill(site: Site) -> None:
     print(f"seed {SEED}")
     random = Random(SEED)

@@ -319,6 +319,7 @@ def wait_for_state(client: httpx.Client, group: str, state: str) -> None:
 
 
 @each_way
+@pytest.mark.whole("waits for the limit; the door of Kafka has this in the default")
 def test_a_client_that_does_not_read_is_closed(server: Running) -> None:
     before = closed(server, "write_timeout")
     with dial(server, receive_buffer=4_096) as connection:

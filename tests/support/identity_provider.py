@@ -8,6 +8,7 @@ secret, the redirect address, codes that are used once, PKCE, and at a sign-out 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import hmac
 import json
@@ -55,12 +56,18 @@ class Orders:
     """The discovery document comes a byte at a time."""
 
 
+@functools.cache
+def _key(kid: str, of: str = "the provider") -> RSAKey:
+    """Made once in a process: that takes a tenth of a second."""
+    return RSAKey.generate_key(2048, {"kid": kid, "use": "sig"})
+
+
 class State:
     """What the provider remembers."""
 
     def __init__(self) -> None:
         self.orders = Orders()
-        self.keys = [RSAKey.generate_key(2048, {"kid": "first", "use": "sig"})]
+        self.keys = [_key("first")]
         self.codes: dict[str, dict[str, str]] = {}
         self.tokens: dict[str, dict[str, Any]] = {}
         self.ended: list[str] = []
@@ -80,7 +87,7 @@ def sign(state: State, claims: dict[str, Any]) -> str:
         return _hmac({"alg": "HS256", "kid": key.kid}, claims, material)
     if how in ("other-key", "unknown-kid"):
         kid = key.kid if how == "other-key" else "nobody"
-        key = RSAKey.generate_key(2048, {"kid": kid})
+        key = _key(kid, of="somebody else")
     token = jwt.encode({"alg": "RS256", "kid": key.kid}, claims, key)
     if how == "tampered":
         head, body, signature = token.split(".")
@@ -145,7 +152,7 @@ class Handler(BaseHTTPRequestHandler):
             self.state.orders = Orders(**json.loads(body))
             self.answer(200, {})
         elif self.path == "/rotate":
-            self.state.keys = [RSAKey.generate_key(2048, {"kid": secrets.token_hex(4), "use": "sig"})]
+            self.state.keys = [_key(f"next-{self.state.keys[-1].kid}")]
             self.answer(200, {})
         else:
             self.answer(404, {})

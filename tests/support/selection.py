@@ -31,6 +31,13 @@ def reason_of(item: pytest.Item) -> str | None:
     return marker.args[0]
 
 
+def sample(values: Iterable[Any], reason: str, *, default: Any = None) -> list[Any]:
+    """Parameters of which `make test` takes one, `default` or the first, and `make test-all` every one."""
+    listed = list(values)
+    kept = listed[0] if default is None else default
+    return [value if value == kept else pytest.param(value, marks=pytest.mark.whole(reason)) for value in listed]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before any test is deselected: no marker is without its reason."""

@@ -58,6 +58,7 @@ def test_it(number):
 """
 
 
+@pytest.mark.whole("a test of the tests: runs pytest with workers of its own")
 def test_the_tests_of_a_file_run_in_one_worker_and_none_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     for name in "abcd":

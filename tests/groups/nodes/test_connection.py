@@ -35,6 +35,7 @@ async def nodes(database: str) -> AsyncIterator[tuple[NodeConnection, NodeConnec
 
 
 @pytest.mark.parametrize("long", [False, True])
+@pytest.mark.whole("waits for the limits of transactions; the default freezes a server")
 async def test_a_node_that_stalls_in_a_transaction_loses_its_locks(
     database: str, clock: VirtualClock, nodes: tuple[NodeConnection, NodeConnection], long: bool
 ) -> None:
@@ -69,6 +70,7 @@ async def test_a_node_that_stalls_in_a_transaction_loses_its_locks(
         assert await store.lock(connection) == clock.now_ms(), "a node that thaws connects again"
 
 
+@pytest.mark.whole("waits for the limits of transactions; the default freezes a server")
 async def test_what_takes_long_is_not_ended(nodes: tuple[NodeConnection, NodeConnection]) -> None:
     node, _ = nodes
     async with node.transaction(long=True) as connection:

@@ -105,6 +105,7 @@ async def test_bad_queries_delete_nothing(api: httpx.AsyncClient, query: str, fi
     assert len((await api.get(GROUPS)).json()["groups"]) == 3
 
 
+@pytest.mark.whole("writes many rows to see that what is read is bounded")
 async def test_a_thousand_at_once(api: httpx.AsyncClient) -> None:
     results = await deleted(api, *(f"ghost-{number}" for number in range(1_000)))
     assert len(results) == 1_000

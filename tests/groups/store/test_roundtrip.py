@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable
 from random import Random
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +26,8 @@ from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from tests.support.commands import random_command
 from tests.support.consumer_commands import random_consumer_command, random_resolution, random_topics
+
+pytestmark = pytest.mark.whole("random groups; conformance has each kind of group")
 
 STEPS = 40
 

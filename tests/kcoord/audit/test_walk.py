@@ -27,6 +27,7 @@ from offsets.alerts.service import AlertService
 from offsets.runs import service as runs
 from tests.support.fixtures import ClientWith
 from tests.support.rest_groups import group, member
+from tests.support.selection import sample
 
 MEMBERS = frozenset(
     {
@@ -274,7 +275,7 @@ async def test_a_refused_act_leaves_one_record(
     assert found.name or not (story.path or story.name)
 
 
-@pytest.mark.parametrize("operation", STORIES)
+@pytest.mark.parametrize("operation", sample(STORIES, "every act again, rolled back"))
 async def test_an_act_that_is_rolled_back_leaves_no_record(operation: str, world: World, database: str) -> None:
     """The commit fails: for want of the row that every commit of an act locks."""
     story = STORIES[operation]

@@ -16,6 +16,7 @@ from tests.kcoord.client.scripted import ScriptedCoordinator
 from tests.kcoord.client.scripted_group import ScriptedGroup
 from tests.kcoord.client.sources import lettered
 from tests.kcoord.client.virtual import Virtual
+from tests.support.selection import sample
 
 MEMBERS = 200
 DIES_AT = 10.0
@@ -72,7 +73,7 @@ def run(protocol: str, seed: int) -> tuple[TwoServers, ConsumerCore]:
     return servers, core
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", sample(["consumer", "classic"], "another crowd"))
 def test_members_come_to_the_other_server_spread_and_in_time(protocol: str) -> None:
     first: list[float] = []
     for seed in range(MEMBERS):

@@ -99,6 +99,7 @@ def test_a_new_assignment_arrives_at_once(service: Service, group: str, stack: E
     poll_until(lambda: len(owned(first)) == 4, first)
 
 
+@pytest.mark.whole("waits for a session; the demo kills a worker in the default")
 def test_killed_worker_is_replaced_after_its_session(service: Service, group: str, stack: ExitStack) -> None:
     topic = service.topic(4)
     survivor = stack.enter_context(Consumer(topic, **service.consumer_settings(group)))

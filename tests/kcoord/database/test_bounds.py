@@ -115,6 +115,7 @@ async def test_a_process_that_stands_still_in_a_transaction_loses_its_locks(
     assert await value(db) == 5
 
 
+@pytest.mark.whole("waits for limits of seconds; the default freezes a server and looks at the settings")
 async def test_a_process_that_works_longer_than_the_bound_tries_again_without_it(db: Database) -> None:
     tries = 0
 
@@ -129,6 +130,7 @@ async def test_a_process_that_works_longer_than_the_bound_tries_again_without_it
     assert (tries, await value(db)) == (2, 1)
 
 
+@pytest.mark.whole("waits for limits of seconds; the default freezes a server and looks at the settings")
 async def test_a_process_that_computes_longer_than_the_bound_is_not_taken_for_a_frozen_one(
     db: Database, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +217,7 @@ async def test_a_lock_is_waited_for_as_long_as_the_setting_says(
     assert await value(db) == 1
 
 
+@pytest.mark.whole("waits for limits of seconds; the default freezes a server and looks at the settings")
 async def test_constant_traffic_at_two_servers_starves_neither(db: Database, config: Config) -> None:
     other = Database(db.conninfo, config)
     await other.open()

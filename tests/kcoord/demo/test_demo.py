@@ -89,6 +89,7 @@ def test_counts_are_equal_though_a_worker_is_killed(demo: Running, protocol: str
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=AGAIN)], ids=lambda number: number.name
 )
+@pytest.mark.whole("another demo; the default has one that ends by itself")
 def test_nothing_outlives_a_demo_that_is_stopped(demo: Running, number: signal.Signals) -> None:
     demo.wait_for_output("worker-1 gets", seconds=RUN_SECONDS)
     started = descendants(demo.pid)

@@ -13,7 +13,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.support.database import cloned_database
 from tests.support.processes import Running, start
 
-pytestmark = pytest.mark.processes
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.whole("databases of other owners; the default has those of the stack"),
+]
 
 USER = f"of the service {os.getpid()}"
 """Roles belong to the whole Postgres, which several test processes share."""

@@ -14,6 +14,8 @@ from kcoord.sql import queries
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
 
+pytestmark = pytest.mark.whole("plans beside many rows of others; test_statements has those of hot statements")
+
 GROUPS, TEAMS, LIMIT = 100_000, 10_000, 50_000
 PARAMETERS = {"worst_first": [kind.value for kind in VerdictKind], "limit": LIMIT}
 

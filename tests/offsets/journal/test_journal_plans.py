@@ -16,6 +16,8 @@ from tests.kcoord.sql.test_statements import fill
 from tests.support.database import cloned_database
 from tests.support.plans import generic_plan
 
+pytestmark = pytest.mark.whole("plans beside many rows of others; test_statements has those of hot statements")
+
 Q = queries("offsets")
 DAYS = 4
 FIRST_DAY = 20_000

@@ -11,6 +11,8 @@ from kcoord.sql import queries
 from tests.conftest import START_MS
 from tests.support.database import cloned_database
 
+pytestmark = pytest.mark.whole("plans beside many rows of others; test_statements has those of hot statements")
+
 PAGE = {
     "visible_names": [],
     "visible_prefixes": [""],

@@ -309,6 +309,7 @@ async def test_plans_are_listed_in_pages_and_outlive_their_group(runtime: Runtim
             await plans.recent("g", cursor=bad)
 
 
+@pytest.mark.whole("writes many rows to see that what is read is bounded")
 async def test_a_large_plan_is_planned_applied_and_undone_whole(runtime: Runtime, database: str) -> None:
     """More partitions than one statement takes; pages of its lines follow each other."""
     await topic(runtime, partitions=5_000)

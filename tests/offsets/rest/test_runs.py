@@ -148,6 +148,7 @@ async def test_of_requests_at_the_same_instant_one_starts(api: httpx.AsyncClient
     await end(api, started)
 
 
+@pytest.mark.whole("waits for a process; a request that nobody took up is lost in the default")
 async def test_a_run_whose_process_was_killed_is_lost_and_hinders_nobody(
     api: httpx.AsyncClient, tables: psycopg.Connection, processes: Processes
 ) -> None:

@@ -12,6 +12,8 @@ from kcoord.sql import queries
 from tests.kcoord.sql.test_statements import fill
 from tests.support.database import cloned_database
 
+pytestmark = pytest.mark.whole("plans beside many rows of others; test_statements has those of hot statements")
+
 DUE = {
     "group": 1,
     "after_topic": "",

@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
@@ -25,6 +26,8 @@ from offsets.core.types import OffsetCommit, OffsetFetch, PartitionCommit
 from offsets.deletion import OffsetDeletion
 from offsets.service import OffsetService
 from offsets.transactions.service import TransactionService
+
+pytestmark = pytest.mark.whole("random sequences; test_transactions has the rules one by one")
 
 T = TypeVar("T")
 

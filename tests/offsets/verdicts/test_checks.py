@@ -197,6 +197,7 @@ def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 @pytest.mark.parametrize("check", Check)
+@pytest.mark.whole("writes many rows to see that what is read is bounded")
 def test_one_group_is_judged_without_reading_the_others(
     crowded: psycopg.Connection[Any], runtime: Runtime, check: Check
 ) -> None:
