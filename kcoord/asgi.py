@@ -6,7 +6,6 @@ shape of errors.
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -106,12 +105,6 @@ async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
             await TRACES.stop()
 
 
-def load_views() -> None:
-    """Import what answers requests to Django: a quarter of a second, of use only where there are any."""
-    get_resolver().url_patterns  # noqa: B018 - reading it imports them
-    gc.freeze()  # what was imported stays, so searches for garbage need not visit it
-
-
 def make_application() -> Starlette:
     """The ASGI application. Needs a current runtime (`lifespan` makes one) to answer anything but /livez."""
     all_routes: list[BaseRoute] = [
@@ -130,9 +123,12 @@ def make_application() -> Starlette:
     )
     # Not a Mount: its pattern does not match a path with a line feed, and "%0A" in a group id needs a proper error.
     starlette.router.redirect_slashes = False
-    starlette.router.default = ProblemNet(django_application, load_views)
+    starlette.router.default = ProblemNet(django_application)
     return starlette
 
 
 logs.configure(settings.KCOORD.str("log.level"))
 application = make_application()
+# Imports the views. Django would do that within the first request, on the event loop: seconds on a machine that starts
+# other processes, of the time that a write may take.
+get_resolver().url_patterns  # noqa: B018

@@ -288,10 +288,8 @@ def token(database: str) -> str:
 @pytest.fixture
 async def api(runtime: Any, token: str) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the real application in process, with a token that may do everything."""
-    from kcoord.asgi import application, load_views
+    from kcoord.asgi import application
     from tests.support.told import told
-
-    load_views()  # as a server does, not within the first request, whose time is limited
 
     await told(runtime)  # of the token: being told later would make the process look it up again
     transport = httpx.ASGITransport(application, raise_app_exceptions=False)

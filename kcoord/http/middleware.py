@@ -4,7 +4,6 @@ problem response, whatever part of Django produced it.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import AsyncExitStack
@@ -98,20 +97,16 @@ class ProblemNet:
 
     Views answer problems themselves; this handles what never reaches them (unknown paths, refused hosts, crashes).
     Lists and descriptions are big requests: each wants a place (`kcoord.process.turnstile`).
-    `load`: loads what the first request needs, in a thread; Django would do that on the event loop.
     """
 
-    def __init__(self, app: ASGIApp, load: Callable[[], object] | None = None) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self._load = load
-        self._loading = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        await self._loaded()
         if not scope["path"].startswith(API):
             catcher = _PageCatcher(scope, receive, send) if _is_program(scope) else None
             await self.app(scope, receive, send if catcher is None else catcher.send)
@@ -126,14 +121,6 @@ class ProblemNet:
                     return
             # A client that reads slowly keeps no place: Django has the whole answer when it begins to send it.
             await self.app(scope, receive, _Catcher(scope, receive, send, place.aclose).send)
-
-    async def _loaded(self) -> None:
-        if self._load is None:
-            return
-        async with self._loading:
-            if self._load is not None:
-                await asyncio.to_thread(self._load)
-                self._load = None
 
 
 def _is_program(scope: Scope) -> bool:

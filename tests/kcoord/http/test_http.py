@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -228,14 +226,6 @@ async def test_error_pages_of_django_become_problems(status: int, error: Error) 
 async def page(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b"page"})
-
-
-async def test_what_django_needs_is_loaded_once_and_off_the_loop() -> None:
-    loaded: list[int] = []
-    application = RequestLog(ProblemNet(page, lambda: loaded.append(threading.get_ident())))
-    await asyncio.gather(*(ask(application, "/groups/x") for _ in range(3)))
-    assert len(loaded) == 1
-    assert loaded[0] != threading.get_ident()
 
 
 async def test_lists_wait_for_a_place_which_they_leave_when_their_answer_begins(
