@@ -52,6 +52,7 @@ async def test_a_token_revoked_at_one_server_is_refused_by_both(servers: list[Ru
     assert refused < PATIENCE_SECONDS
 
 
+@pytest.mark.whole("waits at two servers again; the default has a join that the other server completes")
 async def test_a_join_held_by_one_server_ends_when_its_token_is_revoked_at_the_other(
     servers: list[Running], client: httpx.AsyncClient
 ) -> None:
@@ -89,6 +90,7 @@ async def test_join_held_by_one_server_is_completed_at_the_other(
     assert [status for status, _ in there.answers] == [409, 200], "one id, then one join that was held"
 
 
+@pytest.mark.whole("waits at two servers again; the default has a join that the other server completes")
 async def test_killed_server_with_parked_joins_costs_its_clients_one_retry(
     servers: list[Running], client: httpx.AsyncClient, database: str
 ) -> None:

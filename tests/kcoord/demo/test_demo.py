@@ -14,13 +14,13 @@ import pytest
 
 from tests.support.processes import Running, is_alive, start
 
-pytestmark = pytest.mark.processes
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.whole("a demo with workers and a stack; the default runs a stack under chaos"),
+]
 
 SMALL = ["--lines", "14000", "--partitions", "12", "--pace", "900", "--timeout", "120"]
 RUN_SECONDS = 900.0
-
-WITH_SPARK = pytest.mark.whole("two Spark jobs after the count; the default has the count, and the jobs by themselves")
-AGAIN = pytest.mark.whole("another demo that is stopped; the default has one")
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def wait_for_the_end_of(processes: set[int]) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=WITH_SPARK), "consumer"])
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_counts_are_equal_though_a_worker_is_killed(demo: Running, protocol: str) -> None:
     demo.wait_for_output("workers started", seconds=RUN_SECONDS)
     started = descendants(demo.pid)
@@ -86,10 +86,7 @@ def test_counts_are_equal_though_a_worker_is_killed(demo: Running, protocol: str
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=AGAIN)], ids=lambda number: number.name
-)
-@pytest.mark.whole("another demo; the default has one that ends by itself")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_nothing_outlives_a_demo_that_is_stopped(demo: Running, number: signal.Signals) -> None:
     demo.wait_for_output("worker-1 gets", seconds=RUN_SECONDS)
     started = descendants(demo.pid)

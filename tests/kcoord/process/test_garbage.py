@@ -60,6 +60,7 @@ def test_when_a_full_search_is_due(since: float, took: float, load: float, grown
     assert is_due(since, took, load, grown) is due
 
 
+@pytest.mark.whole("searches millions of objects; the default searches young ones")
 def test_full_searches_are_made_when_due_and_find_cycles() -> None:
     async def run() -> None:
         world = World()
@@ -79,6 +80,7 @@ def test_full_searches_are_made_when_due_and_find_cycles() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.whole("searches millions of objects; the default searches young ones")
 def test_what_a_search_leaves_is_searched_again_only_after_the_process_has_grown() -> None:
     async def run() -> None:
         world = World()
@@ -128,6 +130,7 @@ def test_a_search_visits_only_what_is_new() -> None:
     assert second < 10_000
 
 
+@pytest.mark.whole("searches millions of objects; the default searches young ones")
 def test_python_makes_no_full_search_meanwhile() -> None:
     async def run() -> int:
         search = GarbageSearch()
