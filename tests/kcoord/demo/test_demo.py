@@ -16,7 +16,7 @@ from tests.support.processes import Running, is_alive, start
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.whole("a demo with workers and a stack; the default runs a stack under chaos"),
+    pytest.mark.whole("workers of a demo; the default has a stack under chaos"),
 ]
 
 SMALL = ["--lines", "14000", "--partitions", "12", "--pace", "900", "--timeout", "120"]
