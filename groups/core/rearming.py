@@ -43,7 +43,8 @@ def _classic(turn: Turn, group: ClassicGroup) -> DeadlinesRearmed:
     return DeadlinesRearmed(
         turn.env.gap,
         sessions.restarted(group, now),
-        # Kafka forgets these ids; here they may still be used.
+        # Differs from Kafka: ids that were handed out and have not joined yet (pending members) outlive a change of the
+        # coordinator; there they are in no log, and are forgotten.
         {
             member_id: max(deadline, sessions.full(now, turn.config.min_session_timeout_ms))
             for member_id, deadline in group.pending_join.items()
