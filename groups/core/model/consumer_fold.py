@@ -67,12 +67,14 @@ def _apply(group: ConsumerGroup, record: ConsumerChange) -> ConsumerGroup:
         case GroupEpochBumped():
             if record.group_epoch != group.group_epoch + 1:
                 raise IllegalRecord(f"group epoch {group.group_epoch} is not followed by {record.group_epoch}")
-            return replace(
+            bumped = replace(
                 group,
                 group_epoch=record.group_epoch,
                 metadata_hash=record.metadata_hash,
                 metadata_version=record.metadata_version,
             )
+            # An empty group awaits no target (KAFKA-20442, consumer.md 3.5).
+            return bumped if group.members else replace(bumped, assignment_epoch=record.group_epoch, target_job=None)
         case MetadataChecked():
             return replace(group, metadata_version=record.metadata_version)
         case TargetRequested():

@@ -146,7 +146,7 @@ def test_a_departed_member_ends_with_the_session_of_its_last_heartbeat() -> None
     assert made.consumer.state.value == "Reconciling", "a departed member counts"
     made.advance(1)
     assert made.consumer.state.value == "Empty"
-    assert made.epochs == (2, 1)
+    assert made.epochs == (2, 2)
 
 
 def test_an_error_brings_back_all_that_was_decided() -> None:
