@@ -19,13 +19,12 @@ class FrontendConfig(AppConfig):
         """
         from django.contrib import admin
 
-        from frontend.views.accounts import admin_change_password, admin_sign_in
-        from frontend.views.sign_out import admin_sign_out
+        from frontend import admin_accounts
         from kcoord.access.read_only import refusing
         from kcoord.audit.rows import audited_view
 
-        admin.site.login = admin_sign_in  # type: ignore[method-assign]
-        admin.site.password_change = admin_change_password  # type: ignore[method-assign,assignment]
-        admin.site.logout = admin_sign_out  # type: ignore[method-assign,assignment]
+        admin.site.login = admin_accounts.sign_in  # type: ignore[method-assign,assignment]
+        admin.site.password_change = admin_accounts.change_password  # type: ignore[method-assign,assignment]
+        admin.site.logout = admin_accounts.sign_out  # type: ignore[method-assign,assignment]
         # What is refused is recorded as well, so that the refusal is within what knows the account.
         admin.site.admin_view = refusing(audited_view(admin.site.admin_view))  # type: ignore[method-assign]

@@ -13,7 +13,6 @@ from django.contrib.auth.views import LoginView, PasswordChangeView
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect
 from django.urls import reverse_lazy
 
 from frontend import throttle
@@ -95,20 +94,6 @@ class ChangePassword(PasswordChangeView):
         """With the current user, for the header."""
         header = {"account": self.request.user, "menu": menu_of(viewer_of(self.request)), "section": ""}
         return super().get_context_data(**header, **kwargs)
-
-
-def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-    """The admin uses the pages' sign-in: one form, one throttle."""
-    if request.user.is_authenticated:
-        raise PermissionDenied("This account may not use the admin. An administrator can change that.")
-    response = SignIn.as_view()(request)
-    assert isinstance(response, HttpResponse)
-    return response
-
-
-def admin_change_password(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-    """The admin's link leads to the page's form: one form, one throttle, one record."""
-    return redirect("frontend:password")
 
 
 def _told_to_wait(view: SignIn | ChangePassword, wait_ms: int, **shown: Any) -> HttpResponse:

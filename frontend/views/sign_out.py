@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.views import LogoutView
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -32,11 +32,6 @@ class SignOut(LogoutView):
             return response
         sign_out.keep(request.session, leaving)
         return redirect("frontend:signed-out")
-
-
-def admin_sign_out(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
-    """The admin's form does what that of the pages does."""
-    return SignOut.as_view()(request)
 
 
 @require_GET

@@ -16,13 +16,13 @@ import asyncio
 import time
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 
 from groups.catalogue.topic_deletion import TopicDeletion
 from groups.core.model.commands import Tick
 from groups.core.model.events import EventKind
-from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
@@ -32,6 +32,9 @@ from offsets.core.types import ChangeKind, Millis, Provenance
 from offsets.journal.events import offsets_event
 from offsets.retention.batch_size import BatchSize
 from offsets.store import OffsetStore
+
+if TYPE_CHECKING:
+    from groups.engine.service import GroupService
 
 log = structlog.get_logger(__name__)
 
@@ -75,8 +78,10 @@ class DeletedTopicSweep:
     """Removes what groups committed on deleted topics. Running it twice or late is harmless."""
 
     def __init__(self, runtime: Runtime) -> None:
+        from groups.engine.service import GroupService  # every process imports this module, and few delete topics
+
         self._db = runtime.db
-        self._groups = runtime.get(GroupService)
+        self._groups: GroupService = runtime.get(GroupService)
         self._store = runtime.get(OffsetStore)
         self._batch = runtime.config.int("offsets.retention.batch")
 
