@@ -100,16 +100,22 @@ async def lags(
     """The lag of each over a span, all in steps of the same length."""
     pairs: list[tuple[int, str, str]] = []
     left_out = []
+    sums: list[tuple[int, str, str]] = []
     for number, one in enumerate(wanted):
         parts, left = await _parts(db, connection, viewer, one)
         pairs += [(number, group_id, topic) for group_id, topic in parts]
         left_out.append(left)
+        if not left and (viewer.topics if one.what == "group" else viewer.groups).unlimited:
+            sums.append((number, one.name, "") if one.what == "group" else (number, "", one.name))
     peaks = await _can_read_all(db, connection, pairs, span)
     step_ms = span.step_ms * (1 if peaks else max(-(-len(pairs) * span.steps // MOST_LOOKUPS), 1))
     parameters = {
         "numbers": [number for number, _, _ in pairs],
         "groups": [group_id for _, group_id, _ in pairs],
         "topics": [topic for _, _, topic in pairs],
+        "sum_numbers": [number for number, _, _ in sums],
+        "sum_groups": [group_id for _, group_id, _ in sums],
+        "sum_topics": [topic for _, _, topic in sums],
         "first": span.first,
         "last": span.last,
         "step_ms": step_ms,
