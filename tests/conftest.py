@@ -53,7 +53,7 @@ declare
         'groups_coordinatorpartition', 'groups_clientsoftware', 'groups_partitionchange', 'groups_generationtopics',
         'offsets_committedoffset', 'offsets_reconcilefinding', 'kcoord_apitoken',
         'offset_commit_log', 'offsets_producer', 'offsets_pendingoffset', 'offsets_retentionpin', 'offsets_offsetplan',
-        'offsets_plannedoffset', 'offsets_watermarksample', 'offsets_lagsample', 'offsets_grouplag', 'offsets_topiclag',
+        'offsets_plannedoffset', 'offsets_watermarksample', 'offsets_lagsample', 'offsets_lagpeak', 'offsets_grouplag', 'offsets_topiclag',
         'offsets_topictotal',
         'offsets_deletedtopic', 'offsets_sparkrun', 'offsets_archivedday', 'offsets_groupverdict', 'offsets_verdictrun',
         'offsets_activity', 'offsets_alert', 'offsets_alertmessage', 'offsets_alertrule',
