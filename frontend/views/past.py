@@ -35,8 +35,6 @@ CHANGES_SHOWN = 20
 @page
 def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
     """What happened to a group in a span of time; its past outlives it."""
-    if "\0" in group_id:
-        return missing(request, group_id)
     if (elsewhere := fixed(request, "from", "to")) is not None:
         return elsewhere
     cause, viewer = choice(request, "cause", tuple(CAUSES)), viewer_of(request)

@@ -36,8 +36,6 @@ class MoveLine:
 @page
 def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
     """The form, and what would happen. Nothing is changed, so everything is in the URL."""
-    if "\0" in group_id:
-        return missing(request, group_id)
     offered, refusal = attempt(lambda runtime: runtime.get(Simulations).assignors(group_id))
     if offered is None:
         return missing(request, group_id)
