@@ -157,7 +157,7 @@ def test_the_remedy_of_an_earlier_end_can_be_read_without_a_mouse(client: Client
     )
     sign_in(client, *FEW)
     said = text_of(client.get("/topics/seen-idle").content.decode())
-    assert "Earlier ends, not counted 1 by toy" in said
+    assert "Earlier ends 1 not counted, by toy" in said
     assert "If the log was truncated, report that it was;" in said
 
 
