@@ -207,3 +207,17 @@ def test_a_topic_whose_groups_were_not_sampled_has_not_none(client: Client, dark
     sign_in(client, *LOOK)
     found = {row["topic"]: row["groups"] for row in table(client, "/topics.csv")}
     assert (found["seen-idle"], found["seen-none"]) == ("", "0")
+
+
+def test_a_reset_says_what_it_counts(client: Client, dark: Seed) -> None:
+    sign_in(client, *FEW, "alter-offsets:group:seen-*")
+    said = text_of(client.get("/groups/seen-empty/reset").content.decode())
+    assert "Every partition with a committed offset 0 that you may see" in said
+
+
+def test_the_protocol_of_hidden_members_is_known(client: Client, dark: Seed) -> None:
+    """Only which assignor they use is not."""
+    sign_in(client, *FEW)
+    said = text_of(client.get("/groups/seen-consumers").content.decode())
+    assert "Protocol consumer" in said
+    assert "Assignor hidden" in said
