@@ -14,6 +14,7 @@ from kcoord.access.tokens import create_token, parse_rule
 from kcoord.audit.caller import Caller, Door, Kind
 from kcoord.audit.recording import Act, record_here
 from kcoord.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
+from tests.frontend.node_seed import four_nodes
 from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, now_ms
 from tests.frontend.test_exports import table
@@ -221,3 +222,23 @@ def test_the_protocol_of_hidden_members_is_known(client: Client, dark: Seed) -> 
     said = text_of(client.get("/groups/seen-consumers").content.decode())
     assert "Protocol consumer" in said
     assert "Assignor hidden" in said
+
+
+def test_nodes_and_runs_are_those_of_v1(client: Client, dark: Seed) -> None:
+    """For who may describe the cluster alone: what is not known is unknown there too."""
+    four_nodes(dark)
+    put_run(dark.connection, "reconcile", rows=None, findings=None)
+    put_run(dark.connection, "archive", rows=0)
+    sign_in(client, "describe:cluster:*")
+    page = client.get("/nodes").content.decode()
+    for node in v1(client, "nodes", "describe:cluster:*")["nodes"]:
+        if node["ended_at"] is None:
+            row = f'<tr id="n{node["incarnation"]}">'
+            assert number_in(cell(page, row, "Partitions")) == (len(node["partitions"]) or None), node
+    page = client.get("/archive").content.decode()
+    runs = v1(client, "archive/runs", "describe:cluster:*")["runs"]
+    assert {run["rows"] for run in runs} == {None, 0}
+    for run in runs:
+        row = f'<tr id="r{run["id"]}">'
+        for label, name in (("Rows", "rows"), ("Findings", "findings")):
+            assert number_in(cell(page, row, label)) == run[name], (run, label)

@@ -113,6 +113,8 @@ async def prepared(operation: str, world: World) -> tuple[str, str, Story, dict[
 
 
 OPERATIONS = sorted({*STORIES, *READS})
+WHOLE = pytest.mark.whole("odd texts in every operation of the control plane")
+SAMPLE = {"holdGroup", "planOffsets", "createAlertRule", "listGroups", "listGroupLag"}
 
 
 def requests(method: str, path: str, story: Story, given: dict[str, str]) -> Iterator[tuple[str, bool, str, Any]]:
@@ -137,7 +139,7 @@ def requests(method: str, path: str, story: Story, given: dict[str, str]) -> Ite
             yield name, kind == "nul", f"{at(path.replace(f'{{{name}}}', text))}?{query}", story.body
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("operation", [pytest.param(one, marks=() if one in SAMPLE else WHOLE) for one in OPERATIONS])
 async def test_odd_texts_are_refused_by_name_or_stored(operation: str, world: World) -> None:
     method, path, story, given = await prepared(operation, world)
     wrong = []
@@ -158,3 +160,4 @@ async def test_odd_texts_are_refused_by_name_or_stored(operation: str, world: Wo
 
 def test_every_operation_is_walked() -> None:
     assert len(OPERATIONS) > 60
+    assert set(OPERATIONS) >= SAMPLE
