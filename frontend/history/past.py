@@ -3,6 +3,7 @@ was sampled or committed in it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -48,7 +49,8 @@ class _Last(NamedTuple):
 class PastLag:
     """Lag over a span. `step_ms`: the distance of its points; `left_out`: how many topics or groups are not in it.
 
-    `peaks`: each point is the largest value of its step; otherwise, with very many samples, the last one. `lag_at_end`,
+    `peaks`: each point is the largest value of its step; otherwise, of very many samples, the last one. `partial_sum`:
+    it is over only some of what there is, so that its peaks go when samples are thinned. `lag_at_end`,
     `time_lag_at_end`: of the last sample of the span, with its instant.
     """
 
@@ -57,6 +59,7 @@ class PastLag:
     step_ms: Millis
     left_out: int = 0
     peaks: bool = True
+    partial_sum: bool = False
     lag_at_end: Shown[int] = UNKNOWN
     time_lag_at_end: Shown[Millis] = UNKNOWN
 
@@ -127,7 +130,11 @@ async def lags(
         _past_lag([one for one in steps if one.number == number], span, step_ms, left)
         for number, left in enumerate(left_out)
     ]
-    return [replace(_ended(past, last.get(number)), peaks=peaks) for number, past in enumerate(drawn)]
+    whole, several = {number for number, _, _ in sums}, Counter(number for number, _, _ in pairs)
+    return [
+        replace(_ended(past, last.get(number)), peaks=peaks, partial_sum=several[number] > 1 and number not in whole)
+        for number, past in enumerate(drawn)
+    ]
 
 
 async def _can_read_all(

@@ -65,7 +65,7 @@ def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
         "compare_url": f"/compare?{urlencode({'what': 'groups', 'name': group_id})}&{_of(span)}",
         "sample_every_ms": settings.KCOORD.int("lag.sample.interval.ms"),
         "topics_left_out": found.lag.left_out,
-        "points": points_said([found.lag], span),
+        "points": points_said([found.lag], span, now),
     } | _charts(found, span)
     return show(request, "history", context, section="groups")
 

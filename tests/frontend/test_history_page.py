@@ -13,6 +13,7 @@ from frontend.history.span import LONGEST, MOST_STEPS, PRESETS, SHORTEST, Span
 from frontend.history.ticks import DAY, HOUR, MINUTE
 from frontend.shown import Known, Unknown
 from frontend.viewer import Viewer
+from frontend.views.compare import points_said
 from frontend.wording import iso
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Database
@@ -182,6 +183,12 @@ async def test_a_peak_is_drawn_although_its_samples_were_thinned(
         "delete from offsets_committedoffset o using groups_group g where g.id = o.group_id and g.group_id = 'h'"
     )
     assert (await peaks(ALL))[1] == 23_542, "not with what a group had that is not drawn any more"
+
+    few = await compared(runtime.db, viewer("describe:group:*", "describe:topic:a", "describe:topic:b"), wanted, span)
+    assert [past.partial_sum for past in few] == [True, False]
+    assert "peaks of sums over only some topics or groups are not kept" in points_said(few, span, now)
+    everything = await compared(runtime.db, ALL, wanted, span)
+    assert "not kept" not in points_said(everything, span, now) + points_said(few, Span(now - HOUR, now), now)
 
     async def total(who: Viewer) -> int:
         page = await queries.group_page(runtime.db, who, "g", queries.Limits())
