@@ -16,6 +16,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from frontend.rows import Event
+from frontend.shown import OF_GROUPS, ON_TOPICS
 from groups.readmodel import GroupFilter
 from groups.seen import seen_detail
 from kcoord.access.administration import administers_cluster, sees_all
@@ -63,6 +64,16 @@ class Viewer:
     def seen_by(self) -> SeenBy:
         """The same for findings of reconcile."""
         return SeenBy(self.groups, self.topics)
+
+    @property
+    def topics_counted(self) -> str:
+        """What a sum over topics is of, in words; "" if of all."""
+        return "" if self.topics.unlimited else ON_TOPICS
+
+    @property
+    def groups_counted(self) -> str:
+        """The same for groups."""
+        return "" if self.groups.unlimited else OF_GROUPS
 
     def sees_group(self, group_id: str) -> bool:
         """The person may describe the group; whether it exists is another matter."""

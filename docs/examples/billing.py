@@ -30,6 +30,7 @@ AGAIN = {
     "KC025",  # UNKNOWN_MEMBER_ID
     "KC027",  # REBALANCE_IN_PROGRESS
     "KC069",  # GROUP_ID_NOT_FOUND
+    "KC100",  # UNKNOWN_TOPIC_ID: the topic was created again, and the consumer begins with the new one
     "KC113",  # STALE_MEMBER_EPOCH
     "40001",  # the group changed since the transaction's snapshot
     "40P01",  # a deadlock
@@ -64,10 +65,7 @@ def bill(connection: psycopg.Connection[Any], consumer: Consumer, batch: dict[To
     """Write the results of a batch and commit its offsets: all of it, or nothing."""
     orders = [record for records in batch.values() for record in records]
     lines = [(order.partition, order.offset, *order.value) for order in orders]
-    ends = [
-        {"topic": topic, "partition": partition, "committed_offset": records[-1].offset + 1}
-        for (topic, partition), records in batch.items()
-    ]
+    ends = consumer.sink_offsets({partition: records[-1].offset + 1 for partition, records in batch.items()})
     with connection.transaction(), connection.cursor() as cursor:
         cursor.executemany("insert into shop.invoice_lines values (%s, %s, %s, %s)", lines)
         cursor.executemany(

@@ -9,9 +9,11 @@ from typing import Any
 
 from frontend import zones
 from frontend.rows import Millis
+from frontend.shown import Hidden, Shown, Unknown, shown
 from frontend.wording import number, plural
 from kcoord.audit.acts import ACTS
 from kcoord.audit.encoding import Record
+from kcoord.audit.reading import Sight
 from kcoord.resets.instants import LATEST_MS
 
 WHAT: Mapping[str, tuple[str, str]] = {
@@ -53,10 +55,16 @@ NOT_RECORDED = (
 )
 """What leaves no record."""
 
+HIDDEN_VALUES = Hidden("It may name topics; to see it, your account needs describe on every topic.")
+NO_VALUES = Unknown("It changed no value")
+
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """A record as the page shows it. `changes`: what was and what is, by name; `more`: how many are left out."""
+    """A record as the page shows it. `changes`: what was and what is, by name; `more`: how many are left out.
+
+    `without`: what stands in the place of changes if there are none to show.
+    """
 
     record: Record
     tone: str
@@ -66,6 +74,8 @@ class AuditLine:
     changes: Sequence[tuple[str, str, str]]
     more: int
     plan_id: str
+    without: Shown[str]
+    reason: Shown[str]
 
     @property
     def at(self) -> Millis:
@@ -79,8 +89,9 @@ def acts_of(what: str) -> list[str]:
     return [act for act in ACTS if act.startswith(beginnings)]
 
 
-def audit_line(record: Record) -> AuditLine:
-    """A record in words."""
+def audit_line(record: Record, sight: Sight) -> AuditLine:
+    """A record in words, with what its reader may see."""
+    hidden = hidden_values(record, sight)
     before, after = _values(record.before), _values(record.after)
     changes = list(_changes(before, after))
     text = ACTS.get(record.act, record.act)
@@ -99,7 +110,14 @@ def audit_line(record: Record) -> AuditLine:
         changes[:MOST_CHANGES],
         max(len(changes) - MOST_CHANGES, 0),
         plan_id,
+        hidden or NO_VALUES,
+        shown(record.reason or None, why="No reason was given", hidden=hidden),
     )
+
+
+def hidden_values(record: Record, sight: Sight) -> Hidden | None:
+    """Why values and reason of a record are not shown; None: they are."""
+    return HIDDEN_VALUES if sight.hides_values(record) else None
 
 
 def _tone(record: Record) -> str:

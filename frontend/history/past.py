@@ -3,6 +3,7 @@ was sampled or committed in it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -48,7 +49,8 @@ class _Last(NamedTuple):
 class PastLag:
     """Lag over a span. `step_ms`: the distance of its points; `left_out`: how many topics or groups are not in it.
 
-    `peaks`: each point is the largest value of its step; otherwise, with very many samples, the last one. `lag_at_end`,
+    `peaks`: each point is the largest value of its step; otherwise, of very many samples, the last one. `partial_sum`:
+    it is over only some of what there is, so that its peaks go when samples are thinned. `lag_at_end`,
     `time_lag_at_end`: of the last sample of the span, with its instant.
     """
 
@@ -57,6 +59,7 @@ class PastLag:
     step_ms: Millis
     left_out: int = 0
     peaks: bool = True
+    partial_sum: bool = False
     lag_at_end: Shown[int] = UNKNOWN
     time_lag_at_end: Shown[Millis] = UNKNOWN
 
@@ -100,16 +103,22 @@ async def lags(
     """The lag of each over a span, all in steps of the same length."""
     pairs: list[tuple[int, str, str]] = []
     left_out = []
+    sums: list[tuple[int, str, str]] = []
     for number, one in enumerate(wanted):
         parts, left = await _parts(db, connection, viewer, one)
         pairs += [(number, group_id, topic) for group_id, topic in parts]
         left_out.append(left)
+        if not left and (viewer.topics if one.what == "group" else viewer.groups).unlimited:
+            sums.append((number, one.name, "") if one.what == "group" else (number, "", one.name))
     peaks = await _can_read_all(db, connection, pairs, span)
     step_ms = span.step_ms * (1 if peaks else max(-(-len(pairs) * span.steps // MOST_LOOKUPS), 1))
     parameters = {
         "numbers": [number for number, _, _ in pairs],
         "groups": [group_id for _, group_id, _ in pairs],
         "topics": [topic for _, _, topic in pairs],
+        "sum_numbers": [number for number, _, _ in sums],
+        "sum_groups": [group_id for _, group_id, _ in sums],
+        "sum_topics": [topic for _, _, topic in sums],
         "first": span.first,
         "last": span.last,
         "step_ms": step_ms,
@@ -121,7 +130,11 @@ async def lags(
         _past_lag([one for one in steps if one.number == number], span, step_ms, left)
         for number, left in enumerate(left_out)
     ]
-    return [replace(_ended(past, last.get(number)), peaks=peaks) for number, past in enumerate(drawn)]
+    whole, several = {number for number, _, _ in sums}, Counter(number for number, _, _ in pairs)
+    return [
+        replace(_ended(past, last.get(number)), peaks=peaks, partial_sum=several[number] > 1 and number not in whole)
+        for number, past in enumerate(drawn)
+    ]
 
 
 async def _can_read_all(

@@ -17,6 +17,8 @@ from groups.nodes.overview import Overview, SeenChange, SeenNode, SeenPartition
 CELLS = 500
 """Partitions drawn; the API lists all."""
 HAND_OVERS = 20
+CHANGES_READ = 500
+"""Enough for the hand-overs shown: one of a whole cluster is a change for each partition."""
 ENDED = 10
 RANGES_SHOWN = 6
 
@@ -194,7 +196,10 @@ def hand_overs(changes: Sequence[SeenChange], most: int = HAND_OVERS) -> list[Ha
     for change in changes:
         key = (change.at, change.from_node_id, change.to_node_id, change.reason)
         together.setdefault(key, []).append(change)
-    return [_hand_over(found) for found in list(together.values())[:most]]
+    found = list(together.values())
+    if len(changes) >= CHANGES_READ and len(found) > 1:
+        found.pop()  # more of its partitions may not have been read
+    return [_hand_over(one) for one in found[:most]]
 
 
 def _hand_over(found: Sequence[SeenChange]) -> HandOver:

@@ -34,6 +34,8 @@ from (select
 
 -- name: lag_peaks_by_step
 -- The largest lag of each step. One look samples everything at the same instant, so what is compared are sums by instant.
+-- Of what was thinned, the peaks are kept beside: of a sum, whose other name is empty, only if it is over no more than
+-- is shown; each part is at most the sum.
 select number, step, least(max(lag), 9223372036854775807)::bigint as lag, max(time_lag_ms) as time_lag_ms
 from (select i.number, ((s.at - %(first)s::bigint) / %(step_ms)s::bigint)::int as step, sum(s.lag) as lag,
              max(s.time_lag_ms) as time_lag_ms
@@ -44,7 +46,19 @@ from (select i.number, ((s.at - %(first)s::bigint) / %(step_ms)s::bigint)::int a
           where (s.group_name, s.topic, s.at) >= (i.group_name, i.topic, %(first)s::bigint)
             and (s.group_name, s.topic, s.at)
                 < (i.group_name, i.topic, %(first)s::bigint + %(steps)s::bigint * %(step_ms)s::bigint)) s
-      group by i.number, s.at) looks
+      group by i.number, s.at
+      union all
+      select i.number, ((p.at - %(first)s::bigint) / %(step_ms)s::bigint)::int, p.lag, p.time_lag_ms
+      from unnest(%(numbers)s::int[] || %(sum_numbers)s::int[], %(groups)s::text[] || %(sum_groups)s::text[],
+                  %(topics)s::text[] || %(sum_topics)s::text[]) as i (number, group_name, topic)
+      cross join lateral (
+          select p.at, p.lag, p.time_lag_ms
+          from offsets_lagpeak p
+          where (p.group_name, p.topic, p.at) >= (i.group_name, i.topic, %(first)s::bigint)
+            and (p.group_name, p.topic, p.at)
+                < (i.group_name, i.topic, %(first)s::bigint + %(steps)s::bigint * %(step_ms)s::bigint)
+            and (i.group_name <> '' and i.topic <> ''
+                 or p.parts <= cardinality(array_positions(%(numbers)s::int[], i.number)))) p) looks
 group by number, step
 order by number, step
 

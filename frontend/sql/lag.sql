@@ -53,8 +53,13 @@ cross join lateral (select topic, at, lag, time_lag_ms
 -- name: lag_history
 select topic, ((at - %(first)s) * %(slices)s / (%(last)s - %(first)s))::int as slice, max(lag) as lag,
        max(time_lag_ms) as time_lag_ms
-from offsets_lagsample
-where group_name = %(group_id)s and topic = any(%(topics)s) and at >= %(first)s and at < %(last)s
+from (select topic, at, lag, time_lag_ms
+      from offsets_lagsample
+      where group_name = %(group_id)s and topic = any(%(topics)s) and at >= %(first)s and at < %(last)s
+      union all
+      select topic, at, lag, time_lag_ms
+      from offsets_lagpeak
+      where group_name = %(group_id)s and topic = any(%(topics)s) and at >= %(first)s and at < %(last)s) looked
 group by topic, slice
 order by topic, slice
 
@@ -71,7 +76,8 @@ with recursive own as (
     where own.topic is not null)
 
 -- name: total_lag_history
--- One look samples all topics at the same instant.
+-- One look samples all topics at the same instant. The peak of a topic alone is at most that of the sum; the peak of the
+-- sum is over all topics, which the viewer must see.
 -- include: own_topics
 select '' as topic, slice, max(lag) as lag, max(time_lag_ms) as time_lag_ms
 from (select at, ((at - %(first)s) * %(slices)s / (%(last)s - %(first)s))::int as slice,
@@ -82,6 +88,14 @@ from (select at, ((at - %(first)s) * %(slices)s / (%(last)s - %(first)s))::int a
                           where (s.group_name, s.topic, s.at) >= (%(group_id)s, own.topic, %(first)s::bigint)
                             and (s.group_name, s.topic, s.at) < (%(group_id)s, own.topic, %(last)s::bigint)) looked
       where kcoord_sees(own.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
-      group by at) looks
+      group by at
+      union all
+      select at, ((at - %(first)s) * %(slices)s / (%(last)s - %(first)s))::int, lag, time_lag_ms
+      from offsets_lagpeak
+      where group_name = %(group_id)s and at >= %(first)s and at < %(last)s
+        and case when topic = '' then %(all_topics)s
+                 else kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s,
+                                  %(topic_denied_prefixes)s)
+            end) looks
 group by slice
 order by slice

@@ -20,7 +20,7 @@ from offsets.core.samples import TimeLag
 
 register = template.Library()
 
-DASH = SafeString('<span class="none">–</span>')
+DASH = SafeString('<span class="none" title="{}">–</span>')
 SHORT_NAME = 24
 """Characters of a name that fits any line and is not given places to break."""
 _PARTS = re.compile(r"(?<=[-_./:@])(?=[^-_./:@])(?!(?<=[0-9][.])[0-9])")
@@ -38,6 +38,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "signed": wording.signed,
     "duration": wording.duration,
     "time_lag": wording.time_lag,
+    "text": str,
 }
 """How `value` writes what is known."""
 
@@ -125,6 +126,12 @@ def known(
 
 
 @register.filter
+def counted(value: int | None, what: str) -> str:
+    """`1 row`, `12 rows`; `an unknown number of rows` for None."""
+    return f"an unknown number of {what}s" if value is None else wording.plural(value, what)
+
+
+@register.filter
 def percent(share: float) -> str:
     """A share of an axis, 0 to 1, as a coordinate of an SVG: `12.5%`."""
     return f"{100 * share:.2f}%"
@@ -146,7 +153,7 @@ def instant_pattern() -> str:
 def when(at: int | None, now: int) -> SafeString:
     """An instant relative to `now`, exact in the title; the browser keeps it up to date. A dash for None."""
     if at is None:
-        return DASH
+        return format_html(DASH, "No instant is known")
     return format_html(
         '<time datetime="{}" title="{}" data-at="{}">{}</time>',
         wording.iso(at),
@@ -194,7 +201,7 @@ def time_lag(lag: TimeLag) -> SafeString:
         return format_html('<span class="figure">{}</span>', wording.time_lag(lag.ms))
     if lag.at_least_ms is not None:
         return format_html('<span class="figure">at least {}</span>', wording.time_lag(lag.at_least_ms))
-    return DASH
+    return format_html(DASH, "Not known")
 
 
 @register.filter

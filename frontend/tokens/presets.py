@@ -81,8 +81,8 @@ def _prefix(written: str) -> str:
     prefix = written.strip()
     if not prefix:
         raise ValueError("Prefix: write how the names begin, such as billing-; * means everything.")
-    if len(prefix) > NAME_MAX or "\0" in prefix:
-        raise ValueError(f"Prefix: at most {NAME_MAX} characters, without NUL.")
+    if len(prefix) > NAME_MAX:
+        raise ValueError(f"Prefix: at most {NAME_MAX} characters.")
     return prefix.removesuffix("*")
 
 
@@ -91,7 +91,7 @@ def _names(written: str, label: str) -> list[tuple[str, str]]:
     names = []
     for name in written.replace(",", " ").split():
         pattern = "prefix" if name.endswith("*") else "literal"
-        if len(name.removesuffix("*")) > NAME_MAX or "\0" in name:
+        if len(name.removesuffix("*")) > NAME_MAX:
             raise ValueError(f"{label}: a name has at most {NAME_MAX} characters.")
         names.append((pattern, name.removesuffix("*")))
     if not names:

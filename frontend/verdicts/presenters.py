@@ -29,6 +29,11 @@ KINDS: Mapping[VerdictKind, State] = {
 }
 """What each kind is called, and what it means; a test checks that none is missing."""
 
+LOWER_END_REMEDY = (
+    "If the log was truncated, report that it was; if the topic was deleted and created, do that here too; otherwise "
+    "correct who reports another log."
+)
+
 PLACES: Mapping[VerdictKind, str] = {
     VerdictKind.UNCOVERED: "?#partitions-title",
     VerdictKind.STALLED: "?tab=offsets&sort=lag#offsets-title",
@@ -159,8 +164,7 @@ def _words(verdict: Summary, group_state: State, names: Names, window_ms: Millis
             )
         case VerdictKind.DISPUTED:
             return f"An earlier end is reported of {_partitions(verdict, plain=True)}, which does not count.", (
-                "The page of the topic says who reports it. If the log was truncated, report that it was; if the topic "
-                "was deleted and created, do that here too; otherwise correct who reports another log."
+                f"The page of the topic says who reports it. {LOWER_END_REMEDY}"
             )
         case VerdictKind.STALE:
             return f"No new watermarks are reported of {_partitions(verdict, plain=True)}.", (

@@ -82,8 +82,6 @@ def actor(request: HttpRequest) -> str:
 
 def header(request: HttpRequest, group_id: str) -> queries.GroupBrief | None:
     """The group that an action is about, None if it does not exist for this person."""
-    if "\0" in group_id:
-        return None
     viewer = viewer_of(request)
     return bridge.call(lambda runtime: queries.group_brief(runtime.db, viewer, group_id))
 
@@ -216,13 +214,13 @@ def kick_member(request: HttpRequest, group_id: str) -> HttpResponse:
         if kicked is not None:
             return done(request, f"Removed {member_id}. It can join again.", group_url(group_id))
     commands = [as_command.kick(service_url(request), group_id, member_id)] if member_id else []
-    names = member_names(viewer_of(request), group_id, {member_id} if "\0" not in member_id else set())
+    names = member_names(viewer_of(request), group_id, {member_id})
     context = {"member_id": member_id, "name": names.get(member_id, ""), "commands": commands}
     return form(request, "kick_member", brief, refusal, context)
 
 
 async def _kick(runtime: Runtime, request: HttpRequest, group_id: str, member_id: str) -> Done:
-    if not member_id or "\0" in member_id:
+    if not member_id:
         raise ProtocolError(Error.UNKNOWN_MEMBER_ID, "member_id is missing.")
     reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
     groups = runtime.get(GroupService)

@@ -35,7 +35,7 @@ def audit_page(request: HttpRequest) -> HttpResponse:
     context = {
         "now": found.now,
         "everything": sight.everything,
-        "lines": [(line, *urls(line)) for line in map(audit_line, found.records)],
+        "lines": [(line, *urls(line)) for line in (audit_line(one, sight) for one in found.records)],
         "filters": filters,
         "what": what,
         "whats": [("", "Everything"), *((name, label) for name, (label, _) in WHAT.items())],

@@ -57,7 +57,7 @@ def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
     if (elsewhere := fixed(request, "from", "to")) is not None:
         return elsewhere
     wanted, kind, viewer = wanted_commits(request), request.GET.get("kind", ""), viewer_of(request)
-    found = None if "\0" in group_id else _read(viewer, group_id, wanted, text(request, "after") or None)
+    found = _read(viewer, group_id, wanted, text(request, "after") or None)
     if found is None:
         return message(request, 404, "No such group", f"{group_id} has no commit history, or it is no longer kept.")
     context = {

@@ -14,6 +14,7 @@ from frontend import queries, zones
 from frontend.history.chart import COUNT, LENGTH, Chart, Point, Series, chart
 from frontend.history.past import GROUPS_OF_TOPIC, MOST_TOPICS, Compared, PastLag, compared
 from frontend.history.span import Span
+from frontend.rows import Millis
 from frontend.shown import Shown, shown
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
@@ -21,6 +22,7 @@ from frontend.views.page import LONGEST_TEXT, BadAddress, choice, fixed, page, s
 from frontend.views.spans import preset_links, span_of, step_links
 from frontend.wording import duration
 from kcoord.process import bridge
+from offsets.core.samples import TIERS
 
 MOST = 4
 NO_SAMPLES = "No samples of this time that you may see"
@@ -72,23 +74,27 @@ def compare(request: HttpRequest) -> HttpResponse:
         "word": KINDS[what].capitalize(),
         "names": [*names, *[""] * (MOST - len(names))],
         "chosen": [_line(one, past) for one, past in zip(wanted, found, strict=True)],
-        "points": points_said(found, span),
+        "points": points_said(found, span, now),
         "lag_chart": _chart(names, [past.lag for past in found], found, span, COUNT),
         "time_lag_chart": _chart(names, [past.time_lag for past in found], found, span, LENGTH),
     }
     return show(request, "compare", context, section="compare")
 
 
-def points_said(found: Sequence[PastLag], span: Span) -> str:
+def points_said(found: Sequence[PastLag], span: Span, now: Millis) -> str:
     """What a point of the plots is."""
     step = duration(found[0].step_ms if found else span.step_ms)
-    return f"the {'largest' if all(past.peaks for past in found) else 'last'} sample in {step}"
+    said = f"the {'largest' if all(past.peaks for past in found) else 'last'} sample in {step}"
+    if any(past.partial_sum for past in found) and span.first < TIERS[0].ends(now):
+        kept = duration(TIERS[0].age_ms)
+        return f"{said}; before the last {kept}, peaks of sums over only some topics or groups are not kept"
+    return said
 
 
 def _names(request: HttpRequest) -> list[str]:
     names = list(dict.fromkeys(name for name in map(str.strip, request.GET.getlist("name")) if name))
-    if len(names) > MOST or any(len(name) > LONGEST_TEXT or "\0" in name for name in names):
-        raise BadAddress(f"name: at most {MOST} names of at most {LONGEST_TEXT} characters, without NUL.")
+    if len(names) > MOST or any(len(name) > LONGEST_TEXT for name in names):
+        raise BadAddress(f"name: at most {MOST} names of at most {LONGEST_TEXT} characters.")
     return names
 
 

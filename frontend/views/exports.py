@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from frontend import queries
 from frontend.access.words import written
 from frontend.allowed import require_tokens
+from frontend.audit.presenters import hidden_values
 from frontend.audit.reads import audit
 from frontend.group.rows import NO_LOAD, Load
 from frontend.history.reads import Wanted, history
@@ -21,7 +22,7 @@ from frontend.listing.queries import Also, group_rows
 from frontend.plans.reads import PlanRow, all_plans
 from frontend.queries import Limits
 from frontend.rows import Member
-from frontend.shown import HIDDEN_TOPICS, cell, shown
+from frontend.shown import ALL_TOPICS, HIDDEN_TOPICS, cell, shown
 from frontend.topics.listing import FILE_GROUP_ROWS, Topic, TopicTotal, topic_list
 from frontend.viewer import viewer_of
 from frontend.views.audit import sight_of, wanted_records
@@ -60,7 +61,7 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
     head = (
         "group_id", "type", "assignor", "state", "state_since", "generation", "members", "partitions", "lag",
         "time_lag_ms", "lag_sampled_at", "verdicts", "topics", "coordinator", "updated_at", "owner",
-        "labels",
+        "labels", "counted",
     )  # fmt: skip
     rows = (
         (
@@ -69,6 +70,7 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
             cell(shown(group.time_lag_ms, hidden=hidden)),
             iso_if_known(group.lag_sampled_at), " ".join(kind for kind, _ in group.verdicts), " ".join(group.topics),
             coordinator_of(group.group_id, also), iso(group.updated_at), *_labels(group.labels),
+            viewer.topics_counted or ALL_TOPICS,
         )
         for group, also in all_rows(read)
     )  # fmt: skip
@@ -94,21 +96,22 @@ def topics_csv(request: HttpRequest) -> HttpResponseBase:
 
     head = (
         "topic", "partitions", "watermarks", "oldest_watermark", "read_by", "committed_by", "groups", "lag",
-        "worst_group", "worst_lag", "time_lag_ms", "lag_sampled_at", "created_at",
+        "worst_group", "worst_lag", "time_lag_ms", "lag_sampled_at", "created_at", "counted",
     )  # fmt: skip
     rows = (
         (
             topic.name, topic.partitions, topic.watermarks, iso_if_known(topic.sampled_at), " ".join(topic.groups),
-            " ".join(topic.committed), *_total(total), iso(topic.created_at),
+            " ".join(topic.committed), *_total(topic, total), iso(topic.created_at),
+            viewer.groups_counted or "of all groups",
         )
         for topic, total in all_rows(read)
     )  # fmt: skip
     return csv_file("topics", head, rows)
 
 
-def _total(total: TopicTotal | None) -> Sequence[object]:
-    if total is None:
-        return (0, *[None] * 5)
+def _total(topic: Topic, total: TopicTotal | None) -> Sequence[object]:
+    if total is None:  # no group has been sampled; if none has committed either, that is all there is to know
+        return (None if topic.committed else 0, *[None] * 5)
     return total.groups, total.lag, total.worst_group, total.worst_lag, total.time_lag_ms, iso(total.at)
 
 
@@ -123,10 +126,11 @@ def members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
         raise unknown_group(group_id)
     head = (
         "member_id", "group_instance_id", "client_id", "client_host", "partitions", "member_epoch", "last_heartbeat_at",
-        "session_expires_at", "lag", "time_lag_ms", "records_per_minute",
+        "session_expires_at", "lag", "time_lag_ms", "records_per_minute", "counted",
     )  # fmt: skip
     loads = found.member_table.loads
-    rows = (_member(member, loads.get(member.member_id, NO_LOAD)) for member in found.members)
+    counted = viewer.topics_counted or ALL_TOPICS
+    rows = ((*_member(member, loads.get(member.member_id, NO_LOAD)), counted) for member in found.members)
     return csv_file(f"{group_id}-members", head, rows)
 
 
@@ -248,7 +252,7 @@ def plans_csv(request: HttpRequest) -> HttpResponseBase:
     head = (
         "plan_id", "group_id", "strategy", "state", "partitions", "changed", "removed", "outside", "lag_change",
         "reason", "created_at", "created_by", "approved_at", "approved_by", "applied_at",
-        "applied_by", "undone_at", "undone_by",
+        "applied_by", "undone_at", "undone_by", "counted",
     )  # fmt: skip
     rows = (
         (
@@ -256,7 +260,7 @@ def plans_csv(request: HttpRequest) -> HttpResponseBase:
             *(plan.totals.get(name) for name in ("partitions", "changed", "removed", "outside", "lag_change")),
             plan.reason, iso(plan.created_at), plan.created_by, iso_if_known(plan.approved_at), plan.approved_by,
             iso_if_known(plan.applied_at), plan.applied_by,
-            iso_if_known(plan.undone_at), plan.undone_by,
+            iso_if_known(plan.undone_at), plan.undone_by, viewer.topics_counted or ALL_TOPICS,
         )
         for plan in all_rows(read)
     )  # fmt: skip
@@ -297,8 +301,10 @@ def audit_csv(request: HttpRequest) -> HttpResponseBase:
     rows = (
         (
             one.seq, iso(one.at), one.kind, one.principal, one.door, one.address, one.request_id, one.act, one.resource,
-            one.name, one.before, one.after, one.reason, one.result, one.error, one.count,
+            one.name, *(cell(shown(said or None, hidden=hidden)) for said in (one.before, one.after, one.reason)),
+            one.result, one.error, one.count,
         )
         for one in all_rows(read)
+        for hidden in (hidden_values(one, sight),)
     )  # fmt: skip
     return csv_file("audit", head, rows)

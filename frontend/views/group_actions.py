@@ -93,8 +93,8 @@ def _asked(given: QueryDict) -> Asked:
     if written not in set(Act):
         raise BadAddress(f"act: {written!r} is not one of {', '.join(Act)}.")
     group_ids = tuple(dict.fromkeys(given.getlist("group")))
-    if any(not name or len(name) > LONGEST_TEXT or "\0" in name for name in group_ids):
-        raise BadAddress(f"group: 1 to {LONGEST_TEXT} characters, without NUL.")
+    if any(not name or len(name) > LONGEST_TEXT for name in group_ids):
+        raise BadAddress(f"group: 1 to {LONGEST_TEXT} characters.")
     view = written_view(QueryDict(given.get("view", "")[:LONGEST_QUERY]))
     return Asked(Act(written), group_ids, view)
 

@@ -68,7 +68,7 @@ class Outcome:
 @page
 def group_config(request: HttpRequest, group_id: str) -> HttpResponse:
     """All settings with their sources, and the form. The group need not exist."""
-    if "\0" in group_id or len(group_id) > LONGEST_ID:
+    if len(group_id) > LONGEST_ID:
         return no_group(request, group_id)
     refusal = Refusal()
     problems: Mapping[str, str] = {}

@@ -18,6 +18,7 @@ from frontend.member.presenters import lag_of, what_of
 from frontend.member.reads import START, MemberPartition, partitions_from
 from frontend.queries import handovers_of
 from frontend.rows import Event, Millis
+from frontend.shown import ALL_TOPICS
 from frontend.timeline import lines
 from frontend.viewer import viewer_of
 from frontend.views.csv_pages import MOST_ROWS, all_rows, csv_file, parts
@@ -155,14 +156,15 @@ def _partition(row: MemberPartition, now: Millis, stale_ms: Millis) -> Sequence[
 @page
 def simulated_members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """All members of a simulation, with the parameters of its page."""
-    head = "member_id", "before", "after", "gained", "lost", "is_new", "is_removed"
+    head = "member_id", "before", "after", "gained", "lost", "is_new", "is_removed", "counted"
+    counted = viewer_of(request).topics_counted or ALL_TOPICS
     return _simulation(
         request,
         group_id,
         "simulated-members",
         head,
         lambda found: (
-            (one.member_id, one.before, one.after, one.gained, one.lost, one.is_new, one.is_removed)
+            (one.member_id, one.before, one.after, one.gained, one.lost, one.is_new, one.is_removed, counted)
             for one in found.members
         ),
     )

@@ -29,7 +29,7 @@ from frontend.listing.columns import (
 from frontend.listing.queries import Also, GroupList, LagChange, Wanted
 from frontend.listing.saved import LONGEST_NAME, list_url, saved_views_of, written_view
 from frontend.queries import TOPICS_PER_LINE
-from frontend.shown import HIDDEN_TOPICS, ON_TOPICS, Shown, limited, shown
+from frontend.shown import HIDDEN_TOPICS, Shown, limited, shown
 from frontend.states import BY_NAME, STATES, State, is_held, state
 from frontend.verdicts.presenters import KINDS
 from frontend.viewer import Viewer, viewer_of
@@ -287,7 +287,7 @@ NOT_SAMPLED = "Not sampled yet, nothing committed, or no watermark is known"
 def _shown(group: GroupSummary, value: int | None, viewer: Viewer, *, is_counted_now: bool = False) -> Shown[int]:
     """A sum of the last sample, or `is_counted_now`, of the topics that the viewer may see."""
     at = None if is_counted_now else group.lag_sampled_at
-    return limited(shown(value, at, why=NOT_SAMPLED), "" if viewer.topics.unlimited else ON_TOPICS)
+    return limited(shown(value, at, why=NOT_SAMPLED), viewer.topics_counted)
 
 
 def filter_words(wanted: GroupFilter) -> str:

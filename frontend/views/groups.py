@@ -93,9 +93,8 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     drawn = BY_RANGE[choice(request, "range", BY_RANGE) or DEFAULT_RANGE.name]
     tab, wanted = tab_of(request), focus.focus_of(request)
     limits = limits_of(request, tab, replace(_limits(shown), lag=drawn, q=text(request, "topic")))
-    looked, viewer = None, viewer_of(request)
-    if "\0" not in group_id:
-        looked = bridge.call(lambda runtime: look(runtime, viewer, group_id, limits))
+    viewer = viewer_of(request)
+    looked = bridge.call(lambda runtime: look(runtime, viewer, group_id, limits))
     if looked is None:
         return no_group(request, group_id)
     found = looked.page

@@ -36,7 +36,7 @@ def member(request: HttpRequest, group_id: str, member_id: str) -> HttpResponse:
     after = cursor(request, "after", str, int)
     start = (str(after[0]), int(after[1])) if after else START
     found, concern, viewer = None, None, viewer_of(request)
-    if "\0" not in group_id + member_id:
+    if "\0" not in member_id:
         found, concern = bridge.call(lambda runtime: _look(runtime, viewer, group_id, member_id, start))
     if found is None or (found.present is None and not found.events and found.given_out is None):
         return _unknown(request, group_id, member_id)

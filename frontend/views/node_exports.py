@@ -56,7 +56,7 @@ def hand_overs_csv(request: HttpRequest) -> HttpResponseBase:
     found = bridge.call(lambda runtime: runtime.get(NodeOverviews).read(MOST_ROWS))
     head = "at", "partition", "from_node", "to_node", "reason", "epoch", "without_owner_ms"
     rows = (
-        (iso(one.at), one.partition, one.from_node_id, one.to_node_id, one.reason, one.epoch, one.gap_ms)
+        (iso(one.at), one.partition, one.from_node_id, one.to_node_id, one.reason, one.epoch, one.gap_ms or 0)
         for one in found.changes
     )
     return csv_file("hand-overs", head, rows)

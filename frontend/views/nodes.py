@@ -16,16 +16,13 @@ from groups.nodes.overview import NodeOverviews
 from kcoord.config import LEASE, RENEWAL
 from kcoord.process import bridge
 
-CHANGES_READ = 500
-"""Enough for the hand-overs shown: one of a whole cluster is a change for each partition."""
-
 
 @require_safe
 @page
 def node_page(request: HttpRequest) -> HttpResponse:
     """All nodes."""
     require(request, SEE_CLUSTER)
-    found = bridge.call(lambda runtime: runtime.get(NodeOverviews).read(CHANGES_READ))
+    found = bridge.call(lambda runtime: runtime.get(NodeOverviews).read(presenters.CHANGES_READ))
     config = settings.KCOORD
     context = presenters.page(found, node_name(config)) | {
         "lease_ms": config.int(LEASE),

@@ -68,8 +68,9 @@ def page(view: View[P]) -> View[P]:
             callers.identify(request.user.get_username(), account_id=request.user.pk)
             if refused := read_only.refusal(request):
                 raise Forbidden(refused)
+            _refuse_nul(request)
             group_id = kwargs.get("group_id")
-            if isinstance(group_id, str) and not viewer_of(request).sees_group(group_id):
+            if isinstance(group_id, str) and ("\0" in group_id or not viewer_of(request).sees_group(group_id)):
                 response = missing(request, group_id)
             else:
                 response = view(request, *args, **kwargs)
@@ -94,6 +95,13 @@ def page(view: View[P]) -> View[P]:
         return response
 
     return cast(View[P], wrapped)
+
+
+def _refuse_nul(request: HttpRequest) -> None:
+    """Raise BadAddress for a parameter or field with the one character that Postgres cannot store in a text."""
+    for name, values in (*request.GET.lists(), *request.POST.lists()):
+        if any("\0" in value for value in (name, *values)):
+            raise BadAddress(f"{name}: contains the NUL character, which cannot be stored.")
 
 
 def _to_sign_in(request: HttpRequest) -> HttpResponse:
@@ -174,8 +182,8 @@ def message(request: HttpRequest, status: int, title: str, text: str, back: str 
 def text(request: HttpRequest, name: str, longest: int = LONGEST_TEXT) -> str:
     """A text parameter of the URL. Raises BadAddress for one that no name can contain."""
     value = request.GET.get(name, "").strip()
-    if len(value) > longest or "\0" in value:
-        raise BadAddress(f"{name}: at most {longest} characters, without NUL.")
+    if len(value) > longest:
+        raise BadAddress(f"{name}: at most {longest} characters.")
     return value
 
 

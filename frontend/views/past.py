@@ -35,8 +35,6 @@ CHANGES_SHOWN = 20
 @page
 def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
     """What happened to a group in a span of time; its past outlives it."""
-    if "\0" in group_id:
-        return missing(request, group_id)
     if (elsewhere := fixed(request, "from", "to")) is not None:
         return elsewhere
     cause, viewer = choice(request, "cause", tuple(CAUSES)), viewer_of(request)
@@ -67,7 +65,7 @@ def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
         "compare_url": f"/compare?{urlencode({'what': 'groups', 'name': group_id})}&{_of(span)}",
         "sample_every_ms": settings.KCOORD.int("lag.sample.interval.ms"),
         "topics_left_out": found.lag.left_out,
-        "points": points_said([found.lag], span),
+        "points": points_said([found.lag], span, now),
     } | _charts(found, span)
     return show(request, "history", context, section="groups")
 

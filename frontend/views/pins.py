@@ -12,7 +12,7 @@ from frontend.commands import service_url
 from frontend.viewer import viewer_of
 from frontend.views.actions import LONGEST_REASON, Refusal, actor, attempt
 from frontend.views.groups import group_url
-from frontend.views.page import address, message, page, show, text
+from frontend.views.page import address, page, show, text
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from offsets.retention.pins import PinService
@@ -23,8 +23,6 @@ from offsets.retention.pins import PinService
 def group_pins(request: HttpRequest, group_id: str) -> HttpResponse:
     """List, set and remove pins. The group need not exist."""
     viewer = viewer_of(request)
-    if "\0" in group_id:
-        return message(request, 404, "No such group", "Not a valid group id.")
     refusal = Refusal()
     if request.method == "POST":
         require(request, PIN, group_id)

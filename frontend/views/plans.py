@@ -84,8 +84,6 @@ def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> Http
     if act:
         require(request, _BUTTONS[act].need, group_id)
     viewer = viewer_of(request)
-    if "\0" in group_id:
-        return message(request, 404, "No such group", "Not a valid group id.")
     refusal = Refusal()
     if act is not None:
         step = partial(_BUTTONS[act].carry_out, request=request, group_id=group_id, plan_id=str(plan_id))

@@ -182,8 +182,6 @@ def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
     require_all_topics(request)
     viewer = viewer_of(request)
     asked = text(request, "run") or None
-    if "\0" in group_id:
-        return missing(request, group_id)
 
     async def read(runtime: Runtime) -> tuple[SparkRun | None, GroupReport | None, queries.EventPage]:
         reports = runtime.get(Reports)

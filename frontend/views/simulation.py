@@ -36,8 +36,6 @@ class MoveLine:
 @page
 def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
     """The form, and what would happen. Nothing is changed, so everything is in the URL."""
-    if "\0" in group_id:
-        return missing(request, group_id)
     offered, refusal = attempt(lambda runtime: runtime.get(Simulations).assignors(group_id))
     if offered is None:
         return missing(request, group_id)
@@ -60,7 +58,9 @@ def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
         "found": found,
         "unknown": found is not None and _is_unknown(found),
         "query": request.GET.urlencode(),
-        "summary": _summary(found) if found else "",
+        "summary": _summary(found, viewer) if found else "",
+        "other_format": f"What it subscribes to cannot be read. {OTHER_FORMAT}",
+        "no_owner": "nobody that is known" if found and found.unreadable else "nobody",
         "members": members,
         "more_members": max(len(found.members) - MOST_MEMBERS, 0) if found else 0,
         "moves": moves[:MOST_MOVES],
@@ -104,21 +104,23 @@ def _topics(request: HttpRequest) -> dict[str, int]:
     return found
 
 
-def _summary(found: Simulation) -> str:
+def _summary(found: Simulation, viewer: Viewer) -> str:
     """The outcome in a sentence or two."""
     if _is_unknown(found):
         whom = "the member subscribes" if found.unreadable == 1 else f"the {found.unreadable:,} members subscribe"
         return f"Nothing can be simulated: what {whom} to cannot be read. {OTHER_FORMAT}"
     if not found.total:
+        if viewer.topics_counted:
+            return "The members subscribe to no topic that you may see."
         return "The members subscribe to no topic that exists."
     least, most = found.spread
     each = plural(least, "partition") if least == most else f"{least:,} to {plural(most, 'partition')}"
     told = "No member would give up a partition"
     if found.moved:
         told = f"{found.moved:,} of {plural(found.total, 'partition')} would move"
-    given = len(found.moves) - found.moved
+    given, owner = len(found.moves) - found.moved, "a known owner" if found.unreadable else "an owner"
     if given:
-        told += f"; {plural(given, 'partition')} without an owner would get one"
+        told += f"; {plural(given, 'partition')} without {owner} would get one"
     if not found.unreadable:
         return f"{told}. Each member would have {each}."
     whom = "1 member subscribes" if found.unreadable == 1 else f"{found.unreadable:,} members subscribe"

@@ -40,7 +40,7 @@ def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpRespon
     if kind not in TYPES:
         raise BadAddress(f"There is no snapshot of this kind: {', '.join(TYPES)}.")
     viewer = viewer_of(request)
-    found = None if "\0" in group_id else bridge.call(lambda runtime: _read(runtime, viewer, group_id))
+    found = bridge.call(lambda runtime: _read(runtime, viewer, group_id))
     if found is None:
         return missing(request, group_id)
     looked, past = found

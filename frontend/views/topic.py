@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from frontend.states import is_held, state
 from frontend.topics.presenters import LEGEND, rows
 from frontend.topics.reads import GROUPS, PARTITIONS, TopicPage, topic_page
+from frontend.verdicts.presenters import LOWER_END_REMEDY
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
 from frontend.views.page import access_link, address, message, number, page, show
@@ -43,7 +44,7 @@ def no_such_topic(request: HttpRequest, name: str) -> HttpResponse:
 
 def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> dict[str, object]:
     header = found.header
-    total = found.groups[0].total if found.groups else 0
+    total = found.groups[0].total if found.groups else None if skip else 0
     stale_ms = settings.KCOORD.int("lag.stale.ms")
     last = first + len(found.partitions) - 1
     urls = [_group_url(group.group_id, header.name) for group in found.groups]
@@ -51,6 +52,7 @@ def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> d
     return {
         "now": found.now,
         "topic": header,
+        "remedy": LOWER_END_REMEDY,
         "labels": sorted(header.labels.items()),
         "stale_ms": stale_ms,
         "stale": header.oldest is not None and found.now - header.oldest > stale_ms,
@@ -70,7 +72,7 @@ def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> d
         "previous_url": address(request, partition=str(max(first - PARTITIONS, 0))) if first > 0 else None,
         "next_url": address(request, partition=str(last + 1)) if last + 1 < header.partitions else None,
         "fewer_url": address(request, skip=str(max(skip - GROUPS, 0))) if skip > 0 else None,
-        "more_url": address(request, skip=str(skip + GROUPS)) if skip + GROUPS < total else None,
+        "more_url": address(request, skip=str(skip + GROUPS)) if skip + GROUPS < (total or 0) else None,
     }
 
 

@@ -307,7 +307,7 @@ def owned_partitions(group: ClassicGroup, members: Sequence[ClassicMember]) -> l
         if assignment is None:
             continue
         for topic, partitions in assignment.partitions.items():
-            if not topic or len(topic) > MAX_TOPIC_LENGTH or "\0" in topic:
+            if not topic or len(topic) > MAX_TOPIC_LENGTH:
                 continue  # opaque bytes may decode to invalid topic names
             for partition in partitions:
                 owned.setdefault((topic, partition), member.member_id)

@@ -50,9 +50,11 @@ class Sight:
         if self.everything:
             return record
         record = replace(record, address="", request_id="", principal_id="")
-        if record.resource == "group" and not self.topics.unlimited:
-            return replace(record, before=None, after=None, reason="")
-        return record
+        return replace(record, before=None, after=None, reason="") if self.hides_values(record) else record
+
+    def hides_values(self, record: Record) -> bool:
+        """The values of a record and its reason are not shown, whether or not it has any."""
+        return record.resource == "group" and not self.topics.unlimited and not self.everything
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
+from kcoord.client.core.arguments import offsets_of
 from kcoord.client.core.consumer import ConsumerCore
 from kcoord.client.core.membership import Generation
 from kcoord.client.core.offsets import CommitCallback
@@ -71,6 +72,15 @@ class BaseConsumer(ABC):
         Raises what `commit` raises where it cannot succeed: CommitFailedError, RebalanceInProgressError, FatalErrors.
         """
         return self._driver.now(self._core.group_metadata)
+
+    def sink_offsets(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> list[dict[str, Any]]:
+        """These offsets as the SQL function `kcoord.commit_offsets` takes them, for a commit in your own transaction.
+
+        They name the topic that was read by its id, so that nothing is committed on one that was created again. Raises
+        TypeError, ValueError for what cannot be committed.
+        """
+        chosen = offsets_of(offsets)
+        return self._driver.now(lambda: self._core.offsets.sink_offsets(chosen))
 
     def enforce_rebalance(self, reason: str = "requested by the user") -> None:
         """Join again at the next poll (KIP-568, KIP-800). Raises IllegalStateError in a consumer group."""

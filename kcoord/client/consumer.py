@@ -68,6 +68,7 @@ class Consumer(BaseConsumer, Generic[T]):
     ) -> None:
         wanted = named(topics)
         self._config = ConsumerConfig.of(config)
+        arguments.plain_source(source)
         self._threads = Threads(http_client)
         self._core = ConsumerCore(self._config, source, self._threads.news, self._threads)
         if wanted:

@@ -26,6 +26,8 @@ HIGHEST_VERSION = 3
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _LONGEST_STRING = 32_767
+LONGEST_RACK_ID = 255
+"""Characters of a rack that a member of a consumer group may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def decode_subscription(data: bytes) -> Subscription | None:
             user_data=reader.nullable_bytes(),
             owned_partitions=reader.topic_partitions() if version >= 1 else {},
             generation_id=reader.int32() if version >= 2 else -1,
-            rack_id=reader.nullable_string() if version >= 3 else None,
+            rack_id=reader.rack_id() if version >= 3 else None,
             version=version,
         )
     except _MalformedError:
@@ -155,9 +157,18 @@ class _Reader:
         if length < 0:
             return None
         try:
-            return self._take(length).decode()
+            text = self._take(length).decode()
         except UnicodeDecodeError as error:
             raise _MalformedError from error
+        if "\0" in text:  # no topic and no rack has one, and Postgres cannot store it
+            raise _MalformedError
+        return text
+
+    def rack_id(self) -> str | None:
+        rack = self.nullable_string()
+        if rack is not None and len(rack) > LONGEST_RACK_ID:
+            raise _MalformedError
+        return rack
 
     def string(self) -> str:
         text = self.nullable_string()

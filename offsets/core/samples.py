@@ -128,8 +128,18 @@ TIERS = (Tier(3 * HOUR_MS, 15 * MINUTE_MS), Tier(DAY_MS, HOUR_MS))
 """Everything for three hours, then quarters of an hour for a day, then hours. A step divides the one after it."""
 
 
-def surplus(instants: Iterable[Millis], now: Millis) -> list[Millis]:
-    """Those of these instants whose samples are dropped, besides those past the maximum age.
+@dataclass(frozen=True, slots=True)
+class Thinned:
+    """A step in which samples are dropped: from `first` to before `last`. `kept`, `dropped`: instants of samples."""
+
+    first: Millis
+    last: Millis
+    kept: tuple[Millis, Millis]
+    dropped: tuple[Millis, ...]
+
+
+def thinned(instants: Iterable[Millis], now: Millis) -> list[Thinned]:
+    """The steps in which samples of these instants are dropped, besides those past the maximum age.
 
     The first and the last of a step stay, so that what is interpolated without the others is off by less than a step.
     """
@@ -138,4 +148,13 @@ def surplus(instants: Iterable[Millis], now: Millis) -> list[Millis]:
         step_ms = next((tier.step_ms for tier in reversed(TIERS) if instant < tier.ends(now)), None)
         if step_ms is not None:
             steps.setdefault((step_ms, instant // step_ms), []).append(instant)
-    return [instant for members in steps.values() for instant in members[1:-1]]
+    return [
+        Thinned(slot * step_ms, (slot + 1) * step_ms, (members[0], members[-1]), tuple(members[1:-1]))
+        for (step_ms, slot), members in steps.items()
+        if len(members) > 2
+    ]
+
+
+def surplus(instants: Iterable[Millis], now: Millis) -> list[Millis]:
+    """Those of these instants whose samples are dropped, as `thinned` says."""
+    return [instant for step in thinned(instants, now) for instant in step.dropped]

@@ -15,7 +15,7 @@ from typing import Any
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
-from offsets.core.samples import DAY_MS, TIERS, Sample, surplus
+from offsets.core.samples import DAY_MS, TIERS, Sample, thinned
 from offsets.core.types import Millis
 from offsets.spared import Spared
 
@@ -119,7 +119,13 @@ class SampleService:
             await connection.execute(Q.drop_lag_of_deleted_groups.encode())
         oldest = now - self._retention_ms
         unwanted = [instant for instant in instants if instant < oldest]
-        unwanted += surplus((instant for instant in instants if instant >= oldest), now)
+        for step in thinned((instant for instant in instants if instant >= oldest), now):
+            # What is largest must be stored before what it is taken from is dropped, a part at a time.
+            around = {"first": step.first, "last": step.last, "kept": list(step.kept)}
+            async with self._db.connection() as connection:
+                await connection.execute(Q.keep_lag_peaks.encode(), around)
+            unwanted += step.dropped
+        await self._drop_all(Q.drop_lag_peaks, {"oldest": oldest})
         return await self._drop_all(Q.drop_lag_samples, {"instants": unwanted}) if unwanted else 0
 
     async def _walk(self, statement: str, parameters: Mapping[str, object], batch: int, lock: int) -> int:

@@ -238,6 +238,7 @@ class LagReads:
         parameters = {
             "group_id": group_id,
             "topic": topic,
+            "all_topics": visible.unlimited,
             "since": since,
             "until": until,
             "after": after,

@@ -6,7 +6,7 @@ from offsets.models.findings import ReconcileFinding
 from offsets.models.journal import OffsetCommitLog
 from offsets.models.pins import RetentionPin
 from offsets.models.plans import OffsetPlan, PlannedOffset
-from offsets.models.samples import GroupLag, LagSample, TopicLag, TopicTotal, WatermarkSample
+from offsets.models.samples import GroupLag, LagPeak, LagSample, TopicLag, TopicTotal, WatermarkSample
 from offsets.models.spark_runs import ArchivedDay, SparkRun
 from offsets.models.topics import DeletedTopic
 from offsets.models.transactions import PendingOffset, Producer
@@ -22,6 +22,7 @@ __all__ = [
     "DeletedTopic",
     "GroupLag",
     "GroupVerdict",
+    "LagPeak",
     "LagSample",
     "OffsetCommitLog",
     "OffsetPlan",

@@ -54,6 +54,28 @@ class LagSample(ProtocolOwned):
         return f"{self.group_name} {self.topic} @{self.at}: {self.lag}"
 
 
+class LagPeak(ProtocolOwned):
+    """What was largest in a step of which only the first and last samples of lag are kept: a sample of its own.
+
+    Without `topic`: the sum over the topics of the group; without `group_name`: over the groups of the topic. `parts`:
+    how many there are in the sum; of a group on one topic, how many topics the group had in that step.
+    """
+
+    pk = models.CompositePrimaryKey("group_name", "topic", "at")
+    group_name = models.CharField(max_length=255)
+    topic = models.CharField(max_length=249)
+    at = MillisField()
+    lag = models.BigIntegerField()
+    time_lag_ms = models.BigIntegerField(null=True)
+    parts = models.IntegerField()
+
+    class Meta:
+        indexes = [models.Index(fields=["at"], name="offsets_lagpeak_time")]
+
+    def __str__(self) -> str:
+        return f"{self.group_name} {self.topic} @{self.at}: at most {self.lag}"
+
+
 class GroupLag(ProtocolOwned):
     """A group when it was last sampled: what lists of groups show and sort by, and what /metrics exposes.
 

@@ -59,9 +59,10 @@ class GroupLagHistoryView(NamedGroupView):
         query=s.LagHistoryQuery,
         response=s.LagHistoryPage,
         errors=NAMED,
-        description="One sample every `lag.sample.interval.ms`, thinned out after three hours. Samples "
-        "outlive the group and are kept for `lag.sample.retention.days`. Without `topic` a sample is "
-        "the total of all topics of known lag that the caller may describe.",
+        description="One sample every `lag.sample.interval.ms`. After three hours the first, the last and the "
+        "largest of each quarter of an hour stay, after a day those of each hour. Samples outlive the group and are "
+        "kept for `lag.sample.retention.days`. Without `topic` a sample is the total of all topics of known lag that "
+        "the caller may describe; who may not describe all gets of these totals the first and last only.",
     )
     def get(self, request: Request, group_id: str) -> Response:
         """A page of samples."""

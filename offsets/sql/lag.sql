@@ -141,18 +141,29 @@ group by topic
 order by topic
 
 -- name: lag_history
--- Without a topic: the totals of all topics that the caller may describe. All were sampled at the same instant.
-select at, kcoord_bigint(sum(lag)),
-       case when bool_and(time_lag_ms is not null) then max(time_lag_ms) end
-from offsets_lagsample
-where group_name = %(group_id)s
-  and (%(topic)s::text is null or topic = %(topic)s)
-  and kcoord_sees(topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
-  and (%(since)s::bigint is null or at >= %(since)s)
+-- Without a topic: the totals of all topics that the caller may describe. All were sampled at the same instant. Peaks
+-- of a total are of all topics, so a caller who may describe only some gets none of them.
+select distinct on (at) at, lag, time_lag_ms
+from (select at, kcoord_bigint(sum(lag)) as lag,
+             case when bool_and(time_lag_ms is not null) then max(time_lag_ms) end as time_lag_ms
+      from offsets_lagsample
+      where group_name = %(group_id)s
+        and (%(topic)s::text is null or topic = %(topic)s)
+        and kcoord_sees(topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
+      group by at
+      union all
+      select at, lag, time_lag_ms
+      from offsets_lagpeak
+      where group_name = %(group_id)s
+        and case when %(topic)s::text is null then %(all_topics)s and (topic = '' or parts = 1)
+                 else topic = %(topic)s
+                      and kcoord_sees(topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s,
+                                      %(visible_denied_prefixes)s)
+            end) looked
+where (%(since)s::bigint is null or at >= %(since)s)
   and (%(until)s::bigint is null or at < %(until)s)
   and at > %(after)s
-group by at
-order by at
+order by at, lag desc
 limit %(limit)s
 
 -- name: group_has_lag

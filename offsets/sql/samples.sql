@@ -274,6 +274,80 @@ with recursive sampled (at) as (
 )
 select at from sampled where at is not null
 
+-- name: keep_lag_peaks
+-- What is largest in a step, in lag or in time lag, before samples between its first and last are dropped: of each group
+-- on each topic, of each group over its topics, and of each topic over its groups. Peaks of shorter steps become those
+-- of this one. Of equal ones a sample that stays is the peak, so that a steady lag leaves nothing here.
+with looked as (
+    select group_name, topic, at, lag, time_lag_ms
+    from offsets_lagsample
+    where at >= %(first)s and at < %(last)s
+), before as (
+    select group_name, topic, at, lag, time_lag_ms, parts
+    from offsets_lagpeak
+    where at >= %(first)s and at < %(last)s
+), having_topics as (
+    select group_name, count(*) as topics
+    from (select group_name, topic from looked
+          union
+          select group_name, topic from before where group_name <> '' and topic <> '') u
+    group by group_name
+), series as (
+    select group_name, topic, at, lag, time_lag_ms, topics as parts
+    from looked
+    join having_topics using (group_name)
+    union all
+    select b.group_name, b.topic, b.at, b.lag, b.time_lag_ms,
+           case when b.topic = '' then b.parts else coalesce(h.topics, b.parts) end
+    from before b
+    left join having_topics h using (group_name)
+    union all
+    select group_name, '', at, kcoord_bigint(sum(lag)),
+           case when bool_and(time_lag_ms is not null) then max(time_lag_ms) end, count(*)
+    from looked
+    join having_topics using (group_name)
+    where topics > 1
+    group by group_name, at
+    union all
+    select b.group_name, '', b.at, b.lag, b.time_lag_ms, 1
+    from before b
+    join having_topics h using (group_name)
+    where h.topics > 1 and b.topic <> '' and b.parts = 1
+    union all
+    select '', topic, at, kcoord_bigint(sum(lag)),
+           case when bool_and(time_lag_ms is not null) then max(time_lag_ms) end, count(*)
+    from looked
+    group by topic, at
+    having count(*) > 1
+), largest as (
+    (select distinct on (group_name, topic) *
+     from series
+     order by group_name, topic, lag desc, at = any(%(kept)s::bigint[]) desc, at)
+    union all
+    (select distinct on (group_name, topic) *
+     from series
+     where time_lag_ms is not null
+     order by group_name, topic, time_lag_ms desc, at = any(%(kept)s::bigint[]) desc, at)
+), peaks as (
+    select distinct on (group_name, topic, at) *
+    from largest
+    where at <> all(%(kept)s::bigint[])
+    order by group_name, topic, at, lag desc
+), gone as (
+    delete from offsets_lagpeak p
+    where p.at >= %(first)s and p.at < %(last)s
+      and not exists (select from peaks k where k.group_name = p.group_name and k.topic = p.topic and k.at = p.at)
+)
+insert into offsets_lagpeak as p (group_name, topic, at, lag, time_lag_ms, parts)
+select group_name, topic, at, lag, time_lag_ms, parts
+from peaks
+on conflict (group_name, topic, at) do update
+set lag = excluded.lag, time_lag_ms = excluded.time_lag_ms, parts = excluded.parts
+
+-- name: drop_lag_peaks
+delete from offsets_lagpeak
+where ctid = any(array(select ctid from offsets_lagpeak where at < %(oldest)s limit %(limit)s))
+
 -- name: drop_lag_samples
 delete from offsets_lagsample
 where ctid = any(array(select ctid from offsets_lagsample where at = any(%(instants)s::bigint[]) limit %(limit)s))

@@ -32,7 +32,7 @@ ARGUMENTS = [
 EMPTIED = (
     "truncate groups_group, groups_topic, groups_event, groups_groupconfigoverride, groups_grouplabels,"
     " kcoord_apitoken,"
-    " frontend_signinattempt, offsets_lagsample,"
+    " frontend_signinattempt, offsets_lagsample, offsets_lagpeak,"
     " offset_commit_log, offsets_offsetplan, offsets_grouplag, offsets_topiclag, offsets_topictotal,"
     " offsets_retentionpin,"
     " offsets_sparkrun, offsets_groupverdict, offsets_verdictrun, offsets_activity,"

@@ -7,14 +7,20 @@ import re
 import pytest
 from django.test import Client
 
+from frontend import queries
 from frontend.history.past import GROUPS_OF_TOPIC, Compared, compared, past
 from frontend.history.span import LONGEST, MOST_STEPS, PRESETS, SHORTEST, Span
 from frontend.history.ticks import DAY, HOUR, MINUTE
 from frontend.shown import Known, Unknown
+from frontend.viewer import Viewer
+from frontend.views.compare import points_said
 from frontend.wording import iso
+from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Database
+from kcoord.process.runtime import Runtime
+from offsets.lag.samples import SampleService
 from tests.frontend.seed import Seed, now_ms
-from tests.frontend.viewers import ALL
+from tests.frontend.viewers import ALL, viewer
 
 ADDRESS = "/groups/billing/history"
 
@@ -149,6 +155,48 @@ async def test_a_peak_within_a_step_is_drawn_and_in_the_table(db: Database, seed
     assert found.peaks
     assert max(point.value for point in found.lag) == 23_547
     assert max(point.value for point in found.time_lag) == 23_542 * 20
+
+
+async def test_a_peak_is_drawn_although_its_samples_were_thinned(
+    runtime: Runtime, clock: VirtualClock, seed: Seed
+) -> None:
+    """Of a group, of a topic over its groups, and of what somebody may see: of that, the parts alone are known."""
+    now = now_ms()
+    clock.move_to(now)
+    quarter = (now - 5 * HOUR) // (15 * MINUTE) * 15 * MINUTE + 6 * MINUTE  # five samples from the second minute on
+    of_g, of_h = {"a": [1, 40, 23_542, 4, 5], "b": [5, 5, 3, 9_000, 5]}, {"a": [1, 1, 100, 1, 1]}
+    for name, lags in (("g", of_g), ("h", of_h)):
+        seed.commit(seed.group(name), {(topic, 0): 1 for topic in lags})
+        seed.lag_samples(name, lags, every_ms=MINUTE, now=quarter)
+    await runtime.get(SampleService).thin()
+    assert seed.connection.execute("select count(*) from offsets_lagsample").fetchone() == (6,)
+    wanted = [Compared("group", "g"), Compared("topic", "a")]
+    span = Span(now - DAY, now + 1)
+
+    async def peaks(who: Viewer) -> list[int]:
+        return [max(point.value for point in past.lag) for past in await compared(runtime.db, who, wanted, span)]
+
+    assert await peaks(ALL) == [23_545, 23_642]
+    assert await peaks(viewer("describe:group:*", "describe:topic:a")) == [23_542, 23_642]
+    assert await peaks(viewer("describe:group:g", "describe:topic:*")) == [23_545, 23_542]
+    seed.connection.execute(
+        "delete from offsets_committedoffset o using groups_group g where g.id = o.group_id and g.group_id = 'h'"
+    )
+    assert (await peaks(ALL))[1] == 23_542, "not with what a group had that is not drawn any more"
+
+    few = await compared(runtime.db, viewer("describe:group:*", "describe:topic:a", "describe:topic:b"), wanted, span)
+    assert [past.partial_sum for past in few] == [True, False]
+    assert "peaks of sums over only some topics or groups are not kept" in points_said(few, span, now)
+    everything = await compared(runtime.db, ALL, wanted, span)
+    assert "not kept" not in points_said(everything, span, now) + points_said(few, Span(now - HOUR, now), now)
+
+    async def total(who: Viewer) -> int:
+        page = await queries.group_page(runtime.db, who, "g", queries.Limits())
+        assert page is not None
+        return max(bucket.lag for bucket in page.lag.total)
+
+    assert await total(ALL) == 23_545
+    assert await total(viewer("describe:group:*", "describe:topic:b")) == 9_000
 
 
 async def test_the_value_at_the_end_is_the_last_sample_with_its_instant(db: Database, seed: Seed) -> None:

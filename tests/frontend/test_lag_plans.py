@@ -30,6 +30,7 @@ from generate_series(%(from)s::int, %(to)s::int) g, generate_series(1, %(topics)
 SPAN = {"first": START_MS - LOOKS * MINUTE_MS, "last": START_MS, "slices": 96}
 
 STEPS = {"numbers": [0] * 3, "groups": ["g0"] * 3, "topics": ["t1", "t2", "t3"], "first": SPAN["first"]}
+SUMS = {"sum_numbers": [0], "sum_groups": ["g0"], "sum_topics": [""]}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
         ("total_lag_history", {"group_id": "g0", **SPAN}, TOPICS * LOOKS + 2 * TOPICS),
         ("lag_history", {"group_id": "g0", "topics": ["t1", "t2", "t3"], **SPAN}, TOPICS * LOOKS),
         ("lag_by_step", {**STEPS, "step_ms": 10 * MINUTE_MS, "steps": 101}, TOPICS * 101),
-        ("lag_peaks_by_step", {**STEPS, "step_ms": 10 * MINUTE_MS, "steps": 101}, TOPICS * LOOKS),
+        ("lag_peaks_by_step", {**STEPS, **SUMS, "step_ms": 10 * MINUTE_MS, "steps": 101}, TOPICS * LOOKS),
         ("lag_at_end", {**STEPS, "last": SPAN["last"]}, TOPICS),
         ("samples_in_span", {"group_id": "g0", "topic": "t1", **SPAN, "most": 100}, 100),
         ("sampled_topics", {"group_id": "g0", "limit": 2_001}, 2 * TOPICS),

@@ -88,7 +88,7 @@ def test_the_last_hand_overs(person: Client, seed: Seed) -> None:
     four_nodes(seed)
     text = plain(person)
     moves = text[text.index("Last hand-overs") :]
-    assert "Balanced node-0 node-2 12 2, 6, 10, 14, 18, 22 +6 – 3 s ago" in moves
+    assert "Balanced node-0 node-2 12 2, 6, 10, 14, 18, 22 +6 handed over directly 3 s ago" in moves
     assert "Lease ran out node-2 node-1 6 6, 14, 22, 30, 38, 46 640 ms 3 min ago" in moves
     assert "Nobody owned it nobody node-0 50 0–49 4.1 s" in moves
 
@@ -114,6 +114,14 @@ def test_changes_of_one_instant_are_one_hand_over() -> None:
         ("3", "b", "a", "", "idle"),
         ("3", "b", "", "", "bad"),
     ]
+
+
+def test_a_hand_over_is_not_told_with_some_of_its_partitions_only() -> None:
+    """What was read ends somewhere, which may be within one."""
+    moved = [seen(9, number, "a", "b", "lapsed", 40) for number in range(300)]
+    before = [seen(8, number, "b", "a", "lapsed", 40) for number in range(300)]
+    assert [one.count for one in hand_overs((moved + before)[: presenters.CHANGES_READ])] == [300]
+    assert [one.count for one in hand_overs(moved + before[:100])] == [300, 100], "all was read"
 
 
 def test_nodes_are_in_their_natural_order_and_many_partitions_are_bounded() -> None:

@@ -150,7 +150,7 @@ def test_a_group_that_is_not_there_may_have_a_history(person: Client, seed: Seed
         ("/groups?state=Sleeping", "state: &#x27;Sleeping&#x27; is not one of Stable, PreparingRebalance"),
         ("/groups?type=x", "type: &#x27;x&#x27; is not one of classic, consumer"),
         ("/groups?sort=x", "sort: &#x27;x&#x27; is not one of group_id"),
-        ("/groups?q=a%00b", "q: at most 255 characters"),
+        ("/groups?q=a%00b", "q: contains the NUL character"),
         ("/groups?q=" + "x" * 256, "q: at most 255 characters"),
         ("/groups?after=%21", "after: no such page of the list"),
         ("/groups?after=" + encode_cursor(1, 2), "after: no such page of the list"),

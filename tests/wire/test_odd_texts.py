@@ -12,10 +12,14 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from structlog.testing import capture_logs
 
+from groups.engine.service import GroupService
 from groups.wire.apis import APIS as OF_GROUPS
+from kcoord.database.clock import VirtualClock
+from kcoord.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from kcoord.protocol.errors import Error
 from kcoord.wire.api import request_class
 from kcoord.wire.reading import CHECKED, SHOWN, shape_of
@@ -23,6 +27,7 @@ from kcoord.wire.session import APIS as OF_SESSIONS
 from offsets.wire.apis import APIS as OF_OFFSETS
 from tests.wire.client import KEYS, request_frame
 from tests.wire.conftest import Connect
+from tests.wire.support import join_fields, joined, sync_fields
 
 SERVED = sorted((*OF_SESSIONS, *OF_GROUPS, *OF_OFFSETS), key=lambda api: api.key)
 PLACE = "<" + "x" * 30 + ">"
@@ -192,6 +197,53 @@ async def test_metadata_with_u0000_is_refused_for_its_partition(connect: Connect
     asked = {"group_id": "g", "topics": [{"name": "orders", "partition_indexes": [0, 1, 2]}], "member_epoch": -1}
     fetched = await client.ask("offset_fetch", 9, groups=[asked], require_stable=False)
     assert [found.committed_offset for found in fetched.groups[0].topics[0].partitions] == [7, -1, -1]
+
+
+def subscriptions() -> Iterator[tuple[str, bytes, bytes]]:
+    """What leaders and members say in bytes of their own, with odd texts inside: name, subscription, assignment."""
+    for what, text in (("nul", "a\0b"), ("longer than an index", "x" * 3_000), ("noncharacter", "\uffff")):
+        names = {text: [0], "t": [1]}
+        for rack, topics in ((text, ("t",)), (None, (text, "t"))):
+            said = Subscription(topics, user_data=text.encode(), owned_partitions=names, rack_id=rack)
+            yield (
+                f"{what} in {'topics' if rack is None else 'rack'}",
+                encode_subscription(said),
+                encode_assignment(Assignment(names, text.encode())),
+            )
+    yield "bytes of nobody's format", b"\0" * 40, b"\0\xff" * 20
+
+
+@pytest.mark.parametrize(
+    ("said", "assigned"), [one[1:] for one in subscriptions()], ids=[one[0] for one in subscriptions()]
+)
+async def test_texts_inside_subscriptions_and_assignments(
+    connect: Connect, service: GroupService, clock: VirtualClock, topics: Any, api: httpx.AsyncClient, said: bytes,
+    assigned: bytes,
+) -> None:  # fmt: skip
+    """These bytes are only carried, but they are read too: for retention, pages, and changes of the protocol."""
+    await topics.create("t", 3)
+    client = await connect()
+    with capture_logs() as lines:
+        answer = await joined(client, service, clock, protocols=[{"name": "range", "metadata": said}])
+        assert (answer.error_code, answer.members[0].metadata) == (0, said)
+        synced = await client.ask("sync_group", 5, **sync_fields(answer, {answer.member_id: assigned}))
+        assert (synced.error_code, synced.assignment) == (0, assigned)
+        for path in ("", "/lag", "/events", "/simulate"):
+            answered = await (api.post if path == "/simulate" else api.get)(f"/v1/groups/g{path}")
+            assert answered.status_code < 500, (path, answered.text)
+        upgrading = {
+            "group_id": "g", "member_id": "", "member_epoch": 0, "instance_id": None, "rack_id": None,
+            "rebalance_timeout": 30_000, "subscribed_topic_names": ["t"], "server_assignor": None,
+            "topic_partitions": [],
+        }  # fmt: skip
+        beat = await client.ask("consumer_group_heartbeat", 0, **upgrading)
+        assert beat.error_code != Error.UNKNOWN_SERVER_ERROR.code
+        other = await client.ask("consumer_group_heartbeat", 0, **{**upgrading, "group_id": "c"})
+        assert other.error_code == 0
+        joining = join_fields("m", group_id="c", protocols=[{"name": "range", "metadata": said}])
+        joined_there = await client.ask("join_group", 9, **joining)
+        assert joined_there.error_code != Error.UNKNOWN_SERVER_ERROR.code
+    assert not [line for line in lines if line["event"] in FAILURES or line["log_level"] == "error"]
 
 
 def test_the_table_covers_what_is_served() -> None:

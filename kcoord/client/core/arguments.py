@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -82,6 +83,7 @@ def times_of(values: Any) -> dict[TopicPartition, int]:
 
 
 SOURCE_METHODS = ("fetch", "beginning_offset", "end_offset")
+OPTIONAL_SOURCE_METHODS = ("offset_for_time", "truncated")
 
 
 def source(value: Any) -> None:
@@ -95,6 +97,15 @@ def source(value: Any) -> None:
         raise InvalidConfigurationError(
             "source", f"{type(value).__name__} is not a record source: it has no method {', '.join(missing)}"
         )
+
+
+def plain_source(value: Any) -> None:
+    """Check that a source has no asynchronous methods. Raises InvalidConfigurationError, which names the first."""
+    for name in (*SOURCE_METHODS, *OPTIONAL_SOURCE_METHODS):
+        if inspect.iscoroutinefunction(getattr(value, name, None)):
+            raise InvalidConfigurationError(
+                "source", f"{type(value).__name__}.{name} is asynchronous: use kcoord.client.AsyncConsumer"
+            )
 
 
 def topics_of(values: Any) -> list[str]:

@@ -125,6 +125,13 @@ class OffsetManager:
         topic_ids = self._subscription.topic_ids(offsets)
         await self._until(timeout_ms, lambda: self._send(offsets, topic_ids, identity()), wakeable)
 
+    def sink_offsets(self, offsets: Offsets) -> list[dict[str, Any]]:
+        """What `kcoord.commit_offsets` takes: the name of each topic, and its id if it is known."""
+        names = {tp: {"topic": tp.topic} for tp in offsets}
+        for tp, topic_id in self._subscription.topic_ids(offsets).items():
+            names[tp]["topic_id"] = topic_id
+        return [{**names[tp], **_partition(tp.partition, committed)} for tp, committed in sorted(offsets.items())]
+
     def commit_async(self, offsets: Offsets, callback: CommitCallback | None) -> None:
         """Commit without waiting and without a retry; `callback` runs in a later call of the user."""
         if not offsets:
@@ -273,18 +280,20 @@ def _no_check() -> None:
     return None
 
 
+def _partition(partition: int, committed: OffsetAndMetadata) -> dict[str, Any]:
+    return {
+        "partition": partition,
+        "committed_offset": committed.offset,
+        "committed_leader_epoch": committed.leader_epoch,
+        "committed_metadata": committed.metadata,
+    }
+
+
 def _topics(offsets: Offsets, topic_ids: Mapping[TopicPartition, str]) -> list[dict[str, Any]]:
     topics: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for tp, committed in sorted(offsets.items()):
         key = ("topic_id", topic_ids[tp]) if tp in topic_ids else ("name", tp.topic)
-        topics.setdefault(key, []).append(
-            {
-                "partition": tp.partition,
-                "committed_offset": committed.offset,
-                "committed_leader_epoch": committed.leader_epoch,
-                "committed_metadata": committed.metadata,
-            }
-        )
+        topics.setdefault(key, []).append(_partition(tp.partition, committed))
     return [{key: named, "partitions": partitions} for (key, named), partitions in topics.items()]
 
 

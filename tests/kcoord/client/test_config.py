@@ -85,6 +85,29 @@ def test_source_is_checked_before_anything_is_read(kind: type[Consumer[Any] | As
     assert caught.value.setting == "source"
 
 
+class AsyncSource(MemorySource):
+    """A source that only `AsyncConsumer` can wait for."""
+
+    async def end_offset(self, topic: str, partition: int) -> int:  # type: ignore[override]
+        return 0
+
+
+class AsyncTruncated(MemorySource):
+    """One whose optional method is asynchronous."""
+
+    async def truncated(self, topic: str, partition: int) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("source", [AsyncSource, AsyncTruncated])
+def test_an_asynchronous_source_is_refused_before_anything_is_read(source: type[MemorySource]) -> None:
+    with pytest.raises(InvalidConfigurationError, match=r"is asynchronous: use kcoord.client.AsyncConsumer") as caught:
+        Consumer("t", group_id="g", source=source({}))
+    assert caught.value.setting == "source"
+    AsyncConsumer("t", group_id="g", source=source({}))
+    AsyncConsumer("t", group_id="g", source=MemorySource({}))
+
+
 def test_every_setting_is_known_to_type_checkers() -> None:
     assert list(ConsumerSettings.__annotations__) == [f.name for f in fields(ConsumerConfig)]
 

@@ -24,7 +24,7 @@ from kcoord.protocol.consumer_protocol import (
 from kcoord.protocol.errors import Error, ProtocolError
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
-NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 VERSIONS = st.integers(0, HIGHEST_VERSION)
 
 
@@ -189,3 +189,15 @@ def test_what_does_not_fit_is_refused_by_name(encode: Callable[[], bytes], detai
 def test_a_version_that_cannot_be_written_is_a_mistake_of_the_caller() -> None:
     with pytest.raises(ValueError, match="version 4 cannot be written"):
         encode_assignment(Assignment({}, version=HIGHEST_VERSION + 1))
+
+
+def test_what_cannot_be_stored_is_not_read() -> None:
+    for subscription in (
+        Subscription(("a\0b",)),
+        Subscription(("a",), owned_partitions={"\0": (1,)}),
+        Subscription(("a",), rack_id="r\0"),
+        Subscription(("a",), rack_id="r" * 256),
+    ):
+        assert decode_subscription(encode_subscription(subscription)) is None
+    assert decode_subscription(encode_subscription(Subscription(("a",), user_data=b"\0", rack_id="r" * 255)))
+    assert decode_assignment(encode_assignment(Assignment({"a\0b": (1,)}))) is None

@@ -58,7 +58,7 @@ def filled(postgres: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
         ("drop_lag_samples", {"instants": [START_MS], "limit": 100}, {"offsets_lagsample_time"}),
         (
             "lag_history",
-            {**PAGE, "group_id": "g1", "since": None, "until": None, "after": -1, "limit": 101},
+            {**PAGE, "group_id": "g1", "all_topics": True, "since": None, "until": None, "after": -1, "limit": 101},
             {"offsets_lagsample_pkey"},
         ),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 import psycopg
@@ -173,6 +174,33 @@ async def test_lag_that_no_number_of_postgres_holds(
     clock.advance(HOUR_MS)
     await samples.sample()
     assert sql.execute("select lag from offsets_lagsample order by at desc limit 1").fetchall() == [(largest,)]
+
+
+async def test_no_number_of_a_group_keeps_topics_from_their_totals(
+    runtime: Runtime, samples: SampleService, sql: psycopg.Connection[Any]
+) -> None:
+    """They are one statement for all topics, and no batches: whatever the columns can hold, it succeeds."""
+    bounds = [-(2**63), -(2**63) + 1, -1, 0, 1, 2**63 - 1, None]
+    groups = sql.execute(
+        "insert into groups_group (id, group_id, type, state, previous_state, state_since, generation_id,"
+        " new_member_added, version, created_at, updated_at)"
+        " select id, 'g' || id, 'classic', 'Empty', 'Empty', 1, 1, false, 1, 1, 1 from unnest(%s::bigint[]) id"
+        " returning id",
+        [[1, 2, 2**63 - 1]],
+    ).fetchall()
+    for number, numbers in enumerate(itertools.product(bounds, repeat=len(groups))):
+        for (group,), value in zip(groups, numbers, strict=True):
+            sql.execute(
+                "insert into offsets_topiclag (group_id, topic, at, lag, max_lag, time_lag_ms, committed_offsets,"
+                " log_end_offsets, partitions, unknown_partitions) values (%s, %s, 1, %s, %s, %s, %s, %s, 1, 0)",
+                [group, f"t{number}", value, value, value, value or 0, value],
+            )
+    await samples._total(START_MS)
+    totals = dict(sql.execute("select topic, array[lag, worst_lag, time_lag_ms] from offsets_topictotal").fetchall())
+    for number, numbers in enumerate(itertools.product(bounds, repeat=len(groups))):
+        known = [one for one in numbers if one is not None]
+        lag = min(max(sum(known), -(2**63)), 2**63 - 1) if known else None
+        assert totals[f"t{number}"] == [lag, max(known, default=None), max(known, default=None)], numbers
 
 
 async def test_samples_of_an_earlier_topic_of_the_same_name_are_not_used(
