@@ -1,7 +1,4 @@
-"""What both HTTP parsers of the server have in common: the rules of `kcoord.http.peers` for their connections.
-
-Adapters are mixed into uvicorn's protocols: `kcoord.stack.protocol_httptools` and `kcoord.stack.protocol_h11`.
-"""
+"""The rules of `kcoord.http.peers` for a connection, mixed into uvicorn's protocol by `protocol_httptools`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uvicorn's HTTP/1.1 on httptools, as strict as h11, and with one request at a time.
+"""Uvicorn's HTTP/1.1 on httptools, strictly, and with one request at a time.
 
 Uvicorn parses whatever has come, with a queue of requests that has no bound, and has no bound for heads either; it lets
 trailers change the headers of a request that is being answered, and takes the body of a request with `Upgrade` for

@@ -1,9 +1,9 @@
 """Heartbeats over HTTP against an echo: `python -m tests.bench.door [SECONDS] [ROUNDS] [WORD]`.
 
 The yardstick is `tests.bench.echo`, a Starlette application on httptools and uvloop that returns what it is sent.
-Beside it, in turns and in one run: the service with either transport, and with httptools without its short path, with
-heartbeats (a group each), and with a request that needs a token and no database (no heartbeats at all), which is what
-HTTP costs. `h11, lines` also writes a line for each request, as the service once did. `at once` is the way to a
+Beside it, in turns and in one run: the service with its short path and without, with heartbeats (a group each),
+and with a request that needs a token and no database (no heartbeats at all), which is what HTTP costs.
+`httptools, lines` also writes a line for each request, as the service once did. `at once` is the way to a
 heartbeat that costs nothing (`tests.bench.at_once`), on the short path, off it, and on it with a request id from the
 client, which makes all heads differ. Server, Postgres and load generator share the cores. Medians of ROUNDS (3) of
 SECONDS (3) each; times of requests over all rounds. Beside the echo, only jobs with WORD in their names are measured.
@@ -33,10 +33,9 @@ SERVER = "kcoord.stack.server"
 NOTHING_TO_DO = "tests.bench.at_once"
 LONG = {"KCOORD_HTTP_SHORT_PATH": "false"}
 SERVICE: dict[str, dict[str, object]] = {
-    "httptools": {"KCOORD_HTTP_TRANSPORT": "httptools"},
-    "httptools, long": {"KCOORD_HTTP_TRANSPORT": "httptools", **LONG},
-    "h11": {"KCOORD_HTTP_TRANSPORT": "h11"},
-    "h11, lines": {"KCOORD_HTTP_TRANSPORT": "h11", "KCOORD_LOG_HOT_REQUESTS": 1},
+    "httptools": {},
+    "httptools, long": LONG,
+    "httptools, lines": {"KCOORD_LOG_HOT_REQUESTS": 1},
 }
 HEARTBEAT = b'{"member_id":"m","generation_id":1}'
 NONE = b'{"heartbeats":[]}'

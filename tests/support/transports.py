@@ -1,24 +1,21 @@
-"""The ways in which a server reads and writes HTTP.
+"""The ways in which a server answers HTTP.
 
-Everything is tested in the default way; in the others only what a parser of its own could get wrong.
+Everything is tested in the default way; in the other only what it could get wrong.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from kcoord.stack.server import TRANSPORTS
-
 SETTINGS: dict[str, dict[str, object]] = {
-    **{name: {"KCOORD_HTTP_TRANSPORT": name} for name in TRANSPORTS},
+    "short path": {},
     "no short path": {"KCOORD_HTTP_SHORT_PATH": "false"},
 }
-"""Of whole servers: the transports, and without the short path that httptools has otherwise."""
+"""Of whole servers."""
 
-DEFAULT = "httptools"
-OTHER = pytest.mark.whole("the same promise with another way to read HTTP")
+DEFAULT = "short path"
+OTHER = pytest.mark.whole("the same promise with another way to answer HTTP")
 
-each_transport = pytest.mark.parametrize("transport", tuple(TRANSPORTS))
 each_way = pytest.mark.parametrize(
     "server",
     [name if name == DEFAULT else pytest.param(name, marks=OTHER) for name in SETTINGS],
@@ -29,10 +26,5 @@ each_way = pytest.mark.parametrize(
 
 
 def requested(request: pytest.FixtureRequest) -> dict[str, object]:
-    """The environment of a server with the transport that is the fixture's parameter, or with the default."""
+    """The environment of a server with the way that is the fixture's parameter, or with the default."""
     return SETTINGS[getattr(request, "param", DEFAULT)]
-
-
-def setting(transport: str) -> dict[str, object]:
-    """The environment of a server with this transport."""
-    return SETTINGS[transport]
