@@ -29,7 +29,7 @@ from kcoord.process import runtime as runtimes
 from kcoord.process.off_loop import in_slices
 from kcoord.stack.preflight import bind, read_config
 from kcoord.stack.problem import EXIT_STATUS, StartProblem
-from kcoord.stack.protocol_httptools import HttpToolsPeerProtocol
+from kcoord.stack.protocol_httptools import HttpProtocol
 
 log = structlog.get_logger(__name__)
 
@@ -93,13 +93,13 @@ def make_server(config: Config) -> Server:
     return Server(
         uvicorn.Config(
             APPLICATION,
-            http=cast(type[asyncio.Protocol], functools.partial(HttpToolsPeerProtocol, peers)),
+            http=cast(type[asyncio.Protocol], functools.partial(HttpProtocol, peers)),
             loop="auto",
             lifespan="on",
             log_config=None,
             access_log=False,
             server_header=False,
-            forwarded_allow_ips=list(config.names("trusted.proxies")),
+            proxy_headers=False,
             backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=GRACE_SECONDS,

@@ -151,9 +151,9 @@ TASKS: set[asyncio.Task[None]] = set()
 OFFSETS = [FetchedOffset("t", 1, 7, 2, "m", 1_700_000_000_000)]
 
 
-def offset_door(*, is_short: bool = True, **settings: Any) -> tuple[Door, Offsets]:
+def offset_door(*, is_direct: bool = True, **settings: Any) -> tuple[Door, Offsets]:
     """A door whose offsets are made up."""
-    door = Door(Config(settings), is_short=is_short)
+    door = Door(Config(settings), is_direct=is_direct)
     return door, give_offsets(door)
 
 
@@ -165,8 +165,8 @@ def give_offsets(door: Door) -> Offsets:
 
 
 def offset_doors(**settings: Any) -> list[tuple[Door, Offsets]]:
-    """With the short path, and without."""
-    return [offset_door(is_short=is_short, **settings) for is_short in (True, False)]
+    """As `tests.support.doors.ways`."""
+    return [offset_door(is_direct=is_direct, **settings) for is_direct in (True, False)]
 
 
 def commit(

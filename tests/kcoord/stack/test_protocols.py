@@ -14,7 +14,7 @@ from uvicorn.server import ServerState
 
 from kcoord.config import Config
 from kcoord.http.peers import PeerLimits, Peers
-from kcoord.stack.protocol_httptools import HttpToolsPeerProtocol
+from kcoord.stack.protocol_httptools import HttpProtocol
 
 SECONDS = 20.0
 HOST = b"Host: a\r\n"
@@ -69,7 +69,7 @@ def talk(app: Echo, *parts: bytes) -> bytes:
         peers, state = Peers(PeerLimits.of(Config({}))), ServerState()
 
         def connection() -> asyncio.Protocol:
-            return HttpToolsPeerProtocol(peers, config=config, server_state=state, app_state={})
+            return HttpProtocol(peers, config=config, server_state=state, app_state={})
 
         server = await loop.create_server(connection, "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
