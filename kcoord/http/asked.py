@@ -62,9 +62,9 @@ Answered = Callable[["Asked", int, Headers | None, bytes], None]
 class Asked:
     """One request for an operation.
 
-    Parameters: `own`, the context of the request, which is in no use; `tasks`, where those of requests are kept;
-    `answered`, see there; `send_body`, called when the body is wanted and has not come; `again`: its connection was
-    answered before; `trusted`, the caller if it is this process itself.
+    Parameters: `own`, the context of the request, which is in no use; `tasks`, what requests wait for, which a server
+    cancels that cannot wait any longer; `answered`, see there; `send_body`, called when the body is wanted and has not
+    come; `again`: its connection was answered before; `trusted`, the caller if it is this process itself.
     """
 
     _body: bytes | None = None
@@ -83,7 +83,7 @@ class Asked:
         about: context.RequestContext,
         receipt: request_age.Receipt,
         own: Context,
-        tasks: set[asyncio.Task[Any]],
+        tasks: set[Any],
         answered: Answered,
         send_body: Callable[[], None] | None = None,
         *,
@@ -233,12 +233,14 @@ class Asked:
         if isinstance(result, msgspec.Struct):
             self._succeed(result)
         elif type(result) is Later:
+            self._tasks.add(result.future)
             result.future.add_done_callback(partial(self._landed, result.finish), context=self._own)
         else:
             self._start(result, self._settle)
 
     def _landed(self, finish: Callable[[Any], Any], future: asyncio.Future[Any]) -> None:
         """The future of a `Later` is done."""
+        self._tasks.discard(future)
         self._attempt(lambda: self._settle(finish(future.result())))
 
     def _start(self, work: Coroutine[Any, Any, Any], go_on: Callable[[Any], None]) -> None:

@@ -29,16 +29,14 @@ from offsets.api.topics import Named, Topics
 from offsets.core.lines import PlainCommit
 from offsets.core.types import (
     FetchedOffset,
-    Millis,
     OffsetCommit,
     OffsetCommitReply,
     OffsetFetch,
     OffsetFetchReply,
     TopicPartition,
 )
-from offsets.lane.bookings import Booking, Landing
 from offsets.lane.fetching import Found
-from offsets.service import CatalogueChanged, OffsetService
+from offsets.service import OffsetService
 
 GROUPS_AT_ONCE = 4
 """How many groups of one fetch are read concurrently, so that one request does not take the whole pool."""
@@ -56,30 +54,13 @@ def commit(call: Call[wire.CommitRequest]) -> Awaitable[wire.CommitResponse]:
         return _commit(call)
     service = call.runtime.get(OffsetService)
     plain = plain_commit(call.group_id, call.body, view, call.principal, service.metadata_limit)
-    booking = None if plain is None else service.begin_plain(plain)
-    if plain is None or booking is None:
+    if plain is None:
         return _commit_any(call, service)
-
-    def finish(landing: Landing | None) -> wire.CommitResponse | Awaitable[wire.CommitResponse]:
-        if landing is None:
-            return _commit_begun(call, service, booking, plain, view)
-        return _all_committed(call, plain, view, landing.session_deadline)
-
-    return Later(booking.landed, finish)
+    return Later(service.write(plain), partial(_written, call, plain, view))
 
 
 def _size(body: wire.CommitRequest) -> int:
     return off_loop.PER_OFFSET * sum([len(entry.partitions) for entry in body.topics])
-
-
-async def _commit_begun(
-    call: Call[wire.CommitRequest], service: OffsetService, booking: Booking, plain: PlainCommit, view: TopicView
-) -> wire.CommitResponse:
-    try:
-        reply = await service.commit_begun(booking, plain)
-    except CatalogueChanged:
-        return await _commit_any(call, service)
-    return _plain_committed(call, plain, view, reply)
 
 
 async def _commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
@@ -91,30 +72,28 @@ async def _commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
     plain = await off_loop.run(
         size, plain_commit, call.group_id, call.body, view, call.principal, service.metadata_limit
     )
-    if plain is None:
+    reply = None if plain is None else await service.write(plain)
+    if plain is None or reply is None:
         return await _commit_any(call, service)
-    try:
-        reply = await service.commit_plain(plain)
-    except CatalogueChanged:
-        return await _commit_any(call, service)
-    return await off_loop.run(size, _plain_committed, call, plain, view, reply)
+    return await off_loop.run(size, _answered, call, plain, view, reply)
 
 
-def _plain_committed(
+def _written(
+    call: Call[wire.CommitRequest], plain: PlainCommit, view: TopicView, reply: OffsetCommitReply | None
+) -> wire.CommitResponse | Awaitable[wire.CommitResponse]:
+    if reply is None:
+        return _commit_any(call, call.runtime.get(OffsetService))
+    return _answered(call, plain, view, reply)
+
+
+def _answered(
     call: Call[wire.CommitRequest], plain: PlainCommit, view: TopicView, reply: OffsetCommitReply
 ) -> wire.CommitResponse:
+    _commits(reply.error.name).inc()
     if reply.error is not Error.NONE:
-        _commits(reply.error.name).inc()
         raise ProtocolError(reply.error, reply.detail)
-    return _all_committed(call, plain, view, reply.session_deadline)
-
-
-def _all_committed(
-    call: Call[wire.CommitRequest], plain: PlainCommit, view: TopicView, session_deadline: Millis | None
-) -> wire.CommitResponse:
-    _commits(Error.NONE.name).inc()
     OFFSETS_COMMITTED.inc(len(plain.lines))
-    return wire.CommitResponse(all_accepted(call.body.topics, plain, view), rfc3339(session_deadline))
+    return wire.CommitResponse(all_accepted(call.body.topics, plain, view), rfc3339(reply.session_deadline))
 
 
 async def _commit_any(call: Call[wire.CommitRequest], service: OffsetService) -> wire.CommitResponse:

@@ -49,7 +49,7 @@ def test_a_commit_and_a_fetch_in_full() -> None:
 
 BEGUN = {
     "succeeds": OK,
-    "off the lane": commit("slow"),
+    "the catalogue changes": commit("slow"),
     "a member that is not known": commit("who"),
     "Postgres is down": commit("down"),
     "a bug": commit("broken"),
@@ -62,7 +62,6 @@ BEGUN = {
     "by id": commit("ok", topic=b'"topic_id":"00000000-0000-0000-0000-000000000001"'),
 }
 OTHERS = {
-    "the lane is full": commit("later"),
     "a partition that does not exist": commit("ok", partitions=b'[{"partition":9,"committed_offset":7}]'),
     "a partition twice": commit(
         "ok", partitions=b'[{"partition":1,"committed_offset":7},{"partition":1,"committed_offset":8}]'
@@ -87,7 +86,7 @@ OTHERS = {
 def test_what_the_lane_takes(name: str) -> None:
     asked_for = both(OK, BEGUN[name], BEGUN[name], OK)
     assert len(asked_for.begun) == 4
-    assert not asked_for.awaited, "it was carried out once"
+    assert len(asked_for.awaited) == (2 if name == "the catalogue changes" else 0), "it was carried out once"
 
 
 @pytest.mark.parametrize("name", OTHERS)

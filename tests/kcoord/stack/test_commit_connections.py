@@ -43,7 +43,6 @@ def test_requests_cut_at_every_byte() -> None:
 KINDS = {
     "commit": lambda name: commit("ok", name),
     "slow": lambda name: commit("slow", name),
-    "later": lambda name: commit("later", name),
     "error": lambda name: commit("who", name),
     "down": lambda name: commit("down", name),
     "fetch": lambda name: fetch(name),
