@@ -24,8 +24,9 @@ from groups.nodes import standing
 from groups.nodes.agent import NodeAgent
 from kcoord.audit import caller as callers
 from kcoord.database.pool import Database
-from kcoord.http import health, logs, metrics_page, short_path
+from kcoord.http import health, logs, metrics_page
 from kcoord.http.body import BodyLimit
+from kcoord.http.door import DOOR, Door, Operations
 from kcoord.http.endpoint import Endpoint
 from kcoord.http.middleware import ProblemNet, RequestLog
 from kcoord.http.planes import DataPlane
@@ -44,6 +45,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
 django_application = cast(ASGIApp, get_asgi_application())
 
 OPERATIONS: tuple[Operation, ...] = (*GROUPS, *OFFSETS)
+BY_PATH = Operations(OPERATIONS)
 DATA_PLANE_ROUTES: tuple[Endpoint, ...] = tuple(operation.endpoint for operation in OPERATIONS)
 """What the OpenAPI document says about the data plane."""
 
@@ -75,7 +77,8 @@ def _gateway(running: runtime.Runtime) -> Gateway | None:
 async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
     """Run the process's runtime; on shutdown answer parked requests and close connections.
 
-    Gives the server the short path, if that is on.
+    Gives the server what its connections need to answer operations themselves; those of traced requests are answered by
+    the application.
     """
     database = Database if TRACES is None else TRACES.database
     running = runtime.Runtime(settings.KCOORD, settings.CONNINFO, database=database)
@@ -92,8 +95,7 @@ async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
     try:
         if gateway is not None:
             gateway.start()
-        is_on = short_path.is_on(running.config)
-        yield {short_path.STATE: short_path.ShortPath(running, OPERATIONS)} if is_on else {}
+        yield {DOOR: Door(running, BY_PATH)} if TRACES is None else {}
     finally:
         garbage.stop()
         if gateway is not None:
@@ -117,8 +119,8 @@ def make_application() -> Starlette:
         middleware=[
             Middleware(RequestLog, one_hot_of=settings.KCOORD.int("log.hot.requests")),
             *([] if TRACES is None else [TRACES.middleware()]),
+            Middleware(DataPlane, operations=BY_PATH),
             Middleware(BodyLimit, max_bytes=settings.KCOORD.int("http.max.body.bytes")),
-            Middleware(DataPlane, operations=OPERATIONS),
         ],
     )
     # Not a Mount: its pattern does not match a path with a line feed, and "%0A" in a group id needs a proper error.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from kcoord.setting import Setting
 
-SHORT_PATH = "http.short.path"
 LANE = "heartbeat.lane"
 FLUSH_INTERVAL = "heartbeat.flush.interval.ms"
 
@@ -33,19 +32,6 @@ SERVER: tuple[Setting, ...] = (
         "Requests older than this, not counting max_wait_ms, write nothing.",
         4_000,
         600_000,
-    ),
-    Setting(
-        "http.transport",
-        "httptools",
-        "transport",
-        "What reads and writes HTTP: httptools on uvloop, or h11 on asyncio, which is slower.",
-        choices=("httptools", "h11"),
-    ),
-    Setting(
-        SHORT_PATH,
-        True,
-        "switch",
-        "With httptools, answer commits, fetches and heartbeats from memory without passing through the application.",
     ),
     Setting("http.max.body.bytes", 1_048_576, "bytes", "Largest request body; above it 413.", 1_024, 1_073_741_824),
     Setting("http.max.wait.ms", 60_000, "ms", "Upper bound of the max_wait_ms of a request.", 0, 3_600_000),

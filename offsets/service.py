@@ -36,15 +36,10 @@ from offsets.core.types import (
     Provenance,
     TopicPartition,
 )
-from offsets.lane.bookings import Booking
 from offsets.lane.fetching import FetchLane, Found
 from offsets.lane.lane import CommitLane
 from offsets.store import OffsetStore
 from offsets.transactions.store import TransactionStore
-
-
-class CatalogueChanged(Exception):
-    """Topics were looked up by their ids in a copy of the catalogue that has changed since: look them up again."""
 
 
 class OffsetService:
@@ -77,41 +72,29 @@ class OffsetService:
         self._groups.check_active(commit.group_id)
         results, records = await off_loop.run(size, record, passed, NO_RETENTION, 0, self.metadata_limit)
         plain = plain_commit(commit, records) if commit.retention_time_ms == NO_RETENTION else None
-        written = await self._lane.write(commit.group_id, plain, partial(self._commit_slowly, commit, refused, passed))
-        if isinstance(written, OffsetCommitReply):
-            return written
-        return OffsetCommitReply(Error.NONE, refused + results, written.session_deadline)
+        alone = partial(self._write_alone, commit, refused, passed)
+        reply: OffsetCommitReply = await self._lane.write(commit.group_id, plain, alone)
+        if reply.error is not Error.NONE or reply.results:
+            return reply
+        return OffsetCommitReply(Error.NONE, refused + results, reply.session_deadline)
 
-    async def commit_plain(self, plain: PlainCommit) -> OffsetCommitReply:
-        """As `commit`, for one whose partitions exist and may be committed. Without results if all are accepted.
+    def write(self, plain: PlainCommit) -> asyncio.Future[OffsetCommitReply | None]:
+        """Write a commit whose partitions exist and may be committed: a future of its reply, which is without results
+        if all are accepted.
 
-        Raises CatalogueChanged, and has written nothing: ids of topics may mean something else by now.
+        None, and nothing was written: ids of topics may mean something else by now, so they must be looked up again.
+        Raises ProtocolError NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
         """
         self._groups.check_active(plain.group_id)
-        written = await self._lane.write(plain.group_id, plain, partial(self._commit_plain_slowly, plain))
-        if isinstance(written, OffsetCommitReply):
-            return written
-        return OffsetCommitReply(Error.NONE, (), written.session_deadline)
+        return self._lane.write(plain.group_id, plain, partial(self._write_plain_alone, plain))
 
-    def begin_plain(self, plain: PlainCommit) -> Booking | None:
-        """As `commit_plain`, without waiting: if the booking lands with None, call `commit_begun`.
-
-        None: nothing was begun. Raises ProtocolError NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
-        """
-        self._groups.check_active(plain.group_id)
-        return self._lane.begin(plain)
-
-    async def commit_begun(self, booking: Booking, plain: PlainCommit) -> OffsetCommitReply:
-        """The normal way of a commit that was begun. Raises as `commit_plain`."""
-        return await self._lane.write_slowly(booking, partial(self._commit_plain_slowly, plain))
-
-    async def _commit_plain_slowly(self, plain: PlainCommit) -> OffsetCommitReply:
+    async def _write_plain_alone(self, plain: PlainCommit) -> OffsetCommitReply | None:
         if plain.catalogue is not None and (await self._topics.current()).version != plain.catalogue:
-            raise CatalogueChanged
+            return None
         commit = await off_loop.run(off_loop.PER_OFFSET * len(plain.lines), plain.general)
-        return await self._commit_slowly(commit, (), commit.partitions)
+        return await self._write_alone(commit, (), commit.partitions)
 
-    async def _commit_slowly(
+    async def _write_alone(
         self, commit: OffsetCommit, refused: Results, passed: tuple[PartitionCommit, ...]
     ) -> OffsetCommitReply:
         """The normal way: in the transaction in which the group decides whether this caller may commit."""

@@ -5,7 +5,8 @@ Source: http-api.md "consumer-heartbeat"; consumer.md 2.
 
 from __future__ import annotations
 
-from groups.api import at_once
+from collections.abc import Awaitable
+
 from groups.api import consumer_wire as wire
 from groups.api.consumer_convert import heartbeat_command, heartbeat_response
 from groups.api.consumer_topics import Beat, describable, names_of, reported
@@ -54,14 +55,37 @@ CONSUMER_HEARTBEAT = Endpoint(
 )
 
 
-@serve(CONSUMER_HEARTBEAT, waits=True, is_hot=True, at_once=at_once.consumer_heartbeat, metering=CONSUMER)
-async def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
+@serve(CONSUMER_HEARTBEAT, waits=True, is_hot=True, is_quick=True, metering=CONSUMER)
+def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse | Awaitable[wire.ConsumerHeartbeatResponse]:
     """ConsumerGroupHeartbeat."""
     if "consumer" not in call.runtime.config.names(REBALANCE_PROTOCOLS):
         raise invalid(
             f"the consumer protocol is disabled on this server; enable it with the setting {REBALANCE_PROTOCOLS}"
         )
     call.principal.require_group(Operation.READ, call.group_id)
+    if _says_nothing_new(call.body):
+        reply = call.runtime.get(GroupService).consumer_heartbeat_at_once(heartbeat_command(call, None))
+        if reply is not None and reply.error is Error.NONE and reply.assignment is None:
+            raise_for_error("consumer_heartbeat", reply)  # which counts it
+            return heartbeat_response(reply, None)
+    return _consumer_heartbeat(call)
+
+
+def _says_nothing_new(body: wire.ConsumerHeartbeatRequest) -> bool:
+    """The member reports nothing, and does not wait: the answer may be known."""
+    return (
+        body.member_epoch > 0
+        and body.max_wait_ms == 0
+        and body.topic_partitions is None
+        and body.subscribed_topic_names is None
+        and body.subscribed_topic_regex is None
+        and body.server_assignor is None
+        and body.rack_id is None
+        and body.rebalance_timeout_ms in (None, -1)
+    )
+
+
+async def _consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
     _require_topics(call)
     if call.body.member_epoch == 0:
         await admit_member(

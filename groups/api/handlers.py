@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Sequence
 
 import structlog
 
-from groups.api import at_once, convert, endpoints, wire
+from groups.api import convert, endpoints, wire
 from groups.api.leader_list import LeaderLists
 from groups.api.metering import HEARTBEAT, MANY_HEARTBEATS, admit_member
 from groups.api.replies import raise_for_error
@@ -14,7 +15,7 @@ from groups.core.model.replies import HeartbeatReply
 from groups.engine.service import GroupService
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
-from kcoord.http.serving import Call, serve
+from kcoord.http.serving import Call, serve, then
 from kcoord.http.types import rfc3339
 from kcoord.metrics import commands
 from kcoord.process import off_loop
@@ -22,6 +23,11 @@ from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)
+
+_BEATEN = commands("heartbeat", Error.NONE.name)
+
+MOST_AT_ONCE = 100
+"""Heartbeats of one request that are answered from memory without letting others have their turn."""
 
 
 @serve(endpoints.JOIN, waits=True)
@@ -50,25 +56,59 @@ async def sync(call: Call[wire.SyncRequest]) -> wire.SyncResponse:
     return convert.sync_response(reply)
 
 
-@serve(endpoints.HEARTBEAT, is_hot=True, at_once=at_once.heartbeat, metering=HEARTBEAT)
-async def heartbeat(call: Call[wire.HeartbeatRequest]) -> wire.HeartbeatResponse:
+@serve(endpoints.HEARTBEAT, is_hot=True, is_quick=True, metering=HEARTBEAT)
+def heartbeat(call: Call[wire.HeartbeatRequest]) -> wire.HeartbeatResponse | Awaitable[wire.HeartbeatResponse]:
     """Heartbeat."""
     call.principal.require_group(Operation.READ, call.group_id)
-    reply = await call.runtime.get(GroupService).heartbeat(convert.heartbeat_command(call.group_id, call.body))
-    raise_for_error("heartbeat", reply)
+    command = convert.heartbeat_command(call.group_id, call.body)
+    service = call.runtime.get(GroupService)
+    reply = service.heartbeat_at_once(command)
+    return then(service.heartbeat(command), _beaten) if reply is None else _beaten(reply)
+
+
+def _beaten(reply: HeartbeatReply) -> wire.HeartbeatResponse:
+    if reply.error is Error.NONE:
+        _BEATEN.inc()
+    else:
+        raise_for_error("heartbeat", reply)
     return wire.HeartbeatResponse(rfc3339(reply.session_deadline))
 
 
-@serve(endpoints.MANY_HEARTBEATS, is_hot=True, at_once=at_once.many_heartbeats, metering=MANY_HEARTBEATS)
-async def many_heartbeats(call: Call[wire.ManyHeartbeatsRequest]) -> wire.ManyHeartbeatsResponse:
+@serve(endpoints.MANY_HEARTBEATS, is_hot=True, is_quick=True, metering=MANY_HEARTBEATS)
+def many_heartbeats(
+    call: Call[wire.ManyHeartbeatsRequest],
+) -> wire.ManyHeartbeatsResponse | Awaitable[wire.ManyHeartbeatsResponse]:
     """Heartbeats of many members: each is answered separately."""
-    results = await asyncio.gather(*(_one_of_many(call, request) for request in call.body.heartbeats))
-    return wire.ManyHeartbeatsResponse(list(results))
+    service = call.runtime.get(GroupService)
+    replies: list[HeartbeatReply] = []
+    if len(call.body.heartbeats) > MOST_AT_ONCE:
+        return _many_heartbeats(call)
+    for request in call.body.heartbeats:
+        try:
+            call.principal.require_group(Operation.READ, check_group_id(request.group_id))
+        except ProtocolError:
+            return _many_heartbeats(call)
+        reply = service.heartbeat_at_once(convert.heartbeat_command(request.group_id, request))
+        if reply is None or reply.error is not Error.NONE:
+            return _many_heartbeats(call)  # the sessions that were extended just now are extended again
+        replies.append(reply)
+    if replies:
+        commands("heartbeat", Error.NONE.name).inc(len(replies))
+    return _many_beaten(call, replies)
 
 
-async def _one_of_many(
-    call: Call[wire.ManyHeartbeatsRequest], request: wire.GroupHeartbeat
-) -> wire.GroupHeartbeatResult:
+async def _many_heartbeats(call: Call[wire.ManyHeartbeatsRequest]) -> wire.ManyHeartbeatsResponse:
+    return _many_beaten(call, await asyncio.gather(*(_one_of_many(call, one) for one in call.body.heartbeats)))
+
+
+def _many_beaten(
+    call: Call[wire.ManyHeartbeatsRequest], replies: Sequence[HeartbeatReply]
+) -> wire.ManyHeartbeatsResponse:
+    pairs = zip(call.body.heartbeats, replies, strict=True)
+    return wire.ManyHeartbeatsResponse([convert.heartbeat_result(*pair) for pair in pairs])
+
+
+async def _one_of_many(call: Call[wire.ManyHeartbeatsRequest], request: wire.GroupHeartbeat) -> HeartbeatReply:
     try:
         call.principal.require_group(Operation.READ, check_group_id(request.group_id))
         command = convert.heartbeat_command(request.group_id, request)
@@ -79,7 +119,7 @@ async def _one_of_many(
         log.exception("heartbeat_failed")
         reply = HeartbeatReply(Error.UNKNOWN_SERVER_ERROR)
     commands("heartbeat", reply.error.name).inc()
-    return convert.heartbeat_result(request, reply)
+    return reply
 
 
 @serve(endpoints.LEAVE)

@@ -152,8 +152,21 @@ async def _held(call: Call, ask: Callable[[C], Awaitable[R]], command: C) -> R:
             request_age.enter(call.runtime.db.request_age.receive())
 
 
-async def heartbeat(call: Call, request: Fields) -> Answer:
+def heartbeat(call: Call, request: Fields) -> Answer | Awaitable[Answer]:
     """Heartbeat."""
+    group_id = request["group_id"]
+    call.principal.require_group(Operation.READ, group_id)
+    instance_id = request.get("group_instance_id")
+    command = Heartbeat(group_id, request["member_id"], instance_id, request["generation_id"])
+    reply = call.runtime.get(GroupService).heartbeat_at_once(command)
+    if reply is None or reply.error is not Error.NONE:
+        return _heartbeat(call, request)
+    _BEATEN.inc()
+    return SUCCESS
+
+
+async def _heartbeat(call: Call, request: Fields) -> Answer:
+    """One that is not answered from memory, and may not be valid."""
     require_member_of(call, request.group_id)
     body = struct_of(
         wire.HeartbeatRequest,
@@ -165,19 +178,6 @@ async def heartbeat(call: Call, request: Fields) -> Answer:
     reply: HeartbeatReply = await call.runtime.get(GroupService).heartbeat(command)
     commands("heartbeat", reply.error.name).inc()
     return {"error_code": reply.error.code}
-
-
-def heartbeat_at_once(call: Call, request: Fields) -> Answer | None:
-    """Heartbeat, if it only extends a session and is answered from memory."""
-    group_id = request["group_id"]
-    call.principal.require_group(Operation.READ, group_id)
-    instance_id = request.get("group_instance_id")
-    command = Heartbeat(group_id, request["member_id"], instance_id, request["generation_id"])
-    reply = call.runtime.get(GroupService).heartbeat_at_once(command)
-    if reply is None or reply.error is not Error.NONE:
-        return None
-    _BEATEN.inc()
-    return SUCCESS
 
 
 async def leave(call: Call, request: Fields) -> Answer:
@@ -215,7 +215,7 @@ async def leave(call: Call, request: Fields) -> Answer:
 
 APIS = (
     Api(11, "join_group", (0, 9), join, refuse_join, waits=True),
-    Api(12, "heartbeat", (0, 4), heartbeat, is_hot=True, at_once=heartbeat_at_once),
+    Api(12, "heartbeat", (0, 4), heartbeat, is_hot=True, is_quick=True),
     Api(13, "leave_group", (0, 5), leave),
     Api(14, "sync_group", (0, 5), sync, waits=True),
 )

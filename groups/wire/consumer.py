@@ -6,9 +6,10 @@ Source: consumer.md 2 and 9.2; KIP-848.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Awaitable
 from typing import Any, cast
 
-from groups.api import at_once, consumer_wire
+from groups.api import consumer_wire
 from groups.api.consumer import consumer_heartbeat
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.engine.decision_context import DecisionContexts
@@ -35,26 +36,30 @@ CLIENT_MAKES_IDS = 1
 """The first version of ConsumerGroupHeartbeat whose clients choose their member id."""
 
 
-async def heartbeat(call: Call, request: Fields) -> Answer:
+def heartbeat(call: Call, request: Fields) -> Answer | Awaitable[Answer]:
     """ConsumerGroupHeartbeat, by the operation of the REST API."""
     check_group_id(request.group_id, may_be_empty=True)
     body = _body(call, request)
     if request.member_epoch == 0:
         call.principal.require_group(Operation.READ, request.group_id)
-        await remember(call)
+        return _joined(call, body, request.group_id)
+    beaten = consumer_heartbeat.run(call.over_http(body, request.group_id))
+    if isinstance(beaten, consumer_wire.ConsumerHeartbeatResponse):
+        return _answer(beaten)
+    return _beaten(cast(Awaitable[consumer_wire.ConsumerHeartbeatResponse], beaten))
+
+
+async def _joined(call: Call, body: consumer_wire.ConsumerHeartbeatRequest, group_id: str) -> Answer:
+    await remember(call)
     try:
-        beaten = await consumer_heartbeat.carry_out(call.over_http(body, request.group_id))
+        joined = await consumer_heartbeat.carry_out(call.over_http(body, group_id))
     except ProtocolError as refused:
         raise as_clients_know_it(refused) from None
-    return _answer(cast(consumer_wire.ConsumerHeartbeatResponse, beaten))
+    return _answer(cast(consumer_wire.ConsumerHeartbeatResponse, joined))
 
 
-def heartbeat_at_once(call: Call, request: Fields) -> Answer | None:
-    """ConsumerGroupHeartbeat of a member that reports nothing, if it is answered from memory."""
-    if request.member_epoch <= 0 or request.topic_partitions is not None:
-        return None
-    beaten = at_once.consumer_heartbeat(call.over_http(_body(call, request), request.group_id))
-    return None if beaten is None else _answer(beaten)
+async def _beaten(beaten: Awaitable[consumer_wire.ConsumerHeartbeatResponse]) -> Answer:
+    return _answer(await beaten)
 
 
 def _body(call: Call, request: Fields) -> consumer_wire.ConsumerHeartbeatRequest:
@@ -175,6 +180,6 @@ def _partitions(found: list[TopicPartitionsDescription]) -> dict[str, Any]:
 
 
 APIS = (
-    Api(68, "consumer_group_heartbeat", (0, 1), heartbeat, refuse_heartbeat, is_hot=True, at_once=heartbeat_at_once),
+    Api(68, "consumer_group_heartbeat", (0, 1), heartbeat, refuse_heartbeat, is_hot=True, is_quick=True),
     Api(69, "consumer_group_describe", (0, 1), describe, refuse_describe),
 )

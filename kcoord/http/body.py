@@ -100,24 +100,18 @@ def check_content_type(headers: list[tuple[bytes, bytes]]) -> None:
         raise RequestRefused(415, f"the content encoding is {encoding!r}; send the body unencoded")
 
 
-async def read(receive: Receive) -> bytes:
-    """The whole body. Raises ClientGone when the connection ends; `kcoord.http.peers` ends it for one that is late."""
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body", False):
-        body: bytes = message.get("body", b"")
-        return body
-    return await _read_rest(message, receive)
-
-
-async def _read_rest(message: Message, receive: Receive) -> bytes:
-    parts: list[bytes] = []
-    while True:
+async def read(receive: Receive, most: int) -> bytes:
+    """The whole body. Raises TooLarge above `most` bytes, ClientGone when the connection ends."""
+    body, more = b"", True
+    while more:
+        message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
-        parts.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(parts)
-        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > most:
+            raise TooLarge(most)
+    return body
 
 
 def decode(decoder: msgspec.json.Decoder[B], body: bytes) -> B:

@@ -13,7 +13,9 @@ from enum import Enum
 
 from kcoord.http.framing import BadFraming
 
-_HEAD_END = re.compile(rb"\n\r?\n")
+_END = b"\r\n\r\n"
+_BARE_END = re.compile(rb"\n\r?\n")
+"""The end of a head that is not valid, so that it is refused at once."""
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP/(1\.[01])\r\n")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[^\r\n]*)?\r\n")
 _BLANK_LINE = b"\r\n"
@@ -67,14 +69,17 @@ class Cutter:
 
         Raises BadFraming if this cannot become a request.
         """
-        found = _HEAD_END.search(self._data, self._at + self._searched)
-        size = self.waiting if found is None else found.end() - self._at
+        end = self._data.find(_END, self._at + self._searched) + len(_END)
+        if end < len(_END):
+            found = _BARE_END.search(self._data, self._at + self._searched)
+            end = -1 if found is None else found.end()
+        size = self.waiting if end < 0 else end - self._at
         if size > self._longest:
             raise BadFraming(f"the head of the request is larger than {self._longest} bytes")
         if size and self._data[self._at] <= _SPACE:
             raise BadFraming("a request begins with its method")
-        if found is None:
-            self._searched = max(size - 2, 0)
+        if end < 0:
+            self._searched = max(size - 3, 0)
             return None
         head = self._take(size)
         self._searched = 0
@@ -83,13 +88,9 @@ class Cutter:
             raise BadFraming("the request does not begin with a request line of HTTP/1.1 or 1.0")
         return line[1], line[2], line[3], head
 
-    def begins_with(self, length: int) -> bytes | None:
-        """The next `length` bytes, which are not taken; None if they have not all come."""
-        return None if self.waiting < length else self._data[self._at : self._at + length]
-
-    def skip(self, length: int) -> None:
-        """Take `length` bytes that have come."""
-        self._at += length
+    def take(self, length: int) -> bytes | None:
+        """Take the next `length` bytes; None, and nothing is taken, if they have not all come."""
+        return None if self.waiting < length else self._take(length)
 
     def expect(self, length: int | None) -> None:
         """The head that was taken announces a body of `length` bytes, None: in chunks."""

@@ -20,7 +20,8 @@ import structlog
 from kcoord import metrics
 from kcoord.config import Config
 from kcoord.http import problem
-from kcoord.http.starts import Starts
+from kcoord.http.proxies import Proxies
+from kcoord.process.turnstile import Rounds
 from kcoord.protocol.errors import Error
 from kcoord.quotas.addresses import Addresses
 from kcoord.quotas.connections import HOLDERS
@@ -35,6 +36,9 @@ TICKS_IN_TIMEOUT = 4
 """A timeout is never early and up to two ticks late. A tick is this part of the shortest timeout, at most a second."""
 
 LONGEST_STEP = 2
+
+STARTED_AT_ONCE = 16
+"""Requests that are started each time the loop goes round."""
 
 
 class Phase(Enum):
@@ -62,7 +66,8 @@ class Reason(Enum):
 class PeerLimits:
     """The settings. Times in seconds; `body_bytes` is the largest body that is accepted.
 
-    `from_one`: connections from one address, 0: as many as there may be at all.
+    `from_one`: connections from one address, 0: as many as there may be at all. `proxies`: addresses and networks whose
+    `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
     """
 
     connections: int
@@ -71,6 +76,7 @@ class PeerLimits:
     body: float
     write: float
     body_bytes: int
+    proxies: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, config: Config) -> PeerLimits:
@@ -82,6 +88,7 @@ class PeerLimits:
             body=config.int("http.body.timeout.ms") / 1000,
             write=config.int("http.write.timeout.ms") / 1000,
             body_bytes=config.int("http.max.body.bytes"),
+            proxies=tuple(config.names("trusted.proxies")),
         )
 
     @property
@@ -173,8 +180,9 @@ class Peers:
         self.limits = limits
         self._open: set[Connection] = set()
         self._addresses = Addresses(limits.from_one)
-        self.starts = Starts()
-        self.hot_starts = Starts()
+        self.starts = Rounds(STARTED_AT_ONCE)
+        """Requests that are not for operations."""
+        self.proxies = Proxies(limits.proxies)
         self._looked_at: float | None = None
         self._closed: Counter[Reason] = Counter()
 

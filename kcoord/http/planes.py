@@ -1,86 +1,111 @@
-"""Which plane answers a request: the paths of the data plane, and an application for all others."""
+"""Operations for callers that come by ASGI: commands of this machine (`kcoord.http.local_transport`), and all requests
+while they are traced (`kcoord.http.tracing`). A server's connections call operations themselves.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import asyncio
+from contextvars import copy_context
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kcoord.access.rights import trusted_caller
+from kcoord.database import request_age
+from kcoord.http import body as bodies
 from kcoord.http import context, paths, problem
-from kcoord.http.serving import Operation
-from kcoord.protocol.errors import Error
-
-_PLACEHOLDER = re.compile(r"\{\w+\}")
+from kcoord.http.asked import CLIENT_GONE_STATUS, Asked
+from kcoord.http.door import JSON, Admission, Head, Headers, Operations, Route
+from kcoord.http.serving import current_runtime
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 
 
 class DataPlane:
-    """ASGI middleware, the innermost: operations are called from here, past the router of the application."""
+    """ASGI middleware inside `RequestLog`, whose request is the current one."""
 
-    def __init__(self, app: ASGIApp, operations: Sequence[Operation]) -> None:
+    def __init__(self, app: ASGIApp, operations: Operations) -> None:
         self.app = app
-        self._by_end: dict[bytes, list[DataPlanePath]] = {}
-        for path in _paths(operations):
-            self._by_end.setdefault(path.end, []).append(path)
+        self._operations = operations
+        self._tasks: set[asyncio.Task[object]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] == "http":
-            raw = paths.raw_path(scope)
-            for path in self._by_end.get(_end(raw), ()):
-                found = path.pattern.fullmatch(raw)
-                if found is not None:
-                    if found.re.groups:
-                        scope["kcoord.path_name"] = found[1]
-                    await path.answer(scope, receive, send)
-                    return
-        await self.app(scope, receive, send)
-
-
-class DataPlanePath:
-    """One path of the data plane with its methods. `end`: its last segment.
-
-    It matches the raw path: an encoded slash inside a name must not look like a different path, and
-    any text between prefix and suffix is taken as the name, so that an invalid one gets a proper error.
-    """
-
-    def __init__(self, path: str, operations: Mapping[str, Operation]) -> None:
-        self.path = path
-        self._operations = operations
-        around = (re.escape(part) for part in _PLACEHOLDER.split(path, maxsplit=1))
-        self.pattern = re.compile("(.*)".join(around).encode(), re.DOTALL)
-        self.end = _end(path.encode())
-        assert b"{" not in self.end, f"{path} ends with a name"
-
-    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with the operation for the method, else 405."""
-        request = context.current()
-        operation = self._operations.get(scope["method"])
-        if request is not None:
-            request.route = self.path
-            request.is_hot = operation is not None and operation.is_hot
-        if operation is not None:
-            await operation(scope, receive, send)
+        raw = paths.raw_path(scope) if scope["type"] == "http" else b""
+        found = self._operations.at(raw)
+        if found is None:
+            await self.app(scope, receive, send)
             return
-        allowed = ", ".join(sorted(self._operations))
-        refused = problem.response(
-            Error.INVALID_REQUEST,
-            f"{scope['method']} is not allowed here; use {allowed}",
-            status=405,
-            extra_headers={"allow": allowed},
+        template, methods = found
+        about = context.current() or context.RequestContext(context.request_id_of(scope["headers"]))
+        about.route = template
+        route = self._operations.find(scope["method"].encode(), raw)
+        if route is None:
+            allowed = ", ".join(sorted(methods))
+            detail = f"{scope['method']} is not allowed here; use {allowed}"
+            response: Response | None = problem.response(
+                Error.INVALID_REQUEST, detail, status=405, extra_headers={"allow": allowed}
+            )
+        else:
+            about.is_hot = route.operation.is_hot
+            scope["kcoord.path_name"] = route.name
+            try:
+                response = await self._answer(current_runtime(), route, about, scope, receive)
+            except ProtocolError as error:
+                response = problem.from_error(error)
+        if response is not None:
+            await response(scope, receive, send)
+
+    async def _answer(
+        self, runtime: Runtime, route: Route, about: context.RequestContext, scope: Scope, receive: Receive
+    ) -> Response | None:
+        """The answer of an operation; None: the client went away."""
+        answered: asyncio.Future[Response | None] = asyncio.get_running_loop().create_future()
+
+        def answer(asked: Asked, status: int, headers: Headers | None, content: bytes) -> None:
+            if answered.done():
+                return
+            response = Response(content, status)
+            if headers is None:
+                response.headers["content-type"] = JSON.decode()
+            else:
+                response.raw_headers = headers
+            answered.set_result(None if status == CLIENT_GONE_STATUS else response)
+
+        lengths = [int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()]
+        asked = Asked(
+            runtime.get(Admission),
+            route,
+            scope["query_string"],
+            Head.of(dict(scope), lengths[0] if lengths else None),
+            about,
+            request_age.current() or runtime.db.request_age.receive(),
+            copy_context(),
+            self._tasks,
+            answer,
+            trusted=trusted_caller(scope),
         )
-        await refused(scope, receive, send)
+        asked.begin(None if route.operation.decoder is not None else b"")
+        reading = asyncio.ensure_future(_read(asked, receive, runtime.get(Admission).longest_body))
+        try:
+            return await answered
+        finally:
+            if not answered.done():
+                asked.gone()
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
 
 
-def _end(path: bytes) -> bytes:
-    return path.rpartition(b"/")[2]
-
-
-def _paths(operations: Sequence[Operation]) -> list[DataPlanePath]:
-    """The paths of some operations; several methods of one path make one."""
-    by_path: dict[str, dict[str, Operation]] = {}
-    for operation in operations:
-        methods = by_path.setdefault(operation.endpoint.path, {})
-        assert operation.endpoint.method not in methods, f"{operation.endpoint.operation_id} is bound twice"
-        methods[operation.endpoint.method] = operation
-    return [DataPlanePath(path, methods) for path, methods in by_path.items()]
+async def _read(asked: Asked, receive: Receive, most: int) -> None:
+    """Read the body, and then until the client goes away."""
+    try:
+        if asked.operation.decoder is not None:
+            asked.came(await bodies.read(receive, most))
+        while (await receive())["type"] != "http.disconnect":
+            pass
+    except bodies.TooLarge:
+        asked.too_large()
+        return
+    except bodies.ClientGone:
+        pass
+    asked.gone()

@@ -15,8 +15,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Generic, TypeVar
 
 from kcoord.process.runtime import Runtime
@@ -59,6 +60,51 @@ class TwoLines(Generic[T]):
         """The next one. Raises IndexError if nobody waits."""
         self._turn = 1 - self._turn
         return (self._lines[self._turn] or self._lines[1 - self._turn]).popleft()
+
+
+class Rounds:
+    """Begins a few of what waits each time the loop goes round, in order of arrival.
+
+    What is thousands of requests that are read at once would otherwise take all their first steps before the loop looks
+    at its sockets again. Connections that were answered before take turns with others; there are never more than
+    connections, as each has one request at a time. Parameters: `at_once`, how many are begun each round.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._waiting: TwoLines[Callable[[], None]] = TwoLines()
+        self._begun = 0
+        """Since the loop last went round."""
+        self._goes_round = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def is_free(self) -> bool:
+        """Something may begin now, and is counted."""
+        if self._waiting or self._begun >= self._at_once:
+            return False
+        self._begun += 1
+        self._go_round()
+        return True
+
+    def later(self, begin: Callable[[], None], *, again: bool = False) -> None:
+        """Call `begin` when it is its turn. `again`: not the first request of its connection."""
+        self._waiting.append(begin, again)
+        self._go_round()
+
+    def _go_round(self) -> None:
+        if not self._goes_round:
+            self._goes_round = True
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
+        self._goes_round = False
+        self._begun = min(len(self._waiting), self._at_once)
+        if self._begun:
+            self._go_round()  # first: one that fails must not stop the others
+        for _ in range(self._begun):
+            self._waiting.popleft()()
 
 
 class Places:
@@ -134,10 +180,7 @@ class Turnstile:
     def __init__(self, runtime: Runtime) -> None:
         self._most = runtime.config.int("http.max.queue")
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")
-        self._waiting: TwoLines[asyncio.Future[None]] = TwoLines()
-        self._let_in = 0
-        """Since the loop last went round."""
-        self._goes_round = False
+        self._rounds = Rounds(AT_ONCE)
         self._places = Places(places_of(runtime.config.int("http.max.big.requests")))
         self._most_big = runtime.config.int("http.max.big.queue")
 
@@ -146,16 +189,20 @@ class Turnstile:
 
         Raises ProtocolError COORDINATOR_NOT_AVAILABLE if too many wait already.
         """
-        if self._let_in < AT_ONCE and not self._waiting:
-            self._let_in += 1
-            self._go_round()
-            return
-        if len(self._waiting) >= self._most:
+        if not self.is_free():
+            turn = asyncio.get_running_loop().create_future()
+            self.later(partial(_come, turn), again=again)
+            await turn
+
+    def is_free(self) -> bool:
+        """A request may begin now, and is counted."""
+        return self._rounds.is_free()
+
+    def later(self, begin: Callable[[], None], *, again: bool = False) -> None:
+        """Call `begin` when it is its turn. Raises as `pass_through`."""
+        if len(self._rounds) >= self._most:
             raise self._refusal(f"{self._most} requests wait for their turn (http.max.queue); send it again")
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn, again)
-        self._go_round()
-        await turn
+        self._rounds.later(begin, again=again)
 
     @asynccontextmanager
     async def place(self, holder: Hashable = None) -> AsyncIterator[None]:
@@ -175,18 +222,7 @@ class Turnstile:
     def _refusal(self, detail: str) -> ProtocolError:
         return ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=self._retry_after_ms)
 
-    def _go_round(self) -> None:
-        if not self._goes_round:
-            self._goes_round = True
-            asyncio.get_running_loop().call_soon(self._next)
 
-    def _next(self) -> None:
-        self._goes_round = False
-        self._let_in = 0
-        while self._waiting and self._let_in < AT_ONCE:
-            turn = self._waiting.popleft()
-            if not turn.done():  # the client of a cancelled one is gone
-                turn.set_result(None)
-                self._let_in += 1
-        if self._let_in:
-            self._go_round()
+def _come(turn: asyncio.Future[None]) -> None:
+    if not turn.done():  # the client of a cancelled one is gone
+        turn.set_result(None)

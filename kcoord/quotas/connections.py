@@ -6,7 +6,8 @@ A connection belongs to the principal of its first request or login. Source: KIP
 from __future__ import annotations
 
 from collections import Counter
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from kcoord.access.rights import Principal
 from kcoord.process.runtime import Runtime
@@ -43,6 +44,12 @@ class Connections:
         self.release(connection)
         connection.holder = holder
         self._open[holder] += 1
+
+    def claim_of(self, scope: Mapping[str, Any], principal: Principal) -> None:
+        """The same for the connection of an ASGI scope, if that has one."""
+        peer = (scope.get("state") or {}).get(PEER)
+        if peer is not None:
+            self.claim(peer, principal)
 
     def release(self, connection: Holding) -> None:
         """The connection is closed, or belongs to nobody any more."""

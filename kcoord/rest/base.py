@@ -25,11 +25,11 @@ from kcoord.access.rights import Access, Principal, bearer, trusted_caller
 from kcoord.audit import caller as callers
 from kcoord.http import body as bodies
 from kcoord.http import problem
-from kcoord.http.serving import claim
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget
+from kcoord.quotas.connections import Connections
 from kcoord.quotas.quotas import Quotas
 
 log = structlog.get_logger(__name__)
@@ -57,7 +57,7 @@ async def _admitted(runtime: Runtime, secret: str, request: Request) -> Principa
     callers.identify(principal.name, principal.token_id)
     quotas = runtime.get(Quotas)
     if quotas.limits_connections:
-        claim(runtime, getattr(request._request, "scope", {}), principal)
+        runtime.get(Connections).claim_of(getattr(request._request, "scope", {}), principal)
     budget = Budget.READS if request.method in ("GET", "HEAD") else Budget.WRITES
     quotas.admit(principal, {budget: 1, Budget.BYTES: 0})
     return principal

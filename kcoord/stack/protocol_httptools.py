@@ -1,402 +1,558 @@
-"""Uvicorn's HTTP/1.1 on httptools, as strict as h11, and with one request at a time.
+"""A connection of HTTP/1.1: bytes in, one request after the other, answers in their order.
 
-Uvicorn parses whatever has come, with a queue of requests that has no bound, and has no bound for heads either; it lets
-trailers change the headers of a request that is being answered, and takes the body of a request with `Upgrade` for
-another request. So the parser is given what `kcoord.http.cutting` cuts off, and `kcoord.http.framing` checks more.
+`kcoord.http.cutting` finds where heads, chunks and requests end, httptools says whether they are valid, and
+`kcoord.http.framing` refuses requests that say in two ways where they end. A request for an operation
+(`kcoord.http.door`) is answered by `kcoord.http.asked`, any other one by the ASGI application
+(`kcoord.stack.cycle`). What a peer owes is in `kcoord.http.peers`.
+
+Members repeat the same headers for hours, so what a block of headers says is remembered for each connection, except
+whether the token in it is valid: that is asked for each request.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
+import socket
+import struct
+import time
+from contextvars import copy_context
 from functools import partial
-from typing import Any
+from http import HTTPStatus
+from typing import Any, cast
 from urllib.parse import unquote
 
 import httptools
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import uvicorn
+from uvicorn.server import ServerState
 
-from kcoord.database.request_age import RECEIPT, Receipt
+from kcoord import metrics
+from kcoord.database.request_age import RECEIPT
+from kcoord.http import context
+from kcoord.http.asked import Asked
 from kcoord.http.cutting import Cutter
+from kcoord.http.door import DOOR, Door, Head, Headers, Route
 from kcoord.http.framing import BadFraming, ambiguous_framing, body_length
-from kcoord.http.peers import Peers, Phase, Reason
-from kcoord.http.pending import Pending
-from kcoord.http.short_path import STATE, ShortPath
+from kcoord.http.peers import TOO_LATE, TOO_MANY, Peer, Peers, Phase, Reason, refusal
 from kcoord.process import runtime as runtimes
-from kcoord.process.turnstile import AGAIN
-from kcoord.stack.cycle import Cycle
-from kcoord.stack.protocol import INVALID, LONGEST_HEAD_BYTES, PeerProtocol
-from kcoord.stack.shortcut import Held, Shortcut
+from kcoord.protocol.errors import Error
+from kcoord.quotas.connections import PEER
+from kcoord.stack.cycle import HIGH_WATER_BYTES, Cycle, Writable, answer_head
 
+LONGEST_HEAD_BYTES = 16_384
+MOST_AT_ONCE = 16
+"""Pipelined requests of one connection that are begun before others have their turn."""
+MOST_HEADS = 4
+"""Blocks of headers that a connection remembers: a member sends heartbeats, commits and fetches on one, and their
+lengths differ."""
+NO_LINGER = struct.pack("ii", 1, 0)
+INVALID = "this is not a valid HTTP request"
+
+_POST = b"POST "
+_VERSION = b" HTTP/1.1\r\n"
+_END = b"\r\n\r\n"
 _UPGRADE = re.compile(rb"\r\nupgrade:[^\r\n]*(?=\r\n)", re.IGNORECASE)
 _HEADER_NAME = re.compile(rb"\n([^\s:]+)[ \t]*:")
 
 
-MOST_AT_ONCE = 16
-"""Pipelined requests of one connection that the short path answers before others have their turn."""
+class _Parsed:
+    """What the parser says of a head, or of a piece of a body in chunks."""
 
+    def __init__(self) -> None:
+        self.headers: Headers = []
+        self.body = b""
+        self.begun = 0
+        self.has_headers = self.is_complete = self.stays_open = False
+        self._parser = httptools.HttpRequestParser(self)
 
-class HttpToolsPeerProtocol(PeerProtocol, HttpToolsProtocol):
-    """One connection."""
+    def read(self, data: bytes) -> None:
+        """Parse. Raises HttpParserError, or HttpParserUpgrade at the end of a head with that header."""
+        self._parser.feed_data(data)
 
-    def __init__(self, peers: Peers, **of_uvicorn: Any) -> None:
-        super().__init__(peers, **of_uvicorn)
-        self._cut = Cutter(LONGEST_HEAD_BYTES)
-        self._shortcut: Shortcut | None = None
-        self._held: Held | None = None
-        self._is_queued = self._is_its_turn = False
-        """The request that is held waits for its turn to begin; it has come."""
-        self._has_answered = False
-        self._repeated_at = 0.0
-        self._is_declined = False
-        """The short path has been asked already for the request that comes next."""
-        self._renew_parser()
+    def body_of(self, piece: bytes) -> bytes:
+        """What a piece of a body in chunks contains. Raises HttpParserError."""
+        self.body = b""
+        self._parser.feed_data(piece)
+        return self.body
 
-    on_url = None  # type: ignore[assignment]  # the cutter has found it already
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Watch it, or refuse it if too many are open."""
-        super().connection_made(transport)
-        path = self.app_state.get(STATE)
-        if path is not None and not self.root_path:
-            scope = {**self._scope(b"POST", b"1.1", []), "state": self.app_state}
-            self._shortcut = Shortcut(path, self.app, scope)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed."""
-        self._release()
-        super().connection_lost(exc)
-
-    def shutdown(self) -> None:
-        """The server stops: a request that is held is answered, though its body may still be coming."""
-        has_come = self._is_queued
-        self._release()
-        if has_come:
-            self._parse()
-        super().shutdown()
-
-    def data_received(self, data: bytes) -> None:
-        """Parse what arrived, and update what we expect from the peer."""
-        if self.peer.phase is Phase.WORK and self._repeats(data):
-            return
-        self._unset_keepalive_if_required()
-        self._cut.received(data)
-        self._parse()
-        self.peer.enter(self._phase())
-        self.peer.received(len(data))
-
-    def on_response_complete(self) -> None:
-        """The peer may continue with its next request, which may have arrived already."""
-        super().on_response_complete()
-        self._parse()
-        self.peer.enter(self._phase())
-
-    def timeout_keep_alive_handler(self) -> None:
-        """Nothing has come for a while, or since then a request that was like the one before."""
-        left = self._repeated_at + self.timeout_keep_alive - self.loop.time()
-        if self.cycle is not None and not self.cycle.response_complete:
-            left = self.timeout_keep_alive
-        if left <= 0:
-            super().timeout_keep_alive_handler()
-        else:
-            self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
+    def end(self) -> None:
+        """It is not used any more. It and its parser refer to each other."""
+        del self._parser
 
     def on_message_begin(self) -> None:
-        """The parser saw the first byte of a request."""
-        self._begun += 1
+        """The first byte of a request."""
+        self.begun += 1
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header; trailers, which come after the body, are checked by the parser and dropped."""
-        if not self._has_headers:
+        if not self.has_headers:
             self.headers.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
-        """The parser saw the end of the head."""
-        self._has_headers = True
-        self._may_stay = self.parser.should_keep_alive()
+        """The end of the head."""
+        self.has_headers = True
+        self.stays_open = self._parser.should_keep_alive()
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
-        cycle = self.cycle
-        if cycle is None or cycle.response_complete or isinstance(cycle, Pending):
-            return
-        cycle.waiting_for_100_continue = False
-        cycle.body += body
-        if len(cycle.body) > HIGH_WATER_LIMIT:
-            self.flow.pause_reading()
-        cycle.message_event.set()
+        self.body += body
 
     def on_message_complete(self) -> None:
-        """The parser saw the end of the request."""
-        self._is_complete = True
+        """The end of the request."""
+        self.is_complete = True
 
-    def _renew_parser(self) -> None:
-        self.parser = httptools.HttpRequestParser(self)
-        self._expect_head()
 
-    def _expect_head(self) -> None:
-        self.headers = []
-        self._begun = 0
-        self._has_headers = self._is_complete = self._may_stay = False
+class HttpProtocol(asyncio.Protocol):
+    """One connection. The server watches it through `peers`; the other parameters are those of uvicorn."""
+
+    def __init__(
+        self,
+        peers: Peers,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        if not config.loaded:
+            config.load()
+        self.application = config.loaded_app
+        self.timeout_keep_alive = config.timeout_keep_alive
+        self.loop = _loop or asyncio.get_running_loop()
+        self.peer = Peer(peers.limits)
+        self._peers = peers
+        self._server = server_state
+        self._state = {**app_state, PEER: self.peer}
+        self._door: Door | None = app_state.get(DOOR)
+        self._scope: dict[str, Any] = {}
+        self._cut = Cutter(LONGEST_HEAD_BYTES)
+        self._parsed: _Parsed | None = None
+        """Of a body in chunks, as long as it comes."""
+        self._heads: dict[bytes, Head] = {}
+        """What remembered blocks of headers say; all have a length."""
+        self._last: Head | None = None
+        self._content = bytearray()
+        """Of the body of an operation, what has come."""
+        self.request: Asked | Cycle | None = None
+        """The one that is being answered, or was last, while its body still comes."""
+        self._started = 0.0
+        self._has_answered = self._is_parsing = self._is_closing = False
+        self._reads = True
+        self._writable = Writable()
+        self._idle_since = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._own = copy_context()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Watch it, or refuse it if too many are open."""
+        self.transport = cast(asyncio.Transport, transport)
+        peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        client = (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else None
+        if not self._peers.admit(self, client[0] if client else ""):
+            self.transport.set_protocol(asyncio.Protocol())
+            self.transport.write(TOO_MANY)
+            self.transport.close()
+            return
+        self._server.connections.add(self)  # type: ignore[arg-type]
+        self._scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "server": (str(own[0]), int(own[1])) if isinstance(own, tuple) else None,
+            "client": client,
+            "scheme": "http",
+            "root_path": "",
+            "state": self._state,
+        }
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is closed."""
+        self._server.connections.discard(self)  # type: ignore[arg-type]
+        self._peers.forget(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._is_closing = True
+        self._forget_parsed()
+        request, self.request = self.request, None
+        if request is not None:
+            request.gone()
+        self._writable.resume()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived, and update what we expect from the peer."""
+        if self.peer.phase is Phase.WORK and self._is_repeated(data):
+            return
+        self._cut.received(data)
+        self._parse()
+        self.peer.received(len(data))
+
+    def _is_repeated(self, data: bytes) -> bool:
+        """Begin a request that came alone and whole, with headers that were sent before: nothing has to be cut."""
+        door = self._door
+        if door is None or self.request is not None or self._writable.is_paused or self._cut.waiting:
+            return False
+        at = data.find(_VERSION)
+        body = data.find(_END, at) + len(_END)
+        said = self._heads.get(data[at + len(_VERSION) : body])
+        if said is None or body + said.length != len(data) or not data.startswith(_POST):  # type: ignore[operator]
+            return False
+        route = door.operations.find(b"POST", data[len(_POST) : at])
+        if route is None or not runtimes.is_running():
+            return False
+        self._last = said
+        self._is_parsing = True
+        try:
+            self._ask(route, said, b"", data[body:])
+        finally:
+            self._is_parsing = False
+        return True
+
+    def eof_received(self) -> None:
+        """The peer sends no more; the transport closes the connection."""
+
+    def pause_writing(self) -> None:
+        """Too much of what was sent is unread."""
+        self._writable.pause()
+
+    def resume_writing(self) -> None:
+        """The peer has read most of it."""
+        self.peer.has_read()
+        self._writable.resume()
+        self._parse()
+
+    # Of the server
+
+    def shutdown(self) -> None:
+        """The server stops: close, after the answer to the request that has come, if there is one."""
+        self._is_closing = True
+        if self._is_busy():
+            if isinstance(self.request, Cycle):
+                self.request.close_after()
+        elif not self.transport.is_closing():
+            self.transport.close()
+
+    # Of `kcoord.http.peers`
+
+    def unread(self) -> int:
+        """Bytes that could not be sent yet."""
+        return self.transport.get_write_buffer_size()
+
+    def is_our_turn(self) -> bool:
+        """Reading is paused, or the peer waits for `100 Continue`, which is sent when the body is asked for."""
+        if self.transport.is_closing() or not self._reads:
+            return True
+        return isinstance(self.request, Cycle) and self.request.waits_for_100_continue
+
+    def give_up(self, reason: Reason) -> None:
+        """Close it; what a peer does not read is dropped, by the kernel too."""
+        if reason is Reason.WRITE:
+            with contextlib.suppress(OSError):  # the peer may have just closed it
+                self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
+            self.transport.abort()
+            return
+        owed = self.peer.phase
+        self._end(TOO_LATE[reason] if owed in (Phase.HEAD, Phase.BODY) else b"")
+
+    def _refuse(self, reason: Reason, detail: str) -> None:
+        """End the connection with 400, or without an answer if that of the same request was sent."""
+        self._peers.note_closed(reason)
+        is_answered = self.request is not None and self.request.is_answered
+        self._end(b"" if is_answered else refusal(HTTPStatus.BAD_REQUEST, Error.INVALID_REQUEST, detail))
+
+    def _end(self, answer: bytes) -> None:
+        """End the connection, with `answer` unless another one has begun."""
+        request, self.request = self.request, None
+        self._is_closing = True
+        if request is not None and not request.is_answered:
+            if isinstance(request, Cycle) and request.is_begun:
+                answer = b""
+            request.gone()
+        self.transport.write(answer)
+        self.transport.close()
+
+    # Requests
+
+    def _is_busy(self) -> bool:
+        return self.request is not None and not self.request.is_answered
 
     def _parse(self) -> None:
-        """Parse what is there, up to the end of the request that is being answered."""
-        answered = 0
+        """Begin the requests that have come, until one has to be waited for."""
+        if self._is_parsing:
+            return
+        self._is_parsing = True
+        begun = 0
         try:
             while not self.transport.is_closing():
-                if self._is_queued:
-                    if self._cut.waiting > HIGH_WATER_LIMIT:
-                        self.flow.pause_reading()
-                    return
-                if self._held is not None and self._shortcut is not None:
-                    if not self._end_held(self._held, self._shortcut.path):
-                        return
-                    answered += 1
-                    if answered >= MOST_AT_ONCE and self._cut.waiting:
-                        self.flow.pause_reading()
-                        self.loop.call_soon(self._continue)
-                        return
-                elif self._cut.in_body:
+                if self._cut.in_body:
                     piece = self._cut.body()
                     if piece is None:
-                        return
+                        break
                     self._take_body(piece)
-                elif self.cycle is not None and not self.cycle.response_complete:
+                elif self._is_busy() or self._writable.is_paused:
                     if self._cut.waiting:
-                        self.flow.pause_reading()
-                    return
+                        self._pause()
+                    break
+                elif begun == MOST_AT_ONCE and self._cut.waiting:
+                    self._pause()
+                    self.loop.call_soon(self._parse)
+                    break
                 else:
+                    self._resume()
                     found = self._cut.head()
                     if found is None:
-                        return
-                    self._unset_keepalive_if_required()
+                        break
+                    begun += 1
                     self._begin(*found)
         except BadFraming as error:
-            self.refuse(Reason.FRAMING if error.ambiguous else Reason.INVALID, str(error))
+            self._refuse(Reason.FRAMING if error.ambiguous else Reason.INVALID, str(error))
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self.refuse(Reason.INVALID, f"{INVALID}: {error}")
-
-    def _repeats(self, data: bytes) -> bool:
-        """Answer a request that came alone and whole, with the headers of the one before, if the short path can.
-
-        The peer was expected to begin a request, or waits for an answer.
-        """
-        shortcut = self._shortcut
-        if shortcut is None or self.flow.write_paused or (self.cycle is not None and not self.cycle.response_complete):
-            return False
-        found = shortcut.repeated(data)
-        if found is None:
-            return False
-        route, said, body = found
-        if route.served.can_begin and not self._peers.starts.is_free():
-            return False  # it is held until it may begin
-        answer = shortcut.path.answer(route, said, body, self.server_state.default_headers, None, self._wait)
-        if answer is None:
-            self._is_declined = True
-            return False
-        self._repeated_at = self.loop.time()  # restarting the timer would take longer
-        if isinstance(answer, bytes):
-            self.transport.write(answer)  # and it stays open: the one before said the same
-            self.server_state.total_requests += 1
-        return True
-
-    def _wait(self, pending: Pending) -> None:
-        """A request was begun, and is answered later."""
-        self.cycle = pending
-        pending.wait(self._answered, self.tasks)
-
-    def _answered(self, pending: Pending, answer: bytes) -> None:
-        """A request that was begun has its answer; the peer may continue."""
-        pending.response_started = pending.response_complete = True
-        self._has_answered = True
-        if pending.disconnected or self.transport.is_closing():
-            return
-        self.transport.write(answer)
-        if not pending.keep_alive:
-            self.transport.close()
-        if self._cut.waiting or self.timeout_keep_alive_task is None:
-            self.on_response_complete()
-        else:
-            self.server_state.total_requests += 1
-            self._repeated_at = self.loop.time()
-
-    def _continue(self) -> None:
-        """Others had their turn."""
-        if not self.transport.is_closing():
-            self.flow.resume_reading()
-            self._parse()
-            self.peer.enter(self._phase())
-
-    def _begin(self, method: bytes, target: bytes, version: bytes, head: bytes) -> None:
-        """Start to answer a request, or hold it for the short path."""
-        shortcut, said = self._shortcut, None
-        route = None if shortcut is None or self._is_declined else shortcut.route(method, target, version)
-        self._is_declined = False
-        if shortcut is None or route is None:
-            self._start(method, target, version, self._parse_head(method, version, head))
-            return
-        said = shortcut.known(target, head)
-        is_parsed = said is None
-        if said is None:
-            length = self._parse_head(method, version, head)
-            said = shortcut.learn(target, head, self.headers, length, keeps_alive=self._may_stay)
-            if said is None:
-                self._start(method, target, version, length)
-                return
-        began = shortcut.path.begin() if self._cut.waiting < said.length else None
-        self._held = Held(method, target, version, head, is_parsed, route, said, began)
-
-    def _end_held(self, held: Held, path: ShortPath) -> bool:
-        """Answer the request that is held, or let it go the usual way; False: the rest of its body has not come."""
-        answer = body = None
-        if not self.flow.write_paused:
-            body = self._cut.begins_with(held.said.length)
-            if body is not None:
-                if self._queue(held, path):
-                    return False
-                headers = self.server_state.default_headers
-                answer = path.answer(held.route, held.said, body, headers, held.began, self._wait)
-            elif path.knows(held.said):
-                return False
-        if answer is None or body is None:
-            self._release()
-            return True
-        self._held = None
-        self._cut.skip(held.said.length)
-        if held.is_parsed and body:
-            self.parser.feed_data(body)
-        self.peer.enter(Phase.WORK)
-        if isinstance(answer, bytes):
-            self._has_answered = True
-            self.transport.write(answer)
-            if not held.said.keeps_alive:
-                self.transport.close()
-            super().on_response_complete()
-        return True
-
-    def _queue(self, held: Held, path: ShortPath) -> bool:
-        """A request that is held must wait for its turn to begin, with those that other connections have sent."""
-        if not held.route.served.can_begin or self._is_its_turn or self._peers.starts.is_free():
-            return False
-        if held.began is None:
-            self._held = held._replace(began=path.begin())
-        self._is_queued = True
-        self._peers.starts.later(self._take_turn)
-        return True
-
-    def _take_turn(self) -> None:
-        """The request that is held may begin, unless it went the usual way meanwhile."""
-        if not self._is_queued:
-            return
-        self._is_queued, self._is_its_turn = False, True
-        try:
-            self._parse()
+            self._refuse(Reason.INVALID, f"{INVALID}: {error}")
         finally:
-            self._is_its_turn = False
+            self._is_parsing = False
         self.peer.enter(self._phase())
 
-    def _release(self) -> None:
-        """A request that is held goes the usual way."""
-        held = self._held
-        self._is_queued = False
-        if held is not None:
-            self._held = None
-            if not held.is_parsed:
-                self._parse_head(held.method, held.version, held.head)
-            began = None if held.began is None else held.began.receipt
-            self._start(held.method, held.target, held.version, held.said.length, began)
-
-    def _start(
-        self, method: bytes, target: bytes, version: bytes, length: int | None, receipt: Receipt | None = None
-    ) -> None:
-        """Start the application for a request whose head was parsed. `receipt`: None if it has come just now."""
+    def _begin(self, method: bytes, target: bytes, version: bytes, head: bytes) -> None:
+        """Begin to answer a request."""
         path, _, query = target.partition(b"?")
-        again = self.cycle is not None or self._has_answered
-        self.scope = {
-            **self._scope(method, version, self.headers),  # type: ignore[typeddict-item]
-            "path": self.root_path + unquote(path.decode()),
-            "raw_path": self.root_path.encode() + path,
-            "query_string": query,
-            "state": self.app_state.copy(),
-            RECEIPT: receipt,
-            AGAIN: again,
-        }
-        self.cycle = Cycle.of(self, self.scope, keep_alive=version == b"1.1" and self._may_stay)
-        self._cut.expect(length)
-        if self._is_complete:
-            self._complete()
-        is_hot = self._shortcut is not None and self._shortcut.path.is_hot(path)
-        starts = self._peers.hot_starts if is_hot else self._peers.starts
-        if starts.is_free():
-            self._start_asgi_task(self.cycle, self.app)
+        route = None if self._door is None else self._door.operations.find(method, path)
+        block = head[len(method) + 1 + len(target) + len(_VERSION) :]
+        said = self._heads.get(block) if version == b"1.1" else None
+        if said is None:
+            said = self._read(method, version, head)
+            if route is not None and said.length is not None and version == b"1.1":
+                if len(self._heads) == MOST_HEADS:
+                    del self._heads[next(iter(self._heads))]
+                self._heads[block] = said
+        self._last = said
+        length = said.length
+        if route is None or not runtimes.is_running():
+            self._cut.expect(length)
+            self._begin_asgi(said, method, path, query, version)
+            if length == 0 and isinstance(self.request, Cycle):
+                self.request.end_body()
             return
-        if receipt is None and runtimes.is_running():  # its age counts from now
-            self.scope[RECEIPT] = runtimes.current().db.request_age.receive()  # type: ignore[literal-required]
-        starts.later(partial(self._start_asgi_task, self.cycle, self.app), again=again)
+        body = None if length is None or route.operation.decoder is None else self._cut.take(length)
+        self._cut.expect(length if body is None else 0)
+        self._ask(route, said, query, body)
 
-    def _scope(self, method: bytes, version: bytes, headers: list[tuple[bytes, bytes]]) -> dict[str, Any]:
-        """What ASGI says about a request, without its target."""
-        return {
-            "type": "http",
-            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+    def _ask(self, route: Route, said: Head, query: bytes, body: bytes | None) -> None:
+        """Begin a request for an operation."""
+        door = self._door
+        assert door is not None
+        admission, operation, scope = door.admission, route.operation, said.scope
+        self._started = time.perf_counter()
+        scope["path"], scope["raw_path"] = route.path, route.raw
+        request_id = said.request_id or context.new_request_id()
+        about = context.RequestContext(request_id, route.template, scope=scope, is_hot=operation.is_hot)
+        self.request = asked = Asked(
+            admission,
+            route,
+            query,
+            said,
+            about,
+            admission.runtime.db.request_age.receive(),
+            self._own.copy(),
+            self._server.tasks,
+            self._answered,
+            self._send_100_continue if said.expects else None,
+            again=self._has_answered,
+        )
+        if body is None:
+            self._content.clear()
+            body = b"" if operation.decoder is None else None
+        asked.begin(body)
+
+    def _send_100_continue(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _begin_asgi(self, said: Head, method: bytes, path: bytes, query: bytes, version: bytes) -> None:
+        """Begin any other request."""
+        receipt = None
+        starts = self._peers.starts
+        is_free = starts.is_free()
+        if not is_free and runtimes.is_running():  # its age counts from now
+            receipt = runtimes.current().db.request_age.receive()
+        scope = {
+            **said.scope,
+            "path": unquote(path.decode()),
+            "raw_path": path,
+            "query_string": query,
             "http_version": version.decode(),
-            "server": self.server,
-            "client": self.client,
-            "scheme": self.scheme,
             "method": method.decode(),
-            "root_path": self.root_path,
-            "headers": headers,
+            "state": self._state.copy(),
+            RECEIPT: receipt,
         }
+        self.request = cycle = Cycle(
+            scope,
+            self.transport,
+            self._writable,
+            self._server.default_headers,
+            self._resume,
+            self._cycle_ended,
+            keeps_alive=said.keeps_alive and not self._is_closing,
+            expects=said.expects,
+        )
+        if is_free:
+            self._start(cycle)
+        else:
+            starts.later(partial(self._start, cycle), again=self._has_answered)
 
-    def _parse_head(self, method: bytes, version: bytes, head: bytes) -> int | None:
-        """Parse a head; returns the length of the body, None if it comes in chunks.
+    def _start(self, cycle: Cycle) -> None:
+        task = self.loop.create_task(cycle.run(self.application), context=self._own.copy())
+        self._server.tasks.add(task)
+        task.add_done_callback(self._server.tasks.discard)
 
-        Raises BadFraming or HttpParserError.
-        """
+    def _read(self, method: bytes, version: bytes, head: bytes) -> Head:
+        """Parse a head. Raises BadFraming or HttpParserError."""
         if method == b"CONNECT":
             raise BadFraming("CONNECT is for proxies")
-        self._expect_head()
+        self._parsed = parsed = _Parsed()
         try:
-            self.parser.feed_data(head)
+            parsed.read(head)
         except httptools.HttpParserUpgrade:
             # We stay with HTTP/1.1, but the parser would take a body for something else (RFC 9110, 7.8).
-            self._renew_parser()
-            self.parser.feed_data(_UPGRADE.sub(b"", head))
+            self._forget_parsed()
+            self._parsed = parsed = _Parsed()
+            parsed.read(_UPGRADE.sub(b"", head))
         except httptools.HttpParserError:
             ambiguity = ambiguous_framing(version, (name.lower() for name in _HEADER_NAME.findall(head)))
             if ambiguity is not None:
                 raise BadFraming(ambiguity, ambiguous=True) from None
             raise
-        length = body_length(version, self.headers)
-        if self._begun != 1 or not self._has_headers or self._is_complete != (length == 0):
+        headers = parsed.headers
+        length = body_length(version, headers)
+        if parsed.begun != 1 or not parsed.has_headers or parsed.is_complete != (length == 0):
             raise BadFraming(INVALID)
-        return length
+        if length is not None:
+            self._forget_parsed()
+        scope = {**self._scope, "method": method.decode(), "http_version": version.decode(), "headers": headers}
+        if any(name.startswith(b"x-forwarded-") for name, _ in headers):
+            self._peers.proxies.tell(scope)
+        return Head.of(
+            scope,
+            length,
+            keeps_alive=version == b"1.1" and parsed.stays_open,
+            expects=version == b"1.1" and any(n == b"expect" and v.lower() == b"100-continue" for n, v in headers),
+            last=self._last,
+        )
+
+    def _forget_parsed(self) -> None:
+        if self._parsed is not None:
+            self._parsed.end()
+            self._parsed = None
 
     def _take_body(self, piece: bytes) -> None:
-        """Parse a piece of the body."""
-        self.parser.feed_data(piece)
-        if self._begun != 1 or self._is_complete == self._cut.in_body:
-            raise BadFraming(INVALID)
-        if self._is_complete:
-            self._complete()
+        """A piece of a body, as the cutter finds it."""
+        has_come = not self._cut.in_body
+        if self._parsed is not None:
+            piece = self._parsed.body_of(piece)
+            if self._parsed.begun != 1 or self._parsed.is_complete != has_come:
+                raise BadFraming(INVALID)
+            if has_come:
+                self._forget_parsed()
+        request = self.request
+        if request is None or request.is_answered:
+            if has_come:
+                self.request = None
+            return
+        if isinstance(request, Cycle):
+            request.take(piece)
+            if request.unread > HIGH_WATER_BYTES:
+                self._pause()
+            if has_come:
+                request.end_body()
+            return
+        self._content += piece
+        if len(self._content) > self._peers.limits.body_bytes:
+            request.too_large()
+        elif has_come and request.operation.decoder is not None:
+            request.came(bytes(self._content))
 
-    def _complete(self) -> None:
-        """The request has come to its end."""
-        if not self.cycle.response_complete:
-            self.cycle.more_body = False
-            self.cycle.message_event.set()
+    # Answers
+
+    def _answered(self, asked: Asked, status: int, headers: Headers | None, content: bytes) -> None:
+        """An operation has its answer: count it, write its line, and send it."""
+        route, door, seconds = asked.route, self._door, time.perf_counter() - self._started
+        assert door is not None
+        method = route.operation.endpoint.method
+        if status == 200:
+            route.answered.inc()
+        else:
+            metrics.requests(route.template, method, status).inc()
+        route.seconds.observe(seconds)
+        if not door.lines.skips(asked.about):
+            door.lines.write(method, route.raw, asked.about, seconds)
+        transport = self.transport
+        if transport.is_closing() or asked is not self.request:
+            return
+        stays_open = asked.head.keeps_alive and not self._is_closing
+        request_id = asked.about.request_id.encode()
+        if headers is None:
+            start = door.success(self._server.default_headers)
+            end = b"\r\n\r\n" if stays_open else b"\r\nconnection: close\r\n\r\n"
+            transport.write(
+                b"%b%d\r\ncontent-type: application/json\r\nx-request-id: %b%b%b"
+                % (start, len(content), request_id, end, content)
+            )
+        else:
+            close = (b"connection", b"close")
+            stays_open = stays_open and close not in headers
+            found = [*self._server.default_headers, *headers, (context.HEADER, request_id)]
+            if not stays_open and close not in headers:
+                found.append(close)
+            transport.write(answer_head(status, found) + content)
+        if not stays_open:
+            transport.close()
+        self._rest()
+
+    def _cycle_ended(self) -> None:
+        if not self.transport.is_closing():
+            self._rest()
+
+    def _rest(self) -> None:
+        """The peer may continue with its next request, which may have arrived already."""
+        self._has_answered = True
+        self._idle_since = self.loop.time()
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.timeout_keep_alive, self._look_at_rest)
+        cut = self._cut
+        if not cut.in_body:
+            self.request = None
+        if not self._is_parsing and (cut.in_body or cut.waiting or not self._reads):
+            self._resume()
+            self._parse()
+
+    def _look_at_rest(self) -> None:
+        """Close it if nothing has come for a while. Restarting the timer with each request would take longer."""
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if self._is_busy() or self._cut.in_body or self._cut.waiting:
+            left = self.timeout_keep_alive
+        if left <= 0:
+            self._timer = None
+            self.transport.close()
+        else:
+            self._timer = self.loop.call_later(left, self._look_at_rest)
+
+    def _pause(self) -> None:
+        if self._reads:
+            self._reads = False
+            self.transport.pause_reading()
+
+    def _resume(self) -> None:
+        if not self._reads and not self.transport.is_closing():
+            self._reads = True
+            self.transport.resume_reading()
 
     def _phase(self) -> Phase:
+        """What is expected of the peer."""
         if self.transport.is_closing():
             return Phase.WORK
-        answered = self.cycle is None or self.cycle.response_complete
-        if self._held is not None:
-            return Phase.WORK if self._is_queued else Phase.BODY
         if self._cut.in_body:
-            return Phase.REST if answered else Phase.BODY
-        if not answered:
+            return Phase.BODY if self._is_busy() else Phase.REST
+        if self._is_busy() or not self._reads:
             return Phase.WORK
-        if self.peer.phase is Phase.HEAD or self._cut.waiting:
+        if self._cut.waiting:
             return Phase.HEAD
-        return Phase.SILENT if self.cycle is None and not self._has_answered else Phase.WORK
+        return Phase.WORK if self._has_answered else Phase.SILENT

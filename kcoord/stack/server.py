@@ -16,9 +16,8 @@ import resource
 import socket
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal, NamedTuple, cast
+from typing import cast
 
 import structlog
 import uvicorn
@@ -30,18 +29,9 @@ from kcoord.process import runtime as runtimes
 from kcoord.process.off_loop import in_slices
 from kcoord.stack.preflight import bind, read_config
 from kcoord.stack.problem import EXIT_STATUS, StartProblem
-from kcoord.stack.protocol import PeerProtocol
-from kcoord.stack.protocol_h11 import H11PeerProtocol
-from kcoord.stack.protocol_httptools import HttpToolsPeerProtocol
+from kcoord.stack.protocol_httptools import HttpProtocol
 
 log = structlog.get_logger(__name__)
-
-
-class Transport(NamedTuple):
-    """What reads and writes HTTP: a parser, and uvicorn's name of an event loop."""
-
-    protocol: type[PeerProtocol]
-    loop: Literal["uvloop", "asyncio"]
 
 
 APPLICATION = "kcoord.asgi:application"
@@ -50,12 +40,6 @@ KEEP_ALIVE_SECONDS = 75
 """Longer than the usual 60 s of proxies: so the proxy closes idle connections and never writes to a closed one."""
 
 GRACE_SECONDS = 2
-TRANSPORTS: Mapping[str, Transport] = {
-    "httptools": Transport(HttpToolsPeerProtocol, "uvloop"),
-    "h11": Transport(H11PeerProtocol, "asyncio"),
-}
-"""By the value of the setting `http.transport`."""
-
 OTHER_FILES = 256
 """File descriptors reserved for purposes other than client connections: Postgres, files being read, the log."""
 
@@ -106,17 +90,16 @@ def make_server(config: Config) -> Server:
     """The server, configured from the settings."""
     limits = PeerLimits.of(config)
     peers = Peers(replace(limits, connections=connections_for(limits.connections)))
-    transport = TRANSPORTS[config.str("http.transport")]
     return Server(
         uvicorn.Config(
             APPLICATION,
-            http=cast(type[asyncio.Protocol], functools.partial(transport.protocol, peers)),
-            loop=transport.loop,
+            http=cast(type[asyncio.Protocol], functools.partial(HttpProtocol, peers)),
+            loop="auto",
             lifespan="on",
             log_config=None,
             access_log=False,
             server_header=False,
-            forwarded_allow_ips=list(config.names("trusted.proxies")),
+            proxy_headers=False,
             backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=GRACE_SECONDS,

@@ -21,7 +21,7 @@ from kcoord.wire.reading import Fields
 Answer = Mapping[str, Any]
 
 SUCCESS: Answer = {"error_code": 0}
-"""An answer that says nothing else. Return this one from `Api.at_once`: it is encoded once for each version."""
+"""An answer that says nothing else. Return this one from a quick API: it is encoded once for each version."""
 
 
 class HangUp(Exception):
@@ -95,8 +95,7 @@ class Call:
         )
 
 
-Handler = Callable[[Call, Fields], Awaitable[Answer | None]]
-AtOnce = Callable[[Call, Fields], Answer | None]
+Handler = Callable[[Call, Fields], Answer | Awaitable[Answer | None]]
 Refuse = Callable[[Fields, int, int, str], Answer]
 
 
@@ -110,11 +109,11 @@ class Api:
     """An API of Kafka's protocol.
 
     Parameters: `key` its number, `name` that of kio's module, `versions` the first and the last that are served.
-    `handler` returns the answer, None for no answer at all, and may raise ProtocolError, which `refuse(request,
-    version, code, detail)` turns into an answer. `waits`: a request may be parked, and ends when its connection does.
-    `is_hot`: members call it all the time, so it needs no turn. `at_once`: answers some requests just as the handler
-    would, without waiting (`kcoord.wire.dispatch.at_once`); None, or a ProtocolError: the handler shall answer, and
-    nothing has been done yet. It must not change the request: others may be given the same one.
+    `handler` returns the answer, or a coroutine that does, None for no answer at all, and may raise ProtocolError,
+    which `refuse(request, version, code, detail)` turns into an answer. `waits`: a request may be parked, and ends when
+    its connection does. `is_hot`: members call it all the time, so it needs no turn. `is_quick`: most requests are
+    answered from memory, without a task (`kcoord.wire.dispatch.at_once`). Such a handler must not change the request:
+    others may be given the same one.
     """
 
     key: int
@@ -125,7 +124,7 @@ class Api:
     needs_login: bool = True
     waits: bool = False
     is_hot: bool = False
-    at_once: AtOnce | None = field(default=None, repr=False)
+    is_quick: bool = False
 
     def serves(self, version: int) -> bool:
         """Whether this version is served."""

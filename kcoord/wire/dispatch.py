@@ -50,7 +50,7 @@ def at_once(gateway: Any, peer: Session, frame: bytes) -> bytes | None:
 
     None: `respond` has to answer it, and nothing has been done yet. Errors are answered there too.
     """
-    if frame[:2] not in gateway.at_once or not peer.token or gateway.is_stopping or gateway.requests.locked():
+    if frame[:2] not in gateway.quick or not peer.token or gateway.is_stopping or gateway.requests.locked():
         return None
     runtime = gateway.runtime
     caller = runtime.get(Access).known(peer.token)
@@ -64,8 +64,9 @@ def at_once(gateway: Any, peer: Session, frame: bytes) -> bytes | None:
     try:
         found = gateway.decoded(frame[:4] + frame[8:])
         api, version = found.api, found.version
-        body = api.at_once(Call(runtime, gateway, peer, caller, version, found.client_id), found.content)
-        if body is None:
+        body = api.handler(Call(runtime, gateway, peer, caller, version, found.client_id), found.content)
+        if not isinstance(body, Mapping):
+            body.close()  # it has not begun: `respond` does it in a task
             return None
         correlation_id = frame[4:8]
         answer: bytes = found.succeeded(correlation_id) if body is SUCCESS else found.answer(correlation_id, body)
@@ -189,7 +190,8 @@ async def _body(gateway: Any, peer: Session, api: Api, header: Header, frame: Fr
         if caller is not None:
             callers.identify(caller.name, caller.token_id)
         call = Call(runtime, gateway, peer, caller, header.version, header.client_id)
-        answer = await api.handler(call, content)
+        found = api.handler(call, content)
+        answer = found if isinstance(found, Mapping) else await found
         note_refusals(runtime, api.name, content.get("group_id", ""), answer)
         return answer
     except ProtocolError as error:

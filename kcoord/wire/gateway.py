@@ -136,7 +136,7 @@ class Gateway:
         config = runtime.config
         self.runtime = runtime
         self.apis = {api.key: api for api in (*session.APIS, *apis)}
-        self.at_once = {key.to_bytes(2, "big") for key, api in self.apis.items() if api.at_once is not None}
+        self.quick = {key.to_bytes(2, "big") for key, api in self.apis.items() if api.is_quick}
         """How requests begin of which some are answered without a task."""
         self.decoded = lru_cache(REMEMBERED)(partial(Decoded, self.apis))
         self.limits = Limits.of(config)

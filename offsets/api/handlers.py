@@ -6,9 +6,8 @@ Source: http-api.md 2, "commit, fetch"; offsets.md 2, 3 and 5.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from functools import partial
-from typing import Any
 
 from msgspec import UnsetType
 
@@ -17,7 +16,7 @@ from groups.catalogue.topics import TopicService
 from groups.core.model.types import TopicView
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
-from kcoord.http.serving import Call, Underway, serve
+from kcoord.http.serving import Call, Later, serve
 from kcoord.http.types import int64, rfc3339
 from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED, commands
 from kcoord.process import off_loop
@@ -30,16 +29,14 @@ from offsets.api.topics import Named, Topics
 from offsets.core.lines import PlainCommit
 from offsets.core.types import (
     FetchedOffset,
-    Millis,
     OffsetCommit,
     OffsetCommitReply,
     OffsetFetch,
     OffsetFetchReply,
     TopicPartition,
 )
-from offsets.lane.bookings import Booking, Landing
 from offsets.lane.fetching import Found
-from offsets.service import CatalogueChanged, OffsetService
+from offsets.service import OffsetService
 
 GROUPS_AT_ONCE = 4
 """How many groups of one fetch are read concurrently, so that one request does not take the whole pool."""
@@ -47,77 +44,56 @@ GROUPS_AT_ONCE = 4
 _commits = partial(commands, "commit")
 
 
-def begin_commit(call: Call[wire.CommitRequest]) -> Underway | None:
-    """What `commit` does, without waiting; None: nothing was begun.
-
-    Raises ProtocolError GROUP_AUTHORIZATION_FAILED, or that this node does not answer for the group.
-    """
-    call.principal.require_group(Operation.READ, call.group_id)
-    service = call.runtime.get(OffsetService)
-    view = call.runtime.get(TopicService).known()
-    if call.body.generation_id_or_member_epoch < 0 and call.runtime.get(Quotas).limits_joins:
-        return None  # it may make a group
-    plain = (
-        None if view is None else plain_commit(call.group_id, call.body, view, call.principal, service.metadata_limit)
-    )
-    booking = None if plain is None else service.begin_plain(plain)
-    if view is None or plain is None or booking is None:
-        return None
-
-    def finish(landing: Landing | None) -> wire.CommitResponse | Coroutine[Any, Any, wire.CommitResponse]:
-        if landing is None:
-            return _commit_begun(call, service, booking, plain, view)
-        return _all_committed(call, plain, view, landing.session_deadline)
-
-    return Underway(booking.landed, finish)
-
-
-async def _commit_begun(
-    call: Call[wire.CommitRequest], service: OffsetService, booking: Booking, plain: PlainCommit, view: TopicView
-) -> wire.CommitResponse:
-    try:
-        reply = await service.commit_begun(booking, plain)
-    except CatalogueChanged:
-        return await _commit_any(call, service)
-    return _plain_committed(call, plain, view, reply)
-
-
-@serve(endpoints.COMMIT, is_hot=True, begin=begin_commit, metering=metering.COMMIT)
-async def commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
+@serve(endpoints.COMMIT, is_hot=True, metering=metering.COMMIT)
+def commit(call: Call[wire.CommitRequest]) -> Awaitable[wire.CommitResponse]:
     """OffsetCommit."""
     call.principal.require_group(Operation.READ, call.group_id)
+    view = call.runtime.get(TopicService).known()
+    may_make_group = call.body.generation_id_or_member_epoch < 0 and call.runtime.get(Quotas).limits_joins
+    if view is None or may_make_group or _size(call.body) > off_loop.ABOVE:
+        return _commit(call)
+    service = call.runtime.get(OffsetService)
+    plain = plain_commit(call.group_id, call.body, view, call.principal, service.metadata_limit)
+    if plain is None:
+        return _commit_any(call, service)
+    return Later(service.write(plain), partial(_written, call, plain, view))
+
+
+def _size(body: wire.CommitRequest) -> int:
+    return off_loop.PER_OFFSET * sum([len(entry.partitions) for entry in body.topics])
+
+
+async def _commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
+    """A commit that has to wait before it is written: for the catalogue, or because it is large."""
     if call.body.generation_id_or_member_epoch < 0:
         await admit_group(call.runtime, call.principal, call.group_id)
     service = call.runtime.get(OffsetService)
-    view = await call.runtime.get(TopicService).view()
-    size = off_loop.PER_OFFSET * sum([len(entry.partitions) for entry in call.body.topics])
+    view, size = await call.runtime.get(TopicService).view(), _size(call.body)
     plain = await off_loop.run(
         size, plain_commit, call.group_id, call.body, view, call.principal, service.metadata_limit
     )
-    if plain is None:
+    reply = None if plain is None else await service.write(plain)
+    if plain is None or reply is None:
         return await _commit_any(call, service)
-    try:
-        reply = await service.commit_plain(plain)
-    except CatalogueChanged:
-        return await _commit_any(call, service)
-    return await off_loop.run(size, _plain_committed, call, plain, view, reply)
+    return await off_loop.run(size, _answered, call, plain, view, reply)
 
 
-def _plain_committed(
+def _written(
+    call: Call[wire.CommitRequest], plain: PlainCommit, view: TopicView, reply: OffsetCommitReply | None
+) -> wire.CommitResponse | Awaitable[wire.CommitResponse]:
+    if reply is None:
+        return _commit_any(call, call.runtime.get(OffsetService))
+    return _answered(call, plain, view, reply)
+
+
+def _answered(
     call: Call[wire.CommitRequest], plain: PlainCommit, view: TopicView, reply: OffsetCommitReply
 ) -> wire.CommitResponse:
+    _commits(reply.error.name).inc()
     if reply.error is not Error.NONE:
-        _commits(reply.error.name).inc()
         raise ProtocolError(reply.error, reply.detail)
-    return _all_committed(call, plain, view, reply.session_deadline)
-
-
-def _all_committed(
-    call: Call[wire.CommitRequest], plain: PlainCommit, view: TopicView, session_deadline: Millis | None
-) -> wire.CommitResponse:
-    _commits(Error.NONE.name).inc()
     OFFSETS_COMMITTED.inc(len(plain.lines))
-    return wire.CommitResponse(all_accepted(call.body.topics, plain, view), rfc3339(session_deadline))
+    return wire.CommitResponse(all_accepted(call.body.topics, plain, view), rfc3339(reply.session_deadline))
 
 
 async def _commit_any(call: Call[wire.CommitRequest], service: OffsetService) -> wire.CommitResponse:
@@ -147,12 +123,18 @@ def _commit_command(call: Call[wire.CommitRequest], topics: Sequence[Named]) -> 
     )
 
 
-def begin_fetch(call: Call[wire.FetchRequest]) -> Underway | None:
-    """What `fetch` does for topics that are named and known, without waiting; None: nothing was begun.
-
-    Raises ProtocolError GROUP_AUTHORIZATION_FAILED, or that this node does not answer for the group.
-    """
+@serve(endpoints.FETCH, is_hot=True, metering=metering.FETCH)
+def fetch(call: Call[wire.FetchRequest]) -> Awaitable[wire.FetchResponse]:
+    """OffsetFetch for one group."""
     call.principal.require_group(Operation.DESCRIBE, call.group_id)
+    return _fetch_known(call) or _fetch_any(call)
+
+
+def _fetch_known(call: Call[wire.FetchRequest]) -> Later[wire.FetchResponse] | None:
+    """A fetch of topics that are named and known, in the lane; None: it is another one, or the lane does not take it.
+
+    Raises ProtocolError that this node does not answer for the group.
+    """
     body, view = call.body, call.runtime.get(TopicService).known()
     if view is None or body.topics is None:
         return None
@@ -168,17 +150,17 @@ def begin_fetch(call: Call[wire.FetchRequest]) -> Underway | None:
         wanted += [(name, partition) for partition in entry.partitions]
     service = call.runtime.get(OffsetService)
     asked = OffsetFetch(call.group_id, body.member_id, body.member_epoch, (), body.require_stable)
-    waits_for = service.begin_fetch(asked, wanted)
-    return None if waits_for is None else Underway(waits_for, partial(_fetch_begun, service, asked, body.topics, named))
+    found = service.begin_fetch(asked, wanted)
+    return None if found is None else Later(found, partial(_fetched, service, asked, body.topics, named))
 
 
-def _fetch_begun(
+def _fetched(
     service: OffsetService,
     asked: OffsetFetch,
     entries: Sequence[wire.FetchTopic],
     named: Sequence[Named],
     found: Found,
-) -> wire.FetchResponse | Coroutine[Any, Any, wire.FetchResponse]:
+) -> wire.FetchResponse | Awaitable[wire.FetchResponse]:
     def answer() -> wire.FetchResponse:
         commands("fetch", Error.NONE.name).inc()
         return wire.FetchResponse(_as_asked(entries, named, found.offsets))
@@ -190,9 +172,7 @@ def _fetch_begun(
     return answer() if service.is_fetcher(asked, found) else checked()
 
 
-@serve(endpoints.FETCH, is_hot=True, begin=begin_fetch, metering=metering.FETCH)
-async def fetch(call: Call[wire.FetchRequest]) -> wire.FetchResponse:
-    """OffsetFetch for one group."""
+async def _fetch_any(call: Call[wire.FetchRequest]) -> wire.FetchResponse:
     reply, topics = await _fetch(call, call.group_id, call.body, call.body.require_stable, "topics")
     COMMANDS.labels("fetch", reply.error.name).inc()
     if reply.error is not Error.NONE:

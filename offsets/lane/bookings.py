@@ -13,7 +13,6 @@ from groups.core.commit_lane import SteadyCommit
 from groups.store.stored import Stored
 from kcoord.database.request_age import Receipt
 from offsets.core.lines import PlainCommit
-from offsets.core.types import Millis
 
 FLIGHTS = 2
 """At once: one is prepared and answered while Postgres works on the other."""
@@ -26,30 +25,30 @@ MOST_OF_A_GROUP = 64
 """Commits of one group in one flight: a group with thousands of members leaves room for others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Landing:
-    """A commit was written. `session_deadline`: when the session of its member ends now; None: it has none."""
-
-    session_deadline: Millis | None
+Alone = Callable[[], Coroutine[Any, Any, Any]]
+"""Writes a commit the normal way; returns the reply."""
 
 
 @dataclass(slots=True, eq=False)
 class Booking:
-    """One commit. `landed`: how it was written, or None: it takes the normal way (`slow`: and has not ended there).
+    """One commit. `written`: the reply. `alone`: what writes it, if it takes the normal way, in `context`.
 
     `plain` None: it cannot fly. `at`: since when it waits (s). `coordinator`: the coordinator partition of its group.
-    `stored`, `steady`: by which copy of its group, and how, it was decided last.
+    `slow`: it takes the normal way, and has not ended there. `stored`, `steady`: by which copy of its group, and how,
+    it was decided last.
     """
 
     group_id: str
     plain: PlainCommit | None
+    alone: Alone
     receipt: Receipt | None
     at: float
     coordinator: int
     slow: bool = False
     stored: Stored | None = None
     steady: SteadyCommit | None = None
-    landed: asyncio.Future[Landing | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    context: contextvars.Context = field(default_factory=contextvars.copy_context)
+    written: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
     def commit(self) -> PlainCommit:
@@ -71,11 +70,13 @@ class GroupQueue:
 class Bookings:
     """The queues of all groups. Commits of one group are written in the order of arrival, whichever way they take.
 
-    `decide` sets what a flight needs to know of a booking, and says whether it may fly now.
+    `decide` sets what a flight needs to know of a booking, and says whether it may fly now. `write_alone`: begins to
+    write one the normal way, and calls `done` at its end.
     """
 
-    def __init__(self, decide: Callable[[Booking], bool]) -> None:
+    def __init__(self, decide: Callable[[Booking], bool], write_alone: Callable[[Booking], None]) -> None:
         self._decide = decide
+        self._write_alone = write_alone
         self._queues: dict[str, GroupQueue] = {}
         self._ready: deque[str] = deque()
         self.waiting = 0
@@ -121,7 +122,7 @@ class Bookings:
         found: list[Booking] = []
         while queue.waiting and len(found) < most and room > 0:
             booking = queue.waiting[0]
-            if not booking.landed.done():
+            if not booking.written.done():
                 if booking.plain is None or not self._decide(booking):
                     break
                 if found and booking.stored is not found[0].stored:
@@ -141,14 +142,13 @@ class Bookings:
 
     def slow(self, booking: Booking) -> None:
         """A booking of a flight takes the normal way."""
-        if not booking.landed.done():
+        if not booking.written.done():
             self._slow(booking, self._queues[booking.group_id])
 
-    @staticmethod
-    def _slow(booking: Booking, queue: GroupQueue) -> None:
+    def _slow(self, booking: Booking, queue: GroupQueue) -> None:
         queue.slow += 1
         booking.slow = True
-        booking.landed.set_result(None)
+        self._write_alone(booking)
 
     def done(self, booking: Booking) -> None:
         """A booking that took the normal way has come to its end there."""
@@ -172,7 +172,7 @@ class Bookings:
             return
         while queue.waiting:
             booking = queue.waiting[0]
-            if not booking.landed.done():
+            if not booking.written.done():
                 if booking.plain is not None and self._decide(booking):
                     self._prepare(group_id, queue)
                     return

@@ -9,8 +9,9 @@ Source: architecture.md 4, "Fast lanes".
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from copy import copy
 from functools import lru_cache, partial
 from typing import Any
@@ -27,7 +28,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.lines import PlainCommit
 from offsets.core.types import OffsetCommitReply
-from offsets.lane.bookings import Booking, Bookings, Flights, Landing
+from offsets.lane.bookings import Alone, Booking, Bookings, Flights
 from offsets.lane.store import FlightStore, Flown, NotWritten
 
 log = structlog.get_logger(__name__)
@@ -57,51 +58,45 @@ class CommitLane:
         self._store = runtime.get(FlightStore)
         self._is_on = runtime.config.bool("commit.lane")
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")
-        self._bookings = Bookings(self._decide)
+        self._bookings = Bookings(self._decide, self._write_alone)
         self._flights = Flights(lambda: bool(self._bookings), self._prepare)
         self._closed_until = 0.0
+        self._alone: set[asyncio.Task[Any]] = set()
         partitions = runtime.config.int("offsets.topic.num.partitions")
         self._coordinator = lru_cache(runtime.config.int("cache.max.groups"))(
             partial(partition_of, partitions=partitions)
         )
         runtime.on_stop(self._flights.close)
 
-    async def write(
-        self, group_id: str, plain: PlainCommit | None, otherwise: Callable[[], Awaitable[OffsetCommitReply]]
-    ) -> Landing | OffsetCommitReply:
-        """Write what a commit stores; what `otherwise` returns if it takes the normal way, which that is.
+    def write(self, group_id: str, plain: PlainCommit | None, alone: Alone) -> asyncio.Future[Any]:
+        """Write what a commit stores: a future of the reply, without results if a flight has accepted all.
 
-        `plain`: None if it cannot fly. Commits of a group are written in the order of arrival: `otherwise` is called
-        when what came before is written. Raises ProtocolError COORDINATOR_NOT_AVAILABLE: Postgres is not available, and
-        the outcome may be unknown; or too many commits wait.
+        `plain`: None if it cannot fly. `alone` writes it the normal way; what it returns is the reply then. Commits of
+        a group are written in the order of arrival: `alone` is called when what came before is written. The future may
+        raise ProtocolError COORDINATOR_NOT_AVAILABLE: Postgres is not available, and the outcome may be unknown. Raises
+        the same if too many commits wait.
         """
         if not self._is_on:
             _OFF.inc()
-            return await otherwise()
-        booking = self._book(group_id, plain)
-        try:
-            return await booking.landed or await otherwise()
-        finally:
-            self._end(booking)
-            del booking  # an error's traceback refers to this frame, and would keep itself
+            return asyncio.get_running_loop().create_task(alone())
+        return self._book(group_id, plain, alone).written
 
-    def begin(self, plain: PlainCommit) -> Booking | None:
-        """As `write`, without waiting: `landed` says what `write` would return, None that `write_slowly` must be
-        called. None: it takes no commits now.
-        """
-        return self._book(plain.group_id, plain) if self._is_on and not self._is_full() else None
+    def _write_alone(self, booking: Booking) -> None:
+        task = asyncio.get_running_loop().create_task(booking.alone(), context=booking.context)
+        self._alone.add(task)
+        task.add_done_callback(partial(self._ended, booking))
 
-    async def write_slowly(
-        self, booking: Booking, otherwise: Callable[[], Awaitable[OffsetCommitReply]]
-    ) -> OffsetCommitReply:
-        """The normal way of a commit that was begun; what `otherwise` returns."""
-        try:
-            return await otherwise()
-        finally:
-            self._end(booking)
-
-    def _end(self, booking: Booking) -> None:
-        """What came after a commit that took the normal way may be written."""
+    def _ended(self, booking: Booking, task: asyncio.Task[Any]) -> None:
+        """A commit was written the normal way, or was not: what came after it may be written."""
+        self._alone.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if not booking.written.done():
+            if task.cancelled():
+                booking.written.cancel()
+            elif error is not None:
+                booking.written.set_exception(error)
+            else:
+                booking.written.set_result(task.result())
         if booking.slow:
             self._bookings.done(booking)
             self._flights.call()
@@ -109,7 +104,7 @@ class CommitLane:
     def _is_full(self) -> bool:
         return self._bookings.waiting >= MOST_WAITING
 
-    def _book(self, group_id: str, plain: PlainCommit | None) -> Booking:
+    def _book(self, group_id: str, plain: PlainCommit | None, alone: Alone) -> Booking:
         if self._is_full():
             _REFUSED.inc()
             detail = f"{MOST_WAITING} commits wait to be written; the same request may succeed later"
@@ -118,7 +113,7 @@ class CommitLane:
         if plain is None or not 0 < len(plain.lines) <= LARGEST or (receipt is not None and receipt.extra_ms):
             _KIND.inc()
             plain = None
-        booking = Booking(group_id, plain, receipt, time.monotonic(), self._coordinator(group_id))
+        booking = Booking(group_id, plain, alone, receipt, time.monotonic(), self._coordinator(group_id))
         self._bookings.add(booking)
         self._flights.call()
         return booking
@@ -166,9 +161,10 @@ class CommitLane:
         for number, booking in enumerate(bookings, 1):
             if number not in flown.accepted:
                 self._divert([booking], _FENCE)
-            elif not booking.landed.done():
+            elif not booking.written.done():
                 session_ms = booking.steady.session_ms if booking.steady is not None else None
-                booking.landed.set_result(Landing(None if session_ms is None else flown.now + session_ms))
+                deadline = None if session_ms is None else flown.now + session_ms
+                booking.written.set_result(OffsetCommitReply(Error.NONE, (), deadline))
 
     def _divert(self, bookings: Sequence[Booking], reason: Counter) -> None:
         """They wrote nothing."""
@@ -182,8 +178,8 @@ class CommitLane:
         self._closed_until = now + PAUSE_SECONDS
 
         def refuse(booking: Booking) -> None:
-            if not booking.landed.done():
-                booking.landed.set_exception(copy(error))  # each adds its frames to the traceback
+            if not booking.written.done():
+                booking.written.set_exception(copy(error))  # each adds its frames to the traceback
 
         for booking in bookings:
             refuse(booking)

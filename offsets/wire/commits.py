@@ -5,7 +5,6 @@ Source: KIP-211, 345, 848, 1188 for the versions; offsets.md 2, 3 and 6 for the 
 
 from __future__ import annotations
 
-import inspect
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
@@ -15,11 +14,12 @@ from kcoord.http.paths import check_group_id
 from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED, commands
 from kcoord.process import off_loop
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.quotas.quotas import Quotas
 from kcoord.wire.api import Answer, Call
 from kcoord.wire.codes import UNSUPPORTED_VERSION
 from kcoord.wire.reading import Fields
 from offsets.api import wire as http
-from offsets.api.handlers import begin_commit
+from offsets.api.handlers import commit as commit_over_http
 from offsets.api.topics import Named
 from offsets.core.commit import NO_RETENTION
 from offsets.core.deletion import OffsetDelete
@@ -89,17 +89,15 @@ async def _plain(call: Call, request: Fields) -> Answer | None:
         return None
     if sum([len(entry["partitions"]) for entry in topics]) > LARGEST:
         return None
+    if request.generation_id_or_member_epoch < 0 and call.runtime.get(Quotas).limits_joins:
+        return None  # a quota makes a Kafka client wait, and does not refuse it
     body = http.CommitRequest(
         [http.CommitTopic([_partition(p) for p in entry["partitions"]], name=entry["name"]) for entry in topics],
         member_id=request.member_id,
         group_instance_id=request.get("group_instance_id"),
         generation_id_or_member_epoch=request.generation_id_or_member_epoch,
     )
-    begun = begin_commit(call.over_http(body, request.group_id))
-    if begun is None:
-        return None
-    found = begun.finish(await begun.waits_for)
-    committed = cast(http.CommitResponse, await found if inspect.isawaitable(found) else found)
+    committed = cast(http.CommitResponse, await commit_over_http.carry_out(call.over_http(body, request.group_id)))
     results = [
         [{"partition_index": p.partition, "error_code": p.error_code} for p in topic.partitions]
         for topic in committed.topics

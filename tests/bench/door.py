@@ -1,12 +1,11 @@
 """Heartbeats over HTTP against an echo: `python -m tests.bench.door [SECONDS] [ROUNDS] [WORD]`.
 
 The yardstick is `tests.bench.echo`, a Starlette application on httptools and uvloop that returns what it is sent.
-Beside it, in turns and in one run: the service with either transport, and with httptools without its short path, with
-heartbeats (a group each), and with a request that needs a token and no database (no heartbeats at all), which is what
-HTTP costs. `h11, lines` also writes a line for each request, as the service once did. `at once` is the way to a
-heartbeat that costs nothing (`tests.bench.at_once`), on the short path, off it, and on it with a request id from the
-client, which makes all heads differ. Server, Postgres and load generator share the cores. Medians of ROUNDS (3) of
-SECONDS (3) each; times of requests over all rounds. Beside the echo, only jobs with WORD in their names are measured.
+Beside it, in turns and in one run: the service, with heartbeats (a group each), and with a request that needs a token
+and no database (no heartbeats at all), which is what HTTP costs. `service, lines` also writes a line for each request.
+`nothing` is the way to a heartbeat that costs nothing (`tests.bench.at_once`), also with a request id from the client,
+which makes all heads differ. Server, Postgres and load generator share the cores. Medians of ROUNDS (3) of SECONDS (3)
+each; times of requests over all rounds. Beside the echo, only jobs with WORD in their names are measured.
 """
 
 from __future__ import annotations
@@ -31,12 +30,9 @@ from tests.support.processes import free_port, start_server
 GROUPS = 1_000
 SERVER = "kcoord.stack.server"
 NOTHING_TO_DO = "tests.bench.at_once"
-LONG = {"KCOORD_HTTP_SHORT_PATH": "false"}
 SERVICE: dict[str, dict[str, object]] = {
-    "httptools": {"KCOORD_HTTP_TRANSPORT": "httptools"},
-    "httptools, long": {"KCOORD_HTTP_TRANSPORT": "httptools", **LONG},
-    "h11": {"KCOORD_HTTP_TRANSPORT": "h11"},
-    "h11, lines": {"KCOORD_HTTP_TRANSPORT": "h11", "KCOORD_LOG_HOT_REQUESTS": 1},
+    "service": {},
+    "service, lines": {"KCOORD_LOG_HOT_REQUESTS": 1},
 }
 HEARTBEAT = b'{"member_id":"m","generation_id":1}'
 NONE = b'{"heartbeats":[]}'
@@ -92,8 +88,7 @@ def prepare(stack: contextlib.ExitStack, word: str) -> list[Job]:
     for name, settings in SERVICE.items():
         jobs += serving(stack, database, name, settings, SERVER, requests, word)
     at_once = {"at once": beats(token), "at once, named": beats(token, named=True)}
-    jobs += serving(stack, database, "short", {}, NOTHING_TO_DO, at_once, word)
-    jobs += serving(stack, database, "long", LONG, NOTHING_TO_DO, {"at once": beats(token)}, word)
+    jobs += serving(stack, database, "nothing", {}, NOTHING_TO_DO, at_once, word)
     return jobs
 
 

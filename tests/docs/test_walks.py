@@ -19,9 +19,7 @@ MOST_FILES = {"join": 66, "consumer-heartbeat": 74, "offsets/commit": 61}
 may be answered or written without a transaction of the group (`groups.lane`, `offsets.lane`). One counts requests
 without a lock (`kcoord.tallies`), and one says what rules mean, for tokens and people (`kcoord.access.rules`). Three
 are of quotas: what a request counts as (`groups.api.metering`, `offsets.api.
-metering`), its weight (`kcoord.quotas.budgets`), and who is limited (`kcoord.quotas.quotas`). One is
-of calls that may wait: whether the client is still there and its token valid (`kcoord.http.waiting`).
-"""
+metering`), its weight (`kcoord.quotas.budgets`), and who is limited (`kcoord.quotas.quotas`). """
 
 JOIN = {
     "member_id": "",

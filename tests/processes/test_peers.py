@@ -21,9 +21,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support import transports
 from tests.support.processes import Running, start_server
-from tests.support.transports import each_way
 
 pytestmark = pytest.mark.processes
 
@@ -62,9 +60,9 @@ def post(token: str, *headers: str, body: bytes = BODY, version: str = "1.1") ->
 
 
 @pytest.fixture(scope="module")
-def server(request: pytest.FixtureRequest, worker_database: str) -> Iterator[Running]:
-    """One server with short limits for all tests that read HTTP in the same way."""
-    with start_server(worker_database, env=SHORT | transports.requested(request)) as server:
+def server(worker_database: str) -> Iterator[Running]:
+    """One server with short limits for all tests."""
+    with start_server(worker_database, env=SHORT) as server:
         server.wait_ready()
         yield server
 
@@ -183,7 +181,6 @@ def ends(server: Running, worker_database: str, django_db_setup: None, django_db
         return {name: rest_of(connection) for name, connection in connections.items()}
 
 
-@each_way
 @pytest.mark.parametrize("name", UNFINISHED)
 def test_what_is_not_finished_is_closed(ends: dict[str, bytes], name: str) -> None:
     assert statuses(ends[name]) == UNFINISHED[name][1]
@@ -217,7 +214,6 @@ def test_dripping_does_not_help(server: Running, token: str) -> None:
         assert list(threads.map(send, endless)) == [[408]] * len(endless)
 
 
-@each_way
 def test_both_lengths_are_refused_and_nothing_after_them_is_a_request(server: Running, token: str) -> None:
     chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
     both = ("Content-Length: 4", "Transfer-Encoding: chunked")
@@ -237,7 +233,6 @@ def test_both_lengths_are_refused_and_nothing_after_them_is_a_request(server: Ru
     assert closed(server, "framing") == before + len(ambiguous)
 
 
-@each_way
 @pytest.mark.parametrize(
     "header",
     [
@@ -318,7 +313,6 @@ def wait_for_state(client: httpx.Client, group: str, state: str) -> None:
         time.sleep(0.02)
 
 
-@each_way
 @pytest.mark.whole("waits for the limit; the door of Kafka has this in the default")
 def test_a_client_that_does_not_read_is_closed(server: Running) -> None:
     before = closed(server, "write_timeout")
@@ -392,7 +386,6 @@ def test_a_server_that_was_stopped_does_not_blame_its_clients(database: str) -> 
         assert closed(server, "head_timeout") == 0
 
 
-@each_way
 def test_the_server_is_unharmed(server: Running) -> None:
     """After all of the above."""
     assert httpx.get(f"{server.url}/livez").status_code == 200

@@ -14,9 +14,7 @@ from random import Random
 import httpx
 import pytest
 
-from tests.support import transports
 from tests.support.processes import Running, start_server
-from tests.support.transports import each_way
 
 pytestmark = pytest.mark.processes
 
@@ -84,9 +82,9 @@ COMPLETE = {
 
 
 @pytest.fixture(scope="module")
-def server(request: pytest.FixtureRequest, worker_database: str) -> Iterator[Running]:
-    """One server for all tests that read HTTP in the same way."""
-    with start_server(worker_database, env=transports.requested(request)) as server:
+def server(worker_database: str) -> Iterator[Running]:
+    """One server for all tests."""
+    with start_server(worker_database) as server:
         server.wait_ready()
         yield server
 
@@ -116,7 +114,6 @@ def assert_unharmed(server: Running, written: int, token: str) -> None:
     assert token not in server.output[written:]
 
 
-@each_way
 @pytest.mark.parametrize("name", COMPLETE)
 def test_odd_bytes_are_answered_or_hung_up_on(server: Running, token: str, name: str) -> None:
     request = COMPLETE[name]
@@ -171,7 +168,6 @@ def statuses_of(read: bytes) -> list[int]:
 LAST = get(b"/livez", b"Connection: close")
 
 
-@each_way
 def test_pipelined_requests_are_answered_in_their_order(server: Running, token: str) -> None:
     bearer = b"Authorization: Bearer " + token.encode()
     length = b"Content-Length: %d" % len(HEARTBEAT)
@@ -189,7 +185,6 @@ def test_pipelined_requests_are_answered_in_their_order(server: Running, token: 
     assert statuses_of(everything(server, *requests)) == expected
 
 
-@each_way
 def test_a_body_is_asked_for_when_it_is_wanted(server: Running, token: str) -> None:
     expecting = (b"Content-Length: %d" % len(HEARTBEAT), b"Expect: 100-continue", b"Connection: close")
     wanted = post(b"Authorization: Bearer " + token.encode(), *expecting, body=b"")
@@ -197,7 +192,6 @@ def test_a_body_is_asked_for_when_it_is_wanted(server: Running, token: str) -> N
     assert statuses_of(everything(server, wanted + HEARTBEAT))[-1] == 404, "it came without being asked for"
 
 
-@each_way
 def test_a_body_that_is_not_wanted_is_not_asked_for(server: Running, token: str) -> None:
     expecting = (b"Content-Length: %d" % len(HEARTBEAT), b"Expect: 100-continue")
     refused = post(b"Authorization: Bearer none", *expecting, body=b"")

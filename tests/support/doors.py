@@ -1,6 +1,4 @@
-"""The way of a request from a socket to its answer, with and without the short path: no database, a service that is
-made up, everything else real.
-"""
+"""The way of a request from a socket to its answer, no database, a service that is made up, everything else real."""
 
 from __future__ import annotations
 
@@ -23,18 +21,19 @@ from groups.core.model.replies import ConsumerHeartbeatReply, HeartbeatReply
 from groups.engine.service import GroupService
 from kcoord.access.rights import Access, Principal, Rules, digest
 from kcoord.config import Config
-from kcoord.http import short_path
 from kcoord.http.body import BodyLimit
+from kcoord.http.door import DOOR, Operations
+from kcoord.http.door import Door as ServerDoor
 from kcoord.http.middleware import RequestLog
 from kcoord.http.peers import PeerLimits, Peers
 from kcoord.http.planes import DataPlane
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.stack.protocol_httptools import HttpToolsPeerProtocol
+from kcoord.stack.protocol_httptools import HttpProtocol
 from offsets.api.routes import OPERATIONS as OFFSETS
 
-OPERATIONS = (*GROUPS, *OFFSETS)
+OPERATIONS = Operations((*GROUPS, *OFFSETS))
 T = TypeVar("T")
 
 SECONDS = 30.0
@@ -100,9 +99,9 @@ class Door:
 
     config: Config
     service: Service = field(default_factory=Service)
-    is_short: bool = True
+    is_direct: bool = True
     runtime: Runtime = field(init=False)
-    protocols: list[HttpToolsPeerProtocol] = field(default_factory=list)
+    protocols: list[HttpProtocol] = field(default_factory=list)
     peers: Peers = field(init=False)
     app: Any = field(init=False)
 
@@ -113,8 +112,8 @@ class Door:
         self.peers = Peers(PeerLimits.of(self.config))
         middleware = [
             Middleware(RequestLog, one_hot_of=self.config.int("log.hot.requests")),
-            Middleware(BodyLimit, max_bytes=self.config.int("http.max.body.bytes")),
             Middleware(DataPlane, operations=OPERATIONS),
+            Middleware(BodyLimit, max_bytes=self.config.int("http.max.body.bytes")),
         ]
         self.app = Starlette(middleware=middleware)
 
@@ -125,19 +124,19 @@ class Door:
 
     @property
     def state(self) -> dict[str, Any]:
-        return {short_path.STATE: short_path.ShortPath(self.runtime, OPERATIONS)} if self.is_short else {}
+        return {DOOR: ServerDoor(self.runtime, OPERATIONS)} if self.is_direct else {}
 
-    def factory(self) -> Callable[[], HttpToolsPeerProtocol]:
+    def factory(self) -> Callable[[], HttpProtocol]:
         """Makes the protocols of connections, on the running loop."""
-        config = uvicorn.Config(self.app, lifespan="off", log_config=None, access_log=False, ws="none")
+        config = uvicorn.Config(
+            self.app, lifespan="off", log_config=None, access_log=False, ws="none", proxy_headers=False
+        )
         server = ServerState()
         server.default_headers = [(b"date", DATE)]
         state = self.state
 
-        def connection() -> HttpToolsPeerProtocol:
-            self.protocols.append(
-                HttpToolsPeerProtocol(self.peers, config=config, server_state=server, app_state=state)
-            )
+        def connection() -> HttpProtocol:
+            self.protocols.append(HttpProtocol(self.peers, config=config, server_state=server, app_state=state))
             return self.protocols[-1]
 
         return connection
@@ -202,9 +201,9 @@ def run(work: Awaitable[T]) -> T:
 
 
 def ways() -> Iterator[Door]:
-    """With the short path, and without."""
-    for is_short in (True, False):
-        yield Door(Config({}), is_short=is_short)
+    """Where connections answer operations, and where the application does, as while requests are traced."""
+    for is_direct in (True, False):
+        yield Door(Config({}), is_direct=is_direct)
 
 
 def heartbeat(

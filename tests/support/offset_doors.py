@@ -14,7 +14,6 @@ from kcoord.config import Config
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.lines import PlainCommit
 from offsets.core.types import FetchedOffset, OffsetCommit, OffsetCommitReply, OffsetFetch, OffsetFetchReply
-from offsets.lane.bookings import Landing
 from offsets.lane.fetching import Found
 from offsets.service import OffsetService
 from tests.support.doors import CLOSE, DEADLINE, Door, heartbeat
@@ -41,19 +40,10 @@ class Topics:
 
 
 @dataclass(slots=True)
-class Booked:
-    """As the lane's booking."""
-
-    plain: PlainCommit
-    landed: asyncio.Future[Landing | None]
-
-
-@dataclass(slots=True)
 class Offsets:
-    """Takes commits of members by their names: `ok…` succeed in the lane, `slow…` off it, `down…` fail in it.
-
-    The lane does not take those of `later…`; those of `broken…` meet a bug; others are not known. What is in the lane
-    is answered when `may_land` is set, as it is at first.
+    """Takes commits of members by their names: `ok…` and `later…` succeed, `down…` fail, `broken…` meet a bug, the
+    catalogue changes under those of `slow…`, and others are not known. They are written when `may_land` is set, as it
+    is at first.
     """
 
     metadata_limit: int = 100
@@ -67,25 +57,26 @@ class Offsets:
     def __post_init__(self) -> None:
         self.may_land.set()
 
-    def begin_plain(self, plain: PlainCommit) -> Booked | None:
-        if plain.member_id.startswith("later"):
-            return None
+    def write(self, plain: PlainCommit) -> asyncio.Future[OffsetCommitReply | None]:
         self.begun.append(plain)
         self.seen()
-        booked = Booked(plain, asyncio.get_running_loop().create_future())
-        self._soon(lambda: self._land(booked))
-        return booked
+        written: asyncio.Future[OffsetCommitReply | None] = asyncio.get_running_loop().create_future()
+        self._soon(lambda: self._write(plain.member_id, written))
+        return written
 
-    def _land(self, booked: Booked) -> None:
-        member_id = booked.plain.member_id
-        if member_id.startswith("ok"):
-            booked.landed.set_result(Landing(DEADLINE))
-        elif member_id.startswith("down"):
-            booked.landed.set_exception(DOWN)
+    def _write(self, member_id: str, written: asyncio.Future[OffsetCommitReply | None]) -> None:
+        if written.done():
+            return
+        if member_id.startswith("down"):
+            written.set_exception(DOWN)
         elif member_id.startswith("broken"):
-            booked.landed.set_exception(RuntimeError("broken"))
+            written.set_exception(RuntimeError("broken"))
+        elif member_id.startswith("slow"):
+            written.set_result(None)
+        elif member_id.startswith(("ok", "later")):
+            written.set_result(OffsetCommitReply(Error.NONE, (), DEADLINE))
         else:
-            booked.landed.set_result(None)
+            written.set_result(OffsetCommitReply(Error.UNKNOWN_MEMBER_ID, detail="who is that?"))
 
     def _soon(self, then: Callable[[], None]) -> None:
         async def when_told() -> None:
@@ -95,16 +86,6 @@ class Offsets:
         task = asyncio.get_running_loop().create_task(when_told())
         TASKS.add(task)
         task.add_done_callback(TASKS.discard)
-
-    async def commit_begun(self, booked: Booked, plain: PlainCommit) -> OffsetCommitReply:
-        await asyncio.sleep(0)
-        return self._reply(plain.member_id)
-
-    async def commit_plain(self, plain: PlainCommit) -> OffsetCommitReply:
-        await asyncio.sleep(0)
-        await self.may_land.wait()
-        self.awaited.append(plain)
-        return self._reply(plain.member_id)
 
     async def commit(self, commit: OffsetCommit, counts: Any) -> OffsetCommitReply:
         await asyncio.sleep(0)
@@ -151,9 +132,9 @@ TASKS: set[asyncio.Task[None]] = set()
 OFFSETS = [FetchedOffset("t", 1, 7, 2, "m", 1_700_000_000_000)]
 
 
-def offset_door(*, is_short: bool = True, **settings: Any) -> tuple[Door, Offsets]:
+def offset_door(*, is_direct: bool = True, **settings: Any) -> tuple[Door, Offsets]:
     """A door whose offsets are made up."""
-    door = Door(Config(settings), is_short=is_short)
+    door = Door(Config(settings), is_direct=is_direct)
     return door, give_offsets(door)
 
 
@@ -165,8 +146,8 @@ def give_offsets(door: Door) -> Offsets:
 
 
 def offset_doors(**settings: Any) -> list[tuple[Door, Offsets]]:
-    """With the short path, and without."""
-    return [offset_door(is_short=is_short, **settings) for is_short in (True, False)]
+    """As `tests.support.doors.ways`."""
+    return [offset_door(is_direct=is_direct, **settings) for is_direct in (True, False)]
 
 
 def commit(

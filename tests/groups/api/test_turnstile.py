@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from groups.engine.service import GroupService
-from kcoord.http.serving import BIG_BYTES
+from kcoord.http.asked import BIG_BYTES
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import AT_ONCE, Places, Turnstile, places_of
+from kcoord.process.turnstile import Places, Turnstile, places_of
 from tests.support.api import join_body
 from tests.support.members import eventually
 
@@ -20,7 +20,7 @@ async def test_joins_that_find_the_queue_full_are_told_to_come_back(
 ) -> None:
     gate = runtime.get(Turnstile)
     monkeypatch.setattr(gate, "_most", 0)
-    monkeypatch.setattr(gate, "_let_in", AT_ONCE)
+    monkeypatch.setattr(gate._rounds, "_at_once", 0)
     refused = await api.post("/v1/groups/g/join", json=join_body(""))
     assert (refused.status_code, refused.json()["error"]) == (503, "COORDINATOR_NOT_AVAILABLE")
     assert refused.headers["retry-after"] == "1"
@@ -53,7 +53,7 @@ async def test_big_requests_that_find_the_queue_full_are_told_to_come_back(
 async def test_a_big_request_that_parks_keeps_no_place(
     api: httpx.AsyncClient, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kcoord.http.serving.BIG_BYTES", 0)
+    monkeypatch.setattr("kcoord.http.asked.BIG_BYTES", 0)
     named = (await api.post("/v1/groups/g/join", json=join_body(""))).json()["member_id"]
     parked = asyncio.create_task(api.post("/v1/groups/g/join", json=join_body(named)))
     service = runtime.get(GroupService)

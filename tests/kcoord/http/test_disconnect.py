@@ -6,14 +6,11 @@ import asyncio
 from typing import Any
 
 import msgspec
-import pytest
 from structlog.testing import capture_logs
 
 from groups.core.model.types import ClassicMember
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
-from kcoord.http import body as bodies
-from kcoord.http.waiting import answered_or_gone
 from tests.support.api import SESSION_TIMEOUT_MS, Members, join_body
 from tests.support.members import eventually
 
@@ -104,49 +101,3 @@ async def test_a_body_in_parts_is_put_together(token: str, service: GroupService
     connection = Connection(token, "/v1/heartbeats", b'{"heart', b'beats": ', b"[]}")
     await asyncio.wait_for(connection.run(), 10)
     assert connection.sent[0]["status"] == 200
-
-
-async def test_the_work_has_ended_when_the_client_is_given_up() -> None:
-    """Nothing of a request goes on after its line in the log."""
-    ended = asyncio.Event()
-    started = asyncio.Event()
-
-    async def work() -> msgspec.Struct:
-        started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await asyncio.sleep(0)
-            ended.set()
-        raise AssertionError("unreachable")
-
-    async def receive() -> Any:
-        await started.wait()
-        return {"type": "http.disconnect"}
-
-    with pytest.raises(bodies.ClientGone):
-        await answered_or_gone(work(), receive)
-    assert ended.is_set()
-
-
-async def test_an_answer_that_is_there_is_not_lost_to_a_disconnect() -> None:
-    answer = msgspec.Struct()
-
-    async def work() -> msgspec.Struct:
-        return answer
-
-    async def receive() -> Any:
-        return {"type": "http.disconnect"}
-
-    assert await answered_or_gone(work(), receive) is answer
-
-
-async def test_the_error_of_the_work_is_the_error_of_the_request() -> None:
-    async def work() -> msgspec.Struct:
-        raise ZeroDivisionError
-
-    async def receive() -> Any:
-        return await asyncio.Event().wait()
-
-    with pytest.raises(ZeroDivisionError):
-        await answered_or_gone(work(), receive)

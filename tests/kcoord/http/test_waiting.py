@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
-import msgspec
 import pytest
 
 from groups.engine.service import GroupService
 from kcoord.access.rights import Access
 from kcoord.database.clock import VirtualClock
-from kcoord.http.waiting import Waiting, answered_or_gone
+from kcoord.http.door import Admission
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.support.api import SESSION_TIMEOUT_MS, Members, assert_problem, client_of, sync_body
@@ -125,18 +124,4 @@ async def test_while_tokens_cannot_be_looked_up_requests_wait_on(
 
 async def test_what_was_answered_is_watched_no_longer(mine: Members, runtime: Runtime) -> None:
     await mine.stable()
-    assert not runtime.get(Waiting)._requests
-
-
-async def test_an_answer_that_is_there_is_not_lost_to_the_end_of_its_token() -> None:
-    answer = msgspec.Struct()
-    ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
-    async def work() -> msgspec.Struct:
-        ended.set_result("revoked")
-        return answer
-
-    async def receive() -> Any:
-        return await asyncio.Event().wait()
-
-    assert await answered_or_gone(work(), receive, ended) is answer
+    assert not runtime.get(Admission).waiting

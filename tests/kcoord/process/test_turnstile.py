@@ -75,8 +75,8 @@ async def test_it_rests_when_nobody_comes(rounds: int) -> None:
     await asyncio.gather(*(gate.pass_through() for _ in range(rounds * AT_ONCE)))
     for _ in range(3):
         await asyncio.sleep(0)
-    assert not gate._goes_round
-    assert gate._let_in == 0
+    assert not gate._rounds._goes_round
+    assert gate._rounds._begun == 0
 
 
 def test_two_lines_take_turns_while_somebody_waits_in_both() -> None:

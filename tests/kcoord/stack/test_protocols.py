@@ -1,4 +1,4 @@
-"""Both parsers with a small application: what reaches it, and what comes back. No database, real sockets."""
+"""The parser with a small application: what reaches it, and what comes back. No database, real sockets."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from uvicorn.server import ServerState
 
 from kcoord.config import Config
 from kcoord.http.peers import PeerLimits, Peers
-from kcoord.stack.server import TRANSPORTS
-from tests.support.transports import each_transport
+from kcoord.stack.protocol_httptools import HttpProtocol
 
 SECONDS = 20.0
 HOST = b"Host: a\r\n"
@@ -61,17 +60,16 @@ class Echo:
         return dict(self.seen[index][0]["headers"])
 
 
-def talk(transport: str, app: Echo, *parts: bytes) -> bytes:
+def talk(app: Echo, *parts: bytes) -> bytes:
     """All that comes back on one connection until the server closes it; parts are sent with a pause between."""
 
     async def conversation() -> bytes:
         loop = asyncio.get_running_loop()
         config = uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, ws="none")  # type: ignore[arg-type]
         peers, state = Peers(PeerLimits.of(Config({}))), ServerState()
-        protocol = TRANSPORTS[transport].protocol
 
         def connection() -> asyncio.Protocol:
-            return protocol(peers, config=config, server_state=state, app_state={})
+            return HttpProtocol(peers, config=config, server_state=state, app_state={})
 
         server = await loop.create_server(connection, "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
@@ -84,11 +82,11 @@ def talk(transport: str, app: Echo, *parts: bytes) -> bytes:
         server.close()
         return read
 
-    return run(transport, conversation)
+    return run(conversation)
 
 
-def run(transport: str, work: Callable[[], Awaitable[bytes]]) -> bytes:
-    factory = uvicorn.Config("", loop=TRANSPORTS[transport].loop).get_loop_factory()
+def run(work: Callable[[], Awaitable[bytes]]) -> bytes:
+    factory = uvicorn.Config("", loop="auto").get_loop_factory()
     with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(work())  # type: ignore[arg-type]
 
@@ -97,19 +95,17 @@ def statuses(read: bytes) -> list[int]:
     return [int(status) for status in re.findall(rb"HTTP/1.1 (\d{3})", read)]
 
 
-@each_transport
-def test_the_loop_is_that_of_the_transport(transport: str) -> None:
+def test_the_loop_is_that_of_uvloop() -> None:
     async def loop() -> bytes:
         return type(asyncio.get_running_loop()).__module__.encode()
 
-    assert run(transport, loop).startswith(b"uvloop" if transport == "httptools" else b"asyncio")
+    assert run(loop).startswith(b"uvloop")
 
 
-@each_transport
-def test_a_request_reaches_the_application(transport: str) -> None:
+def test_a_request_reaches_the_application() -> None:
     app = Echo()
     request = b"POST /a%20b/c%2Fd?q=%20&r HTTP/1.1\r\nHost: a \r\nX-Empty:\r\nX-Two: 1\r\nx-two:\t2\t \r\n"
-    read = talk(transport, app, request + b"Content-Length: 5\r\n\r\nhello" + LAST)
+    read = talk(app, request + b"Content-Length: 5\r\n\r\nhello" + LAST)
     assert statuses(read) == [200, 200]
     scope, body = app.seen[0]
     assert (scope["method"], scope["path"], scope["raw_path"]) == ("POST", "/a b/c/d", b"/a%20b/c%2Fd")
@@ -133,41 +129,37 @@ BODIES = {
 }
 
 
-@each_transport
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("step", [1, 7, 10_000])
-def test_bodies_end_where_they_say(transport: str, name: str, step: int) -> None:
+def test_bodies_end_where_they_say(name: str, step: int) -> None:
     app = Echo()
     stream = BODIES[name] + GET + BODIES[name] + LAST
     parts = [stream[at : at + step] for at in range(0, len(stream), step)]
-    assert statuses(talk(transport, app, *parts)) == [200] * 4
+    assert statuses(talk(app, *parts)) == [200] * 4
     assert [body for _, body in app.seen] == [b"hello", b"", b"hello", b""]
 
 
-@each_transport
-def test_large_bodies_come_whole(transport: str) -> None:
+def test_large_bodies_come_whole() -> None:
     app = Echo()
     chunks = b"".join(b"%x\r\n%s\r\n" % (70_000, b"x" * 70_000) for _ in range(4)) + b"4e20\r\n" + b"x" * 20_000
     stream = post(b"Content-Length: 300000", body=LARGE)
     stream += post(b"Transfer-Encoding: chunked", body=chunks + b"\r\n0\r\n\r\n") + LAST
-    read = talk(transport, app, stream)
+    read = talk(app, stream)
     assert statuses(read) == [200] * 3
     assert [body for _, body in app.seen] == [LARGE, LARGE, b""]
 
 
-@each_transport
-def test_trailers_are_no_headers(transport: str) -> None:
+def test_trailers_are_no_headers() -> None:
     app = Echo()
     sent = post(b"Transfer-Encoding: chunked", body=b"5\r\nhello\r\n0\r\nAuthorization: x\r\nX: y\r\n\r\n")
-    assert statuses(talk(transport, app, sent + LAST)) == [200, 200]
+    assert statuses(talk(app, sent + LAST)) == [200, 200]
     assert set(app.headers()) == {b"host", b"transfer-encoding"}
 
 
-@each_transport
-def test_pipelined_requests_are_answered_one_at_a_time(transport: str) -> None:
+def test_pipelined_requests_are_answered_one_at_a_time() -> None:
     app = Echo()
     requests = [post(b"Content-Length: %d" % len(b"%d" % n), body=b"%d" % n) for n in range(500)]
-    read = talk(transport, app, b"".join(requests) + LAST)
+    read = talk(app, b"".join(requests) + LAST)
     assert [body for _, body in app.seen] == [b"%d" % n for n in range(500)] + [b""]
     assert re.findall(rb"\r\n\r\n(\d+)HTTP", read) == [b"%d" % n for n in range(500)]
     assert app.most == 1, "the second began before the first was answered"
@@ -203,11 +195,10 @@ REFUSED = {
 }
 
 
-@each_transport
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_request_ends_the_connection(transport: str, name: str) -> None:
+def test_what_is_no_request_ends_the_connection(name: str) -> None:
     app = Echo()
-    read = talk(transport, app, REFUSED[name] + LAST)
+    read = talk(app, REFUSED[name] + LAST)
     assert statuses(read) == [400]
     assert b"application/problem+json" in read
     assert app.seen == []
@@ -226,9 +217,9 @@ STRICTER = {
 
 
 @pytest.mark.parametrize("name", STRICTER)
-def test_httptools_refuses_what_h11_lets_through(name: str) -> None:
+def test_what_other_servers_let_through_ends_the_connection(name: str) -> None:
     app = Echo()
-    assert statuses(talk("httptools", app, STRICTER[name] + LAST)) == [400]
+    assert statuses(talk(app, STRICTER[name] + LAST)) == [400]
     assert app.seen == []
 
 
@@ -236,11 +227,10 @@ BAD_CHUNKS = [b"ZZ\r\n", b"5\nhello\r\n0\r\n\r\n", b"-5\r\n", b"0x5\r\nhello\r\n
 BAD_CHUNKS += [b"f" * 30 + b"\r\n", b"1;" + b"x" * 50_000, b"0\r\n" + b"X: y\r\n" * 20_000]
 
 
-@each_transport
 @pytest.mark.parametrize("body", BAD_CHUNKS, ids=lambda body: repr(body[:8]))
-def test_chunks_that_are_none_end_the_connection(transport: str, body: bytes) -> None:
+def test_chunks_that_are_none_end_the_connection(body: bytes) -> None:
     app = Echo()
-    read = talk(transport, app, post(b"Transfer-Encoding: chunked", body=body) + LAST)
+    read = talk(app, post(b"Transfer-Encoding: chunked", body=body) + LAST)
     assert statuses(read) == [400]
     assert app.seen == []
 
@@ -249,34 +239,31 @@ def test_chunks_that_are_none_end_the_connection(transport: str, body: bytes) ->
 def test_trailers_cannot_change_the_framing(trailer: bytes) -> None:
     app = Echo()
     body = b"5\r\nhello\r\n0\r\n" + trailer + b"\r\n\r\n"
-    read = talk("httptools", app, post(b"Transfer-Encoding: chunked", body=body) + GET + LAST)
+    read = talk(app, post(b"Transfer-Encoding: chunked", body=body) + GET + LAST)
     assert statuses(read) in ([400], [200, 400], [200] * 3)
     assert all(set(dict(scope["headers"])) <= {b"host", b"transfer-encoding", b"connection"} for scope, _ in app.seen)
     assert [scope["path"] for scope, _ in app.seen] == ["/path", "/", "/last"][: len(app.seen)]
 
 
-@each_transport
 @pytest.mark.parametrize("streams", [True, False])
-def test_a_client_of_http_1_0_gets_no_chunks(transport: str, streams: bool) -> None:
+def test_a_client_of_http_1_0_gets_no_chunks(streams: bool) -> None:
     app = Echo(streams=streams)
-    read = talk(transport, app, post(b"Content-Length: 5", version=b"1.0"))
+    read = talk(app, post(b"Content-Length: 5", version=b"1.0"))
     head, _, body = read.partition(b"\r\n\r\n")
     assert body == b"hello"
     assert b"transfer-encoding" not in head.lower()
     assert b"connection: close" in head.lower()
 
 
-@each_transport
-def test_a_stream_to_a_client_of_http_1_1_comes_in_chunks(transport: str) -> None:
-    read = talk(transport, Echo(streams=True), post(b"Content-Length: 5") + LAST)
+def test_a_stream_to_a_client_of_http_1_1_comes_in_chunks() -> None:
+    read = talk(Echo(streams=True), post(b"Content-Length: 5") + LAST)
     assert statuses(read) == [200, 200]
     assert b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n" in read
 
 
-@each_transport
 @pytest.mark.parametrize("value", [b"close", b"Close", b"x, close"])
-def test_a_client_that_wants_to_close_gets_no_second_answer(transport: str, value: bytes) -> None:
+def test_a_client_that_wants_to_close_gets_no_second_answer(value: bytes) -> None:
     app = Echo()
-    read = talk(transport, app, GET[:-2] + b"Connection: " + value + b"\r\n\r\n" + GET)
+    read = talk(app, GET[:-2] + b"Connection: " + value + b"\r\n\r\n" + GET)
     assert statuses(read) == [200]
     assert len(app.seen) == 1

@@ -1,4 +1,4 @@
-"""Connections on the short path: limits, phases and ends. For their order see `test_short_order`."""
+"""Connections with heartbeats: limits, phases and ends. For their order see `test_order`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY
 from kcoord.config import Config
 from kcoord.database import request_age
 from kcoord.http.peers import Phase, Reason
-from kcoord.stack.protocol_httptools import HttpToolsPeerProtocol
+from kcoord.stack.protocol_httptools import HttpProtocol
 from tests.support.doors import (
     CLOSE,
     LAST,
@@ -31,18 +31,18 @@ from tests.support.doors import (
 )  # fmt: skip
 
 
-def test_nothing_is_answered_at_once_while_writing_is_paused() -> None:
-    async def work(door: Door, protocol: HttpToolsPeerProtocol, client: Client) -> None:
-        for request in (beat("ok"), LAST):
-            protocol.pause_writing()
-            client.writer.write(request)
-            await until(lambda: protocol.cycle is not None and not protocol.cycle.response_complete)
-            protocol.resume_writing()
-            await until(lambda: protocol.cycle.response_complete)
+def test_nothing_is_answered_while_writing_is_paused() -> None:
+    async def work(door: Door, protocol: HttpProtocol, client: Client) -> None:
+        protocol.pause_writing()
+        client.writer.write(beat("ok") + LAST)
+        await until(lambda: protocol._cut.waiting > 0)
+        assert protocol.peer.phase is Phase.WORK
+        assert len(door.service.at_once) == 2
+        protocol.resume_writing()
 
     door, read = with_connection(work)
     assert statuses(read) == [200, 200]
-    assert len(door.service.at_once) == 1
+    assert len(door.service.at_once) == 4
 
 
 @pytest.mark.parametrize("value", [b"close", b"Close", b"x, close"])
@@ -68,24 +68,24 @@ def test_closing_again_and_again_with_the_same_headers() -> None:
 
     first, second, third = run(conversation())
     assert first == second == third
-    assert len(door.service.at_once) == 2
+    assert len(door.service.at_once) == 3
 
 
-def test_http_1_0_goes_the_usual_way() -> None:
+def test_http_1_0() -> None:
     for door in ways():
         read = all_of(door, beat("ok"), beat("ok").replace(b"HTTP/1.1", b"HTTP/1.0"))
         assert statuses(read) == [200, 200]
         assert b"connection: close" in read
-        assert len(door.service.at_once) == (1 if door.is_short else 0)
+        assert len(door.service.at_once) == 2
 
 
-def test_a_broken_request_after_short_ones_ends_the_connection() -> None:
+def test_a_broken_request_ends_the_connection() -> None:
     for door in ways():
         assert statuses(all_of(door, beat("ok"), beat("ok") + b"GARBAGE\r\n\r\n" + beat("ok"))) == [200, 200, 400]
 
 
 def with_connection(
-    work: Callable[[Door, HttpToolsPeerProtocol, Client], Awaitable[None]], **settings: Any
+    work: Callable[[Door, HttpProtocol, Client], Awaitable[None]], **settings: Any
 ) -> tuple[Door, bytes]:
     """What the server says on a connection that has had an answer, while and after `work` is done with it."""
     door = Door(Config(settings))
@@ -111,9 +111,9 @@ HALF = beat("ok", CLOSE)[:-5]
 
 
 def test_what_is_expected_of_the_peer() -> None:
-    """The phases, which its limits of time follow, are those of the usual way."""
-    for is_short in (True, False):
-        door, phases = Door(Config({}), is_short=is_short), []
+    """Its limits of time follow the phases."""
+    for is_direct in (True, False):
+        door, phases = Door(Config({}), is_direct=is_direct), []
 
         async def conversation(door: Door, phases: list[Phase]) -> None:
             async with door.open() as connect:
@@ -135,7 +135,7 @@ def test_what_is_expected_of_the_peer() -> None:
 
 
 def test_a_peer_that_sent_its_head_in_pieces_owes_nothing_afterwards() -> None:
-    async def work(door: Door, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+    async def work(door: Door, protocol: HttpProtocol, client: Client) -> None:
         client.writer.write(beat("ok")[:20])
         await until(lambda: protocol.peer.phase is Phase.HEAD)
         await client.ask(beat("ok")[20:])
@@ -148,7 +148,7 @@ def test_a_peer_that_sent_its_head_in_pieces_owes_nothing_afterwards() -> None:
 def test_a_body_that_does_not_come_is_given_up() -> None:
     before = gone()
 
-    async def work(door: Door, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+    async def work(door: Door, protocol: HttpProtocol, client: Client) -> None:
         client.writer.write(HALF)
         await until(lambda: protocol.peer.phase is Phase.BODY)
         protocol.give_up(Reason.BODY)
@@ -160,7 +160,7 @@ def test_a_body_that_does_not_come_is_given_up() -> None:
 def test_a_client_that_goes_away_before_its_body_has_come_is_counted() -> None:
     before = gone()
 
-    async def work(door: Door, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+    async def work(door: Door, protocol: HttpProtocol, client: Client) -> None:
         client.writer.write(HALF)
         await until(lambda: protocol.peer.phase is Phase.BODY)
         client.writer.transport.abort()
@@ -170,9 +170,9 @@ def test_a_client_that_goes_away_before_its_body_has_come_is_counted() -> None:
 
 
 def test_a_client_that_goes_away_after_its_request() -> None:
-    async def work(door: Door, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+    async def work(door: Door, protocol: HttpProtocol, client: Client) -> None:
         client.writer.write(beat("ok"))
-        await until(lambda: len(door.service.at_once) == 2)
+        await until(lambda: len(door.service.at_once) == 3)
         client.writer.transport.abort()
         await until(lambda: not door.peers._open)
 
@@ -180,7 +180,7 @@ def test_a_client_that_goes_away_after_its_request() -> None:
 
 
 def test_a_server_that_stops_answers_the_request_whose_body_is_coming() -> None:
-    async def work(door: Door, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+    async def work(door: Door, protocol: HttpProtocol, client: Client) -> None:
         client.writer.write(beat("ok")[:-5])
         await until(lambda: protocol.peer.phase is Phase.BODY)
         protocol.shutdown()
@@ -189,18 +189,18 @@ def test_a_server_that_stops_answers_the_request_whose_body_is_coming() -> None:
     door, read = with_connection(work)
     assert statuses(read) == [200]
     assert b"connection: close" in read
-    assert len(door.service.awaited) == 2
+    assert len(door.service.at_once) == 3
 
 
 def test_a_server_that_stops_closes_idle_connections() -> None:
-    async def work(door: Door, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+    async def work(door: Door, protocol: HttpProtocol, client: Client) -> None:
         protocol.shutdown()
 
     assert with_connection(work)[1] == b""
 
 
 def test_the_body_is_waited_for_only_if_the_token_is_known() -> None:
-    async def work(door: Door, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+    async def work(door: Door, protocol: HttpProtocol, client: Client) -> None:
         door.tokens.clear()
         client.writer.write(HALF.replace(TOKEN.encode(), b"kc_other"))
         assert (await client.answer()).startswith(b"HTTP/1.1 401 ")
@@ -213,12 +213,12 @@ def test_who_a_trusted_proxy_speaks_for() -> None:
     """The client of a request is whom the proxy names, on this request and not on the next one."""
     seen = []
 
-    async def work(door: Door, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+    async def work(door: Door, protocol: HttpProtocol, client: Client) -> None:
         call = {"call": b"consumer-heartbeat"}
         body = b'{"member_id":"ok","member_epoch":1}'
         for headers in ([b"X-Forwarded-For: 10.1.1.1"], [b"X-Forwarded-For: 10.1.1.1"], [], [CLOSE]):
             await client.ask(heartbeat(body, *headers, **call))  # type: ignore[arg-type]
-        seen.extend(command.client_host for command in door.service.at_once[1:])
+        seen.extend(command.client_host for command in door.service.at_once[2:])
 
     with_connection(work)
     assert seen == ["10.1.1.1", "10.1.1.1", "127.0.0.1", "127.0.0.1"]
@@ -229,7 +229,7 @@ def test_a_request_is_as_old_as_its_head(member: str) -> None:
     """Whichever way it goes: a client that waited for its body to be sent has waited for an answer, too."""
     seen = []
 
-    async def work(door: Door, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+    async def work(door: Door, protocol: HttpProtocol, client: Client) -> None:
         door.service.seen = lambda: seen.append(request_age.current())
         request = beat(member, CLOSE)
         client.writer.write(request[:-5])
@@ -240,4 +240,4 @@ def test_a_request_is_as_old_as_its_head(member: str) -> None:
     door, _ = with_connection(work)
     head_at, receipt = seen
     assert receipt.at <= head_at
-    assert len(door.service.at_once) == (2 if member == "ok" else 1)
+    assert len(door.service.at_once) == (3 if member == "ok" else 2)

@@ -1,4 +1,4 @@
-"""Connections with commits on the short path, which are answered later: order, turns, ends. See `offset_doors`."""
+"""Connections with commits, which are answered later: order, turns, ends. See `offset_doors`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
+from kcoord.http.asked import Asked
+from kcoord.http.door import STARTED_AT_ONCE, Admission
 from kcoord.http.peers import Phase
-from kcoord.http.pending import Pending
-from kcoord.http.starts import AT_ONCE
-from kcoord.stack.protocol_httptools import HttpToolsPeerProtocol
-from tests.kcoord.stack.test_short_timers import wired
+from kcoord.stack.protocol_httptools import HttpProtocol
+from tests.kcoord.stack.test_timers import wired
 from tests.support.doors import CLOSE, LAST, Client, Door, all_of, beat, run, statuses, until, without_ids
 from tests.support.offset_doors import (
     LAST_COMMIT,
@@ -33,7 +33,7 @@ COMMIT = commit("ok")
 
 def test_requests_cut_at_every_byte() -> None:
     whole = commit("ok1") + fetch() + commit("slow", b"X-Request-Id: mine") + beat("ok")
-    expected = all_of(offset_door(is_short=False)[0], whole + LAST_COMMIT)
+    expected = all_of(offset_door(is_direct=False)[0], whole + LAST_COMMIT)
     for at in range(len(whole)):
         door, offsets = offset_door()
         assert all_of(door, whole[:at], whole[at:] + LAST_COMMIT) == expected, whole[:at]
@@ -43,7 +43,6 @@ def test_requests_cut_at_every_byte() -> None:
 KINDS = {
     "commit": lambda name: commit("ok", name),
     "slow": lambda name: commit("slow", name),
-    "later": lambda name: commit("later", name),
     "error": lambda name: commit("who", name),
     "down": lambda name: commit("down", name),
     "fetch": lambda name: fetch(name),
@@ -66,7 +65,7 @@ def test_pipelined_requests_are_answered_in_order(kinds: list[str], sizes: list[
     assert request_ids(found[0])[:-1] == [b"%d" % number for number in range(len(kinds))]
 
 
-Work = Callable[[Door, Offsets, HttpToolsPeerProtocol, Client], Awaitable[None]]
+Work = Callable[[Door, Offsets, HttpProtocol, Client], Awaitable[None]]
 
 
 def with_commit(work: Work) -> tuple[Offsets, bytes]:
@@ -81,8 +80,8 @@ def with_commit(work: Work) -> tuple[Offsets, bytes]:
             offsets.may_land.clear()
             client.writer.write(commit("ok-held", b"X-Request-Id: held"))
             protocol = door.protocols[0]
-            await until(lambda: len(offsets.begun) == 2)
-            assert isinstance(protocol.cycle, Pending)
+            await until(lambda: len(offsets.begun) == 3)
+            assert isinstance(protocol.request, Asked)
             assert protocol.peer.phase is Phase.WORK
             await work(door, offsets, protocol, client)
             return await client.rest()
@@ -91,32 +90,32 @@ def with_commit(work: Work) -> tuple[Offsets, bytes]:
 
 
 def test_the_next_request_waits_for_the_answer() -> None:
-    async def work(door: Door, offsets: Offsets, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+    async def work(door: Door, offsets: Offsets, protocol: HttpProtocol, client: Client) -> None:
         client.writer.write(commit("ok-next", b"X-Request-Id: held"))  # alone, and with the same headers
         await until(lambda: protocol._cut.waiting > 0)
         client.writer.write(beat("ok") + LAST)
         for _ in range(10):
             await asyncio.sleep(0)
-        assert [plain.member_id for plain in offsets.begun] == ["ok", "ok-held"]
+        assert [plain.member_id for plain in offsets.begun] == ["ok", "ok", "ok-held"]
         assert door.service.at_once == []
         offsets.may_land.set()
 
     offsets, read = with_commit(work)
     assert statuses(read) == [200] * 4
     assert request_ids(read)[:2] == [b"held", b"held"]
-    assert [plain.member_id for plain in offsets.begun] == ["ok", "ok-held", "ok-next"]
+    assert [plain.member_id for plain in offsets.begun] == ["ok", "ok", "ok-held", "ok-next"]
 
 
 def test_a_peer_that_sends_on_is_not_read_without_end() -> None:
-    async def work(door: Door, offsets: Offsets, protocol: HttpToolsPeerProtocol, client: Client) -> None:
+    async def work(door: Door, offsets: Offsets, protocol: HttpProtocol, client: Client) -> None:
         client.writer.write(COMMIT * 2_000 + LAST_COMMIT)
-        await until(lambda: protocol.flow.read_paused)
+        await until(lambda: not protocol._reads)
         assert protocol._cut.waiting < len(COMMIT) * 2_000
         offsets.may_land.set()
 
     offsets, read = with_commit(work)
     assert statuses(read) == [200] * 2_002
-    assert len(offsets.begun) == 2_003
+    assert len(offsets.begun) == 2_004
 
 
 def test_a_client_that_goes_away_loses_nothing() -> None:
@@ -138,7 +137,7 @@ def test_a_client_that_goes_away_loses_nothing() -> None:
                 await client.ask(COMMIT)
                 offsets.may_land.clear()
                 client.writer.write(commit(member))
-                await until(lambda: len(offsets.begun) == 1)
+                await until(lambda: len(offsets.begun) == 2)
                 before = counted()
                 offsets.seen = lambda: ended.append(1)
                 client.writer.transport.abort()
@@ -147,7 +146,7 @@ def test_a_client_that_goes_away_loses_nothing() -> None:
                 await until(lambda: counted() == before + 1)
 
         run(conversation())
-        assert [plain.member_id for plain in offsets.begun] == [member]
+        assert [plain.member_id for plain in offsets.begun] == ["ok", member]
         assert len(ended) == (1 if member.startswith("slow") else 0)
 
 
@@ -161,7 +160,7 @@ def test_a_server_that_stops_answers_what_was_begun(member: str) -> None:
             await client.ask(COMMIT)
             offsets.may_land.clear()
             client.writer.write(commit(member) + COMMIT)
-            await until(lambda: len(offsets.begun) == 1)
+            await until(lambda: len(offsets.begun) == 2)
             door.protocols[0].shutdown()
             assert not door.protocols[0].transport.is_closing()
             offsets.may_land.set()
@@ -170,7 +169,7 @@ def test_a_server_that_stops_answers_what_was_begun(member: str) -> None:
     read = run(conversation())
     assert statuses(read) == [200]
     assert b"\r\nconnection: close\r\n\r\n" in read
-    assert len(offsets.begun) == 1, "nothing is begun after that"
+    assert len(offsets.begun) == 2, "nothing is begun after that"
 
 
 def test_a_server_that_cannot_wait_any_longer_says_that_the_outcome_is_not_known() -> None:
@@ -181,7 +180,7 @@ def test_a_server_that_cannot_wait_any_longer_says_that_the_outcome_is_not_known
         async with door.open() as connect:
             client = await connect()
             await client.ask(COMMIT)
-            tasks = door.protocols[0].tasks
+            tasks = door.protocols[0]._server.tasks
             tasks.clear()
             client.writer.write(commit("slow", CLOSE))
             await until(lambda: bool(tasks))
@@ -208,28 +207,10 @@ def test_a_broken_request_after_a_commit_ends_the_connection() -> None:
     assert statuses(found[0]) == [200, 200, 400]
 
 
-def test_nothing_is_begun_while_the_peer_does_not_read() -> None:
-    door, offsets = offset_door()
-
-    async def conversation() -> bytes:
-        async with door.open() as connect:
-            client = await connect()
-            await client.ask(COMMIT)
-            protocol = door.protocols[0]
-            protocol.pause_writing()
-            client.writer.write(LAST_COMMIT)
-            await until(lambda: protocol.cycle is not None and not protocol.cycle.response_complete)
-            protocol.resume_writing()
-            return await client.rest()
-
-    assert statuses(run(conversation())) == [200]
-    assert offsets.begun == []
-
-
 def test_those_that_arrive_together_begin_a_few_each_round() -> None:
     """Thousands of connections whose commits are read at once leave the loop to others in between."""
     door, offsets = offset_door()
-    connections, turns = 4 * AT_ONCE, [0]
+    connections, turns = 4 * STARTED_AT_ONCE, [0]
 
     async def conversation() -> list[bytes]:
         loop = asyncio.get_running_loop()
@@ -258,7 +239,7 @@ def test_those_that_arrive_together_begin_a_few_each_round() -> None:
     for read in run(conversation()):
         assert statuses(read) == [200, 200]
     assert len(offsets.begun) == 2 * connections
-    assert max(turns) <= AT_ONCE
+    assert max(turns) <= STARTED_AT_ONCE
     assert sum(turns) == 2 * connections
 
 
@@ -266,30 +247,31 @@ def test_a_request_that_waits_for_its_turn_when_its_client_goes_away_or_the_serv
     for stops in (False, True):
         door, offsets = offset_door()
 
-        async def conversation(door: Door = door, offsets: Offsets = offsets, stops: bool = stops) -> bytes:
+        async def conversation(door: Door = door, stops: bool = stops) -> bytes:
             async with door.open() as connect:
                 client = await connect()
                 await client.ask(COMMIT)
                 protocol = door.protocols[0]
-                for _ in range(AT_ONCE):
-                    assert door.peers.starts.is_free()
+                line = door.runtime.get(Admission).hot
+                line._at_once = 0
                 protocol.data_received(COMMIT)
-                assert protocol._is_queued
                 assert protocol.peer.phase is Phase.WORK
                 if stops:
                     protocol.shutdown()
+                    line._at_once = STARTED_AT_ONCE
+                    line._go_round()
                     return await client.rest()
                 client.writer.transport.abort()
                 protocol.transport.abort()
                 await until(lambda: not door.peers._open)
-                for _ in range(5):
-                    await asyncio.sleep(0)
+                line._at_once = STARTED_AT_ONCE
+                line._go_round()
+                await until(lambda: not line)
                 return b""
 
         read = run(conversation())
         assert statuses(read) == ([200] if stops else [])
-        assert len(offsets.begun) == 0
-        assert len(offsets.awaited) == (2 if stops else 1), "it goes the usual way, or nobody waits for it"
+        assert len(offsets.begun) == (2 if stops else 1), "nobody waits for it"
 
 
 def test_a_commit_under_way_is_not_ended_by_the_timer_of_idle_connections() -> None:
@@ -303,7 +285,6 @@ def test_a_commit_under_way_is_not_ended_by_the_timer_of_idle_connections() -> N
             offsets.may_land.clear()
             protocol.data_received(COMMIT)
             protocol.data_received(COMMIT)
-            assert clock.timers == [], "a request has begun"
             offsets.may_land.set()
             await until(lambda: wire.written.count(b"HTTP/1.1 200 OK") == 3)
             offsets.may_land.clear()

@@ -1,4 +1,4 @@
-"""Commits and fetches on the short path: the same answers, metrics and lines as on the usual way."""
+"""Commits and fetches: the same answers, metrics and lines from a connection and through the application."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kcoord.database import request_age
 from kcoord.http import context
-from tests.kcoord.http.test_short_path import asked, other
+from tests.kcoord.http.test_asked import asked, other
 from tests.support.doors import DATE, FORBIDDEN, TOKEN, heartbeat, run
 from tests.support.offset_doors import Offsets, commit, fetch, offset_door, offset_doors
 
@@ -20,17 +20,17 @@ FETCH = fetch()
 
 
 def both(*requests: bytes, **settings: Any) -> Offsets:
-    """Asks on both ways and compares; what the short path was asked for."""
+    """Asks on both ways and compares; what the connection asked for."""
     doors = offset_doors(**settings)
     found = [asked(door, *requests) for door, _ in doors]
     assert found[0] == found[1]
-    (_, short), (_, usual) = doors
-    assert usual.begun == usual.fetched == []
-    return short
+    (_, direct), (_, through_application) = doors
+    assert direct.begun == through_application.begun
+    return direct
 
 
 def test_a_commit_and_a_fetch_in_full() -> None:
-    """Spelled out once: everything else is compared with the usual way."""
+    """Spelled out once: everything else is compared with the application."""
     begin = b"HTTP/1.1 200 OK\r\ndate: " + DATE + b"\r\ncontent-length: %d\r\ncontent-type: application/json\r\n"
     committed = (
         b'{"topics":[{"name":"t","topic_id":"00000000-0000-0000-0000-000000000001","partitions":'
@@ -44,13 +44,12 @@ def test_a_commit_and_a_fetch_in_full() -> None:
         assert answers[2] == answers[4]
         assert b'{"partition":1,"committed_offset":7,"committed_leader_epoch":2,"metadata":"m",' in answers[2]
         assert b'{"partition":2,"committed_offset":-1,"committed_leader_epoch":-1,"metadata":"",' in answers[2]
-        assert len(offsets.begun) == (2 if door.is_short else 0), "only the token of the first was not known"
-        assert len(offsets.fetched) == (2 if door.is_short else 0)
+        assert (len(offsets.begun), len(offsets.fetched)) == (3, 2)
 
 
 BEGUN = {
     "succeeds": OK,
-    "off the lane": commit("slow"),
+    "the catalogue changes": commit("slow"),
     "a member that is not known": commit("who"),
     "Postgres is down": commit("down"),
     "a bug": commit("broken"),
@@ -59,10 +58,10 @@ BEGUN = {
     "two partitions": commit(
         "ok", partitions=b'[{"partition":1,"committed_offset":7},{"partition":0,"committed_offset":9}]'
     ),
+    "a large body": commit("ok", partitions=b'[{"partition":1,"committed_offset":7}%b]' % (b" " * 50_000)),
     "by id": commit("ok", topic=b'"topic_id":"00000000-0000-0000-0000-000000000001"'),
 }
-USUAL = {
-    "the lane is full": commit("later"),
+OTHERS = {
     "a partition that does not exist": commit("ok", partitions=b'[{"partition":9,"committed_offset":7}]'),
     "a partition twice": commit(
         "ok", partitions=b'[{"partition":1,"committed_offset":7},{"partition":1,"committed_offset":8}]'
@@ -80,22 +79,19 @@ USUAL = {
     "a token without rules": other(OK, TOKEN.encode(), FORBIDDEN.encode()),
     "a query": other(OK, b"/commit", b"/commit?x=1"),
     "no body": heartbeat(b"", call=b"offsets/commit"),
-    "a large body": commit(
-        "ok", partitions=b'[{"partition":1,"committed_offset":7}%b]' % (b" " * 50_000)
-    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BEGUN)
-def test_what_is_begun_is_answered_as_on_the_usual_way(name: str) -> None:
+def test_what_the_lane_takes(name: str) -> None:
     asked_for = both(OK, BEGUN[name], BEGUN[name], OK)
-    assert len(asked_for.begun) == 3
-    assert not asked_for.awaited[1:], "it was carried out once"
+    assert len(asked_for.begun) == 4
+    assert len(asked_for.awaited) == (2 if name == "the catalogue changes" else 0), "it was carried out once"
 
 
-@pytest.mark.parametrize("name", USUAL)
-def test_what_cannot_be_begun_goes_the_usual_way(name: str) -> None:
-    assert len(both(OK, OK, USUAL[name], USUAL[name], OK).begun) == 2
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_the_lane_does_not_take(name: str) -> None:
+    assert len(both(OK, OK, OTHERS[name], OTHERS[name], OK).begun) == 3
 
 
 FETCHES = {
@@ -114,10 +110,12 @@ FETCHES = {
 @pytest.mark.parametrize("name", FETCHES)
 def test_fetches(name: str) -> None:
     request, is_begun = FETCHES[name]
-    assert len(both(FETCH, request, FETCH).fetched) == (2 if is_begun else 1)
+    assert len(both(FETCH, request, FETCH).fetched) == (3 if is_begun else 2)
 
 
-ANY = st.sampled_from([OK, FETCH, heartbeat(), *BEGUN.values(), *USUAL.values(), *(one for one, _ in FETCHES.values())])
+ANY = st.sampled_from(
+    [OK, FETCH, heartbeat(), *BEGUN.values(), *OTHERS.values(), *(one for one, _ in FETCHES.values())]
+)
 
 
 @settings(deadline=None, max_examples=60)

@@ -1,4 +1,4 @@
-"""Quotas on the short path and on the usual way: the same answers; and connections, which are counted on both."""
+"""Quotas of what members send all the time, from a connection and through the application; and of connections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from kcoord.access.rights import Access
 from kcoord.config import Config
 from kcoord.http.peers import PeerLimits, Peers
-from kcoord.http.short_path import ShortPath
 from kcoord.quotas.budgets import Budget
 from kcoord.quotas.quotas import Quotas
 from tests.support.doors import TOKEN, Client, Door, beat, post, run, statuses, until, ways
@@ -20,11 +19,11 @@ SLOW = 0.000_1
 
 
 async def begun(door: Door, client: Client) -> None:
-    """The token is known from now on, so that the short path may answer."""
+    """The token is known from now on."""
     await door.runtime.get(Access).authenticate(TOKEN)
 
 
-@pytest.mark.parametrize("door", ways(), ids=["short", "usual"])
+@pytest.mark.parametrize("door", ways(), ids=["direct", "application"])
 @pytest.mark.parametrize("limits", [{"heartbeats": SLOW}, {"bytes": SLOW}, {"commits": SLOW}])
 def test_heartbeats_are_counted_and_refused_alike(door: Door, limits: dict[str, float]) -> None:
     async def conversation() -> tuple[list[int], float]:
@@ -50,7 +49,7 @@ def test_heartbeats_are_counted_and_refused_alike(door: Door, limits: dict[str, 
         assert 1 < used < 1.01, "what is owed is bounded"
 
 
-@pytest.mark.parametrize("door", ways(), ids=["short", "usual"])
+@pytest.mark.parametrize("door", ways(), ids=["direct", "application"])
 def test_a_request_with_many_heartbeats_weighs_as_many(door: Door) -> None:
     one = b'{"group_id":"g","member_id":"ok","generation_id":1}'
     many = post(b"/v1/heartbeats", b'{"heartbeats":[' + b",".join([one] * 7) + b"]}")
@@ -65,7 +64,7 @@ def test_a_request_with_many_heartbeats_weighs_as_many(door: Door) -> None:
     assert run(conversation()) == [200, 200, 429, 429]
 
 
-@pytest.mark.parametrize("door", ways(), ids=["short", "usual"])
+@pytest.mark.parametrize("door", ways(), ids=["direct", "application"])
 def test_a_token_has_so_many_connections_and_may_open_another_when_one_ends(door: Door) -> None:
     async def conversation() -> None:
         async with door.open() as connect:
@@ -116,7 +115,6 @@ def test_without_limits_nothing_is_looked_up(monkeypatch: pytest.MonkeyPatch) ->
         async with door.open() as connect:
             client = await connect()
             await begun(door, client)
-            assert ShortPath in {type(path) for path in door.state.values()}
             monkeypatch.setattr(Quotas, "meter", fails)
             await asyncio.sleep(0)
             return statuses(await client.ask(beat("ok")))

@@ -1,4 +1,4 @@
-"""How long a connection on the short path is kept alive, on a clock that the tests set."""
+"""How long a connection is kept alive, on a clock that the tests set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from kcoord.access.rights import Access
 from kcoord.config import Config
 from kcoord.process import runtime as runtimes
-from kcoord.stack.protocol_httptools import HttpToolsPeerProtocol
+from kcoord.stack.protocol_httptools import HttpProtocol
 from tests.support.doors import TOKEN, Door, heartbeat
 
 BEAT = heartbeat()
@@ -67,13 +67,13 @@ class Wire(asyncio.Transport):
 
 
 @contextmanager
-def wired() -> Iterator[tuple[Door, HttpToolsPeerProtocol, Wire, Clock]]:
+def wired() -> Iterator[tuple[Door, HttpProtocol, Wire, Clock]]:
     """A connection without a network, whose token is known, on a clock that stands."""
     door = Door(Config({}))
     runtimes.use(door.runtime)
     with asyncio.Runner() as runner:
 
-        async def make() -> HttpToolsPeerProtocol:
+        async def make() -> HttpProtocol:
             await door.runtime.get(Access).authenticate(TOKEN)
             return door.factory()()
 
@@ -99,10 +99,13 @@ def test_a_connection_is_kept_alive_after_its_last_answer() -> None:
 
 def test_a_request_that_has_begun_is_not_ended_by_the_timer() -> None:
     with wired() as (door, protocol, wire, clock):
+        seconds = protocol.timeout_keep_alive
         protocol.data_received(BEAT)
         protocol.data_received(BEAT[:30])
-        assert clock.timers == []
+        assert clock.ring() == seconds
+        assert not wire.closed, "it has limits of its own"
         protocol.data_received(BEAT[30:])
         assert len(clock.timers) == 1
         assert len(door.service.at_once) == 2
-        assert not wire.closed
+        assert clock.ring() == 2 * seconds
+        assert wire.closed

@@ -11,13 +11,15 @@ import pytest
 from kcoord.database import request_age
 from kcoord.database.request_age import RECEIPT, Receipt
 from kcoord.http.middleware import RequestLog
-from kcoord.http.starts import AT_ONCE, Starts
+from kcoord.process.turnstile import Rounds
 from tests.support.members import eventually
 from tests.support.rounds import counted_rounds
 
+AT_ONCE = 16
+
 
 async def test_few_start_each_round_in_order_of_arrival() -> None:
-    starts = Starts()
+    starts = Rounds(AT_ONCE)
     started: list[tuple[int, int]] = []
     async with counted_rounds() as rounds:
 
@@ -35,7 +37,7 @@ async def test_few_start_each_round_in_order_of_arrival() -> None:
 
 
 async def test_a_request_is_not_started_before_those_that_wait() -> None:
-    starts = Starts()
+    starts = Rounds(AT_ONCE)
     assert [starts.is_free() for _ in range(AT_ONCE + 1)] == [True] * AT_ONCE + [False]
     started: list[str] = []
     starts.later(lambda: started.append("first"))
@@ -45,7 +47,7 @@ async def test_a_request_is_not_started_before_those_that_wait() -> None:
 
 
 async def test_a_start_that_fails_does_not_stop_those_after_it() -> None:
-    starts = Starts()
+    starts = Rounds(AT_ONCE)
     started: list[int] = []
 
     def fail() -> None:
