@@ -359,7 +359,7 @@ class HttpProtocol(asyncio.Protocol):
             again=self._has_answered,
         )
         if body is None:
-            self._content.clear()
+            self._content = bytearray()
             body = b"" if operation.decoder is None else None
         asked.begin(body)
 
@@ -464,11 +464,15 @@ class HttpProtocol(asyncio.Protocol):
             if has_come:
                 request.end_body()
             return
+        if request.operation.decoder is None:
+            return
         self._content += piece
         if len(self._content) > self._peers.limits.body_bytes:
+            self._content = bytearray()
             request.too_large()
-        elif has_come and request.operation.decoder is not None:
-            request.came(bytes(self._content))
+        elif has_come:
+            body, self._content = bytes(self._content), bytearray()
+            request.came(body)
 
     # Answers
 
