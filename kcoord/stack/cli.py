@@ -83,12 +83,12 @@ async def run(
     try:
         stored = _identity(plan.data_dir)
         setup = asyncio.create_task(supervisor.run_once(services.setup(plan, environ)))
-        for command in services.services(plan, environ, gate):
-            supervisor.keep(command)
         if postgres is not None:
-            # The others import Django meanwhile.
+            # The setup imports Django meanwhile; with all of them beside it, initdb would take several times as long.
             await asyncio.to_thread(embedded.create, postgres, supervisor.say)
             supervisor.keep(services.postgres(plan, postgres, environ))
+        for command in services.services(plan, environ, gate):
+            supervisor.keep(command)
         status = await setup
         if status is None:
             return 0
