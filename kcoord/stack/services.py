@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kcoord.config import BASE_DIR, Config
 from kcoord.stack import embedded
@@ -50,8 +51,12 @@ def setup(plan: Plan, environ: Mapping[str, str]) -> Command:
 
 
 def install_spark(plan: Plan, environ: Mapping[str, str]) -> Command:
-    """The command that installs the packages of Spark jobs and exits."""
-    return _python(plan, environ, "spark", ["-m", "kcoord.stack.install", "spark", "--beside"])
+    """The command that installs the packages of Spark jobs and exits.
+
+    Without the lock of the data directory: uv outlives a supervisor that is killed, and the next one need not wait.
+    """
+    command = _python(plan, environ, "spark", ["-m", "kcoord.stack.install", "spark", "--beside"])
+    return replace(command, pass_fds=())
 
 
 def services(plan: Plan, environ: Mapping[str, str], gate: Gate) -> list[Command]:

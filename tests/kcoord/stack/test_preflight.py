@@ -217,3 +217,4 @@ def test_every_process_of_a_stack_holds_its_lock() -> None:
         commands = [services.setup(plan, {}), services.postgres(plan, server, {}), *services.services(plan, {}, Gate())]
     assert [command.name for command in commands if 77 not in command.pass_fds] == []
     assert [command.name for command in commands if command.last] == ["postgres"]
+    assert services.install_spark(plan, {}).pass_fds == ()  # uv may outlive all of them
