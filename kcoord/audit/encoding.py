@@ -1,6 +1,7 @@
 """The encoding of a record of the audit, from which its hash is computed, and its JSON.
 
-It is the same as that of the SQL function `kcoord_audit_digest`. docs/operations.md describes it for other programs.
+It is the same as that of the SQL function `kcoord_audit_digest`. docs/operations/access.md describes it for
+other programs.
 """
 
 from __future__ import annotations

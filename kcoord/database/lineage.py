@@ -12,7 +12,7 @@ UNRELEASED: frozenset[Migration] = frozenset({("groups", "0002_cascades"), ("kco
 
 TOO_OLD = (
     "the database is from before the first release (0.2.0) and cannot be migrated; start with a new KCOORD_DATA_DIR or "
-    "an empty database (docs/operations.md, Upgrade, says how to keep committed offsets)"
+    "an empty database (docs/operations/backup.md, Upgrade, says how to keep committed offsets)"
 )
 
 

@@ -177,7 +177,7 @@ def migrate() -> None:
                 raise
             raise StartProblem(
                 f"the migrations may not change the database: {one_line(error)}; connect as the user who made its "
-                "tables, or give them and their schemas to this one (docs/operations.md, Your own Postgres)"
+                "tables, or give them and their schemas to this one (docs/operations/start.md, Your own Postgres)"
             ) from error
 
 

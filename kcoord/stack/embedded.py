@@ -229,7 +229,7 @@ def _check_version(server: Embedded) -> None:
     if made_by != ours:
         raise StartProblem(
             f"{server.data} was created by PostgreSQL {made_by}, this release includes {ours}; dump it with the old "
-            "release and restore it with the new one (docs/operations.md, Upgrade)"
+            "release and restore it with the new one (docs/operations/backup.md, Upgrade)"
         )
 
 

@@ -58,6 +58,6 @@ def prepare(admin: str, name: str) -> None:
             problem = too_old(applied_migrations(connection))
         raise StartProblem(
             problem
-            or f"the database {name} belongs to {database[0]}, not {OWNER}; restore it as docs/operations.md "
-            "(Backup and restore) says"
+            or f"the database {name} belongs to {database[0]}, not {OWNER}; restore it as "
+            "docs/operations/backup.md (Backup and restore) says"
         )

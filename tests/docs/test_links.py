@@ -53,6 +53,6 @@ def test_documents_are_found() -> None:
     assert {"README.md", "docs/architecture.md", "docs/specification/classic.md"} <= names
 
 
-@pytest.mark.parametrize("target", ["nowhere.md", "#nothing", "docs/operations.md#nothing", "../outside"])
+@pytest.mark.parametrize("target", ["nowhere.md", "#nothing", "docs/operations/start.md#nothing", "../outside"])
 def test_a_broken_link_is_noticed(target: str) -> None:
     assert broken(ROOT / "README.md", target) is not None

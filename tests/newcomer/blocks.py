@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tests.support.processes import ROOT
 
-_FOUND = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "monitoring").glob("*.md")]
+_FOLDERS = (ROOT / "docs", ROOT / "docs" / "monitoring", ROOT / "docs" / "operations")
+_FOUND = [path for folder in _FOLDERS for path in folder.glob("*.md")]
 PAGES = ("README.md", "CONTRIBUTING.md", *sorted(str(path.relative_to(ROOT)) for path in _FOUND))
 SHELL = frozenset({"", "sh", "bash"})
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

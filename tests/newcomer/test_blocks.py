@@ -18,7 +18,8 @@ from tests.newcomer.blocks import PAGES, Block, blocks
 from tests.newcomer.house import House, moved_in
 from tests.support.processes import ROOT
 
-DEPLOYMENT, OPERATIONS, PLANS = "docs/deployment.md", "docs/operations.md", "docs/plans.md"
+DEPLOYMENT, PLANS = "docs/deployment.md", "docs/plans.md"
+START_PAGE, ACCESS, HEALTH, BACKUP = (f"docs/operations/{name}.md" for name in ("start", "access", "health", "backup"))
 PERFORMANCE = "docs/performance.md"
 MONITORING, RESTORE = "docs/monitoring/README.md", "docs/restore.md"
 
@@ -26,18 +27,18 @@ RESTORED = '"$PG/psql" "$ADMIN dbname=postgres"'
 ACLS = "tests/kcoord/access/test_acl_command.py"
 START = "tests/kcoord/stack/test_stack.py"
 RUN = {
-    (OPERATIONS, ".venv/bin/python manage.py create_token "),
+    (START_PAGE, ".venv/bin/python manage.py create_token "),
     (MONITORING, ".venv/bin/python manage.py create_token "),
-    (OPERATIONS, ".venv/bin/python manage.py settings_reference "),
-    (OPERATIONS, "PG=$(.venv/bin/python "),
-    (OPERATIONS, RESTORED),
+    (START_PAGE, ".venv/bin/python manage.py settings_reference "),
+    (BACKUP, "PG=$(.venv/bin/python "),
+    (BACKUP, RESTORED),
     (PLANS, "T=$("),
     (PLANS, "PLAN="),
     (PLANS, "call -X POST $G/hold "),
     (PLANS, "AT="),
     (PLANS, ".venv/bin/python manage.py import_offsets "),
     (RESTORE, ".venv/bin/python manage.py restore "),
-    (OPERATIONS, "make up"),
+    (START_PAGE, "make up"),
 }
 """Run by this module. A block is named by its page and how it begins."""
 
@@ -48,18 +49,19 @@ ELSEWHERE = {
     ("docs/archive.md", ".venv/bin/python manage.py archive"): "tests/offsets/spark/test_command.py",
     ("docs/archive.md", "export KCOORD_ARCHIVE_PATH="): "tests/offsets/spark/test_command.py",
     ("docs/client.md", "pip install . "): "tests/kcoord/package/test_package.py",
+    ("docs/first-worker.md", ""): "tests/processes/test_first_worker.py",
     ("docs/http-walkthrough.md", ""): "tests/processes/test_walkthrough.py",
     ("docs/kafka-clients.md", "KCOORD_TOKEN="): "tests/wire/test_connect_style.py",
     ("docs/kgroups.md", ".venv/bin/python manage.py kgroups "): "tests/kcoord/kgroups/test_docs.py",
-    (OPERATIONS, "KCOORD_DATABASE_URL=postgresql:"): START,
-    (OPERATIONS, ".venv/bin/pip install -r deploy/"): "tests/deploy/test_tracing.py",
-    (OPERATIONS, "KCOORD_BROKER_URL=redis:"): "tests/kcoord/stack/test_fresh_install.py",
-    (OPERATIONS, ".venv/bin/python manage.py quotas "): "tests/kcoord/quotas/test_stored.py",
-    (OPERATIONS, ".venv/bin/python manage.py acl --add --allow-principal "): ACLS,
-    (OPERATIONS, ".venv/bin/python manage.py acl --add --deny-principal "): ACLS,
-    (OPERATIONS, ".venv/bin/python manage.py acl --list "): ACLS,
-    (OPERATIONS, ".venv/bin/python manage.py acl --remove "): ACLS,
-    (OPERATIONS, ".venv/bin/python manage.py audit "): "tests/kcoord/audit/test_chain.py",
+    (START_PAGE, "KCOORD_DATABASE_URL=postgresql:"): START,
+    (HEALTH, ".venv/bin/pip install -r deploy/"): "tests/deploy/test_tracing.py",
+    (START_PAGE, "KCOORD_BROKER_URL=redis:"): "tests/kcoord/stack/test_fresh_install.py",
+    (ACCESS, ".venv/bin/python manage.py quotas "): "tests/kcoord/quotas/test_stored.py",
+    (ACCESS, ".venv/bin/python manage.py acl --add --allow-principal "): ACLS,
+    (ACCESS, ".venv/bin/python manage.py acl --add --deny-principal "): ACLS,
+    (ACCESS, ".venv/bin/python manage.py acl --list "): ACLS,
+    (ACCESS, ".venv/bin/python manage.py acl --remove "): ACLS,
+    (ACCESS, ".venv/bin/python manage.py audit "): "tests/kcoord/audit/test_chain.py",
     ("docs/reconcile.md", ""): "tests/offsets/spark/test_command.py",
     ("docs/restore.md", "export KCOORD_ARCHIVE_PATH="): "tests/offsets/runs/test_restore_command.py",
     ("docs/sinks.md", ""): "tests/processes/test_exactly_once.py",
@@ -69,8 +71,8 @@ ELSEWHERE = {
 NOT_RUN = {
     ("CONTRIBUTING.md", "make venv "): "these are the tests",
     ("docs/archive.md", "for jar in "): "downloads packages of Java",
-    (OPERATIONS, ".venv/bin/python manage.py createsuperuser"): "asks questions",
-    (OPERATIONS, 'psql "$(sed '): "needs psql on the path, and waits for statements",
+    (START_PAGE, ".venv/bin/python manage.py createsuperuser"): "asks questions",
+    (START_PAGE, 'psql "$(sed '): "needs psql on the path, and waits for statements",
     (DEPLOYMENT, "python manage.py createsuperuser"): "asks questions",
     ("docs/archive.md", "PYTHONPATH=/path/to/kcoord spark-submit "): "needs a Spark cluster",
     (PERFORMANCE, "make bench"): "takes half an hour",
@@ -161,7 +163,7 @@ def test_the_newcomer_is_an_ordinary_user(house: House) -> None:
     assert house.paste("id -u").stdout.strip() == str(house.user or os.geteuid()) != "0"
 
 
-@pytest.mark.parametrize(("page", "name"), [(OPERATIONS, "billing"), (MONITORING, "prometheus")])
+@pytest.mark.parametrize(("page", "name"), [(START_PAGE, "billing"), (MONITORING, "prometheus")])
 def test_tokens_are_made_once(house: House, page: str, name: str) -> None:
     commands = script((page, ".venv/bin/python manage.py create_token "))
     secret = paste(house, commands).split()[-1]
@@ -174,7 +176,7 @@ def test_tokens_are_made_once(house: House, page: str, name: str) -> None:
 
 @pytest.mark.parametrize("turn", ["first", "again"])
 def test_settings(house: House, turn: str) -> None:
-    assert "KCOORD_REQUEST_MAX_AGE_MS" in paste(house, script((OPERATIONS, ".venv/bin/python manage.py settings_ref")))
+    assert "KCOORD_REQUEST_MAX_AGE_MS" in paste(house, script((START_PAGE, ".venv/bin/python manage.py settings_ref")))
 
 
 @pytest.mark.parametrize("turn", ["first", "again"])
@@ -241,12 +243,12 @@ def test_going_back_in_time(house: House, turn: str) -> None:
 @pytest.mark.parametrize("turn", ["first", "again"])
 def test_backup_and_restore(house: House, turn: str) -> None:
     before = offsets(house)
-    begin = script((OPERATIONS, "PG=$(.venv/bin/python "))
+    begin = script((BACKUP, "PG=$(.venv/bin/python "))
     paste(house, begin)
     with client(house) as api:
         body = {"topics": [{"name": "orders", "partitions": [{"partition": 1, "committed_offset": 1}]}]}
         wait_until(lambda: api.post("groups/billing/offsets/commit", json=body).status_code == 200, 0.1)
     assert offsets(house) != before
-    paste(house, setup(begin) + script((OPERATIONS, RESTORED)))
+    paste(house, setup(begin) + script((BACKUP, RESTORED)))
     # Its connections were ended; the page says to restart. Members would be answered 503, retry, and do that.
     wait_until(lambda: try_offsets(house) == before, 0.1)

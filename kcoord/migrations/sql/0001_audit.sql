@@ -6,7 +6,7 @@ create function kcoord_audit_field(name text, value text) returns text language 
     select name || ' ' || coalesce(octet_length(convert_to(value, 'UTF8')) || ':' || value, '-') || E'\n'
 $$;
 
--- The hash of a record. docs/operations.md has the encoding; kcoord/audit/encoding.py is the same in Python.
+-- The hash of a record. docs/operations/access.md has the encoding; kcoord/audit/encoding.py is the same in Python.
 create function kcoord_audit_digest(r kcoord_auditrecord) returns bytea language sql immutable as $$
     select sha256(convert_to(
         E'kcoord audit 1\n'

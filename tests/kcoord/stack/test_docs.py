@@ -1,4 +1,4 @@
-"""What the operations page and the container files name must exist."""
+"""What the operations pages and the container files name must exist."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from kcoord.access.tokens import OPERATIONS
 from kcoord.config import NOT_SETTINGS, SETTINGS
 from tests.support.processes import ROOT
 
+OPERATIONS_PAGES = tuple(f"docs/operations/{name}.md" for name in ("start", "servers", "access", "health", "backup"))
 PAGES = (
-    "docs/operations.md",
+    *OPERATIONS_PAGES,
     "docs/deployment.md",
     "deploy/nginx.conf",
     "Dockerfile",
@@ -39,7 +40,7 @@ def test_every_make_target_it_names_exists(page: str) -> None:
 
 
 def test_every_command_it_names_exists() -> None:
-    text = "".join((ROOT / page).read_text() for page in ("docs/operations.md", "docs/deployment.md"))
+    text = "".join((ROOT / page).read_text() for page in (*OPERATIONS_PAGES, "docs/deployment.md"))
     assert set(re.findall(r"manage\.py ([a-z_]+)", text)) - set(get_commands()) == set()
     modules = set(re.findall(r"python -m (kcoord\.[a-z.]+)", text))
     assert modules
@@ -54,7 +55,7 @@ TASKS = re.compile(r"`((?:groups|offsets|kcoord)\.[a-z_]+)`")
 def test_every_task_of_beat_is_explained_and_every_task_named_is_one() -> None:
     from django.conf import settings
 
-    text = (ROOT / "docs/operations.md").read_text()
+    text = (ROOT / "docs/operations/health.md").read_text()
     table = text.partition("Celery beat starts these")[2].partition("\n\nThe worker ")[0]
     scheduled = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     scheduled |= {"offsets.archive", "offsets.reconcile"}  # a migration schedules them, for the admin to change
@@ -62,7 +63,7 @@ def test_every_task_of_beat_is_explained_and_every_task_named_is_one() -> None:
 
 
 def test_the_table_of_actions_names_operations_of_rules_and_no_permission_of_django() -> None:
-    table = (ROOT / "docs/operations.md").read_text().partition("| action | takes |")[2].partition("\n\n")[0]
+    table = (ROOT / "docs/operations/access.md").read_text().partition("| action | takes |")[2].partition("\n\n")[0]
     named = re.findall(r"`([a-z_.-]+)`", table)
     assert len(named) > 10
     assert set(named) <= set(OPERATIONS)

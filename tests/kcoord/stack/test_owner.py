@@ -161,8 +161,8 @@ def test_a_database_of_somebody_else_is_refused(used: Path) -> None:
 
 
 def documented(heading: str, data_dir: Path) -> list[str]:
-    """The shell commands of a section of docs/operations.md, with another directory for `.kcoord`."""
-    text = (ROOT / "docs" / "operations.md").read_text()
+    """The shell commands of a section of docs/operations/backup.md, with another directory for `.kcoord`."""
+    text = (ROOT / "docs" / "operations" / "backup.md").read_text()
     section = text.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
     blocks = re.findall(r"```\n(.*?)```", section, re.DOTALL)
     return [block.replace(".kcoord", str(data_dir)).replace(".venv/bin/python", sys.executable) for block in blocks]
