@@ -73,6 +73,6 @@ def test_a_plain_clone_has_every_file(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {suite.value: len(case_file(suite)) for suite in Suite} == {
         "assignors": 60,
         "classic": 108,
-        "consumer": 98,
+        "consumer": 99,
         "offsets": 86,
     }
