@@ -42,8 +42,8 @@ log = structlog.get_logger(__name__)
 LEAST_PAUSE_SECONDS = 0.05
 """Between two renewals, however often other nodes report changes."""
 
-LEAVING_SECONDS = 1.0
-"""How long the hand-over of a node that stops may take; after that its lease runs out."""
+LEAVING_SECONDS = 3.0
+"""How long a node that stops may take to store its sessions, and then to hand over. After that its lease runs out."""
 
 
 class NodeAgent:
@@ -102,12 +102,12 @@ class NodeAgent:
         """Stop being a node: successors are named and told. Idempotent."""
         if self._task is None:
             return
+        is_stored = await self._stored()  # on a busy machine this takes a while: the lease is still renewed
         for task in (self._task, self._timing):
             if task is not None:
                 task.cancel()
         await asyncio.gather(self._task, *filter(None, (self._timing,)), return_exceptions=True)
         self._task = self._timing = None
-        is_stored = await self._stored()
         incarnation, self.lease.incarnation = self.lease.incarnation, None
         self._resign_all()
         if incarnation is None:

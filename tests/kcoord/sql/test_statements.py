@@ -57,10 +57,7 @@ def test_hot_statement_uses_its_index(database: str, statement: str, parameters:
 
 
 def fill(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    """Enough rows that reading all of them is not the cheapest way.
-
-    Tables that stay empty must not have statistics that say so, which autovacuum could write before this transaction.
-    """
+    """Enough rows that reading all of them is not the cheapest way, also by statistics that autovacuum wrote before."""
     connection.execute("truncate groups_group cascade")
     connection.execute(
         "insert into groups_group (group_id, type, state, previous_state, state_since, generation_id,"
@@ -79,7 +76,11 @@ def fill(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         " commit_timestamp, member_id, generation_id)"
         " select g.id, 't', n, 0, -1, '', 0, '', -1 from groups_group g, generate_series(1, 5) n"
     )
-    for table in ("groups_group", "groups_member", "offsets_committedoffset"):
+    connection.execute(
+        "insert into groups_assignment (group_id, topic_id, topic, partition, member_id, generation_id)"
+        " select g.id, 't', 't', n, 'm1', 1 from groups_group g, generate_series(1, 3) n"
+    )
+    for table in ("groups_group", "groups_member", "groups_assignment", "offsets_committedoffset"):
         connection.execute(f"analyze {table}".encode())
 
 
