@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-import httpx
-
 from frontend.identity.refusals import Reason, SignInRefused
+from kcoord.http.outgoing import Answer, AnswerTooLarge, OutgoingError, exchange
+from kcoord.process import bridge
+from kcoord.protocol.errors import ProtocolError
 
-LARGEST_ANSWER = 1_048_576
 MOST_AT_ONCE = 16
 """Requests to the provider of one process: each holds a thread while the provider is silent."""
+SPARE_SECONDS = 5.0
+"""What a busy loop may take besides."""
 
 _places = threading.BoundedSemaphore(MOST_AT_ONCE)
 
@@ -30,25 +31,26 @@ def send(
 ) -> tuple[int, dict[str, object]]:
     """Status and JSON object of the answer. Raises SignInRefused: UNREACHABLE, or UNEXPECTED for anything else."""
     headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {bearer}"} if bearer else {})
-    ends_at = time.monotonic() + timeout_seconds
+
+    async def ask() -> Answer:
+        return await exchange(method, url, timeout_seconds, headers=headers, form=data, auth=auth, through_proxy=True)
+
     try:
-        with (
-            _place(timeout_seconds),
-            httpx.Client(timeout=timeout_seconds, follow_redirects=False) as client,
-            client.stream(method, url, data=data, auth=auth, headers=headers) as answer,
-        ):
-            body = _read(answer, ends_at)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise SignInRefused(Reason.UNREACHABLE, f"{method} {url}: {type(error).__name__}: {error}") from error
-    if answer.status_code >= 500:
-        raise SignInRefused(Reason.UNREACHABLE, f"{method} {url}: answered {answer.status_code}")
+        with _place(timeout_seconds):
+            answer = bridge.call(lambda runtime: ask(), timeout_seconds + SPARE_SECONDS)
+    except AnswerTooLarge as error:
+        raise SignInRefused(Reason.UNEXPECTED, f"{method} {url}: {error}") from error
+    except (OutgoingError, ProtocolError) as error:
+        raise SignInRefused(Reason.UNREACHABLE, f"{method} {url}: {error} {error.__cause__ or ''}".strip()) from error
+    if answer.status >= 500:
+        raise SignInRefused(Reason.UNREACHABLE, f"{method} {url}: answered {answer.status}")
     try:
-        found = json.loads(body)
+        found = json.loads(answer.body)
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise SignInRefused(Reason.UNEXPECTED, f"{method} {url}: answered {answer.status_code} without a JSON object")
-    return answer.status_code, found
+        raise SignInRefused(Reason.UNEXPECTED, f"{method} {url}: answered {answer.status} without a JSON object")
+    return answer.status, found
 
 
 @contextmanager
@@ -59,15 +61,3 @@ def _place(seconds: float) -> Iterator[None]:
         yield
     finally:
         _places.release()
-
-
-def _read(answer: httpx.Response, ends_at: float) -> bytes:
-    """The body. The limit of httpx is for each read, so a provider that sends a byte at a time is stopped here."""
-    body = bytearray()
-    for piece in answer.iter_bytes():
-        body += piece
-        if len(body) > LARGEST_ANSWER:
-            raise SignInRefused(Reason.UNEXPECTED, f"{answer.url}: more than {LARGEST_ANSWER} bytes")
-        if time.monotonic() > ends_at:
-            raise SignInRefused(Reason.UNREACHABLE, f"{answer.url}: the answer takes too long")
-    return bytes(body)

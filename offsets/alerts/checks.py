@@ -15,7 +15,7 @@ from kcoord.alert_settings import LINK_URL, RECEIVERS_FILE
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from offsets.alerts import wording
-from offsets.alerts.receivers import TIMEOUT_SECONDS, Receiver, ReceiversError, SendError, read_receivers
+from offsets.alerts.receivers import AT_ONCE, TIMEOUT_SECONDS, Receiver, ReceiversError, SendError, read_receivers
 from offsets.alerts.store import AlertStore
 from offsets.alerts.types import Message
 from offsets.core.alerts import Alert, Notice, decide, next_attempt
@@ -26,8 +26,6 @@ log = structlog.get_logger(__name__)
 
 MOST_SENT = 100
 """The most messages that one run sends, so that it ends; the next run continues."""
-AT_ONCE = 8
-"""How many receivers are waited for at a time."""
 CLAIM_MS: Millis = 60_000
 """How long a message belongs to the worker that sends it: longer than a receiver may take."""
 assert TIMEOUT_SECONDS * 3_000 < CLAIM_MS
@@ -45,6 +43,7 @@ class AlertChecks:
         self._settle_ms = runtime.config.int("alerts.settle.ms")
         self._file = runtime.config.str(RECEIVERS_FILE)
         self._link_url = runtime.config.str(LINK_URL)
+        self._is_sending = False
         self._kept_ms = runtime.config.int("offsets.journal.retention.days") * DAY_MS
 
     async def check(self) -> int:
@@ -77,9 +76,18 @@ class AlertChecks:
         return told
 
     async def send(self) -> int:
-        """Send the messages that are due, several at a time; returns how many were taken."""
-        sent = await asyncio.gather(*(self._send_some() for _ in range(AT_ONCE)))
-        return sum(sent)
+        """Send the messages that are due, several at a time; returns how many were taken.
+
+        Nothing while another run of this process sends: its caller holds a thread of the worker, and slow receivers
+        must not hold them all.
+        """
+        if self._is_sending:
+            return 0
+        self._is_sending = True
+        try:
+            return sum(await asyncio.gather(*(self._send_some() for _ in range(AT_ONCE))))
+        finally:
+            self._is_sending = False
 
     async def _send_some(self) -> int:
         sent = 0
@@ -102,7 +110,7 @@ class AlertChecks:
             receiver = await self._receiver(message.receiver)
             bad = message.notice != Notice.RESOLVED.value
             title, text, body = wording.title(message), wording.text(message), wording.body(message)
-            await asyncio.to_thread(receiver.send, message.id, title, text, body, bad=bad)
+            await receiver.send(message.id, title, text, body, bad=bad)
         except (SendError, ReceiversError) as error:
             await self._note_failure(message, str(error))
             return False

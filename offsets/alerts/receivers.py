@@ -13,6 +13,8 @@ make a server send requests to an address of their choice. A table of the file i
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import hashlib
 import hmac
 import json
@@ -20,19 +22,21 @@ import re
 import stat
 import tomllib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
-
 from kcoord.alert_settings import RECEIVERS_FILE
+from kcoord.http.outgoing import OutgoingError, exchange
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_RECEIVERS = 100
 TIMEOUT_SECONDS = 10.0
 """How long a receiver may take in all to connect, to take a message, and to answer."""
+AT_ONCE = 8
+"""How many receivers one process waits for at a time."""
 SIGNATURE = "X-Kcoord-Signature"
 OTHERS = stat.S_IWGRP | stat.S_IRWXO
 """The group may read it: so Kubernetes mounts secrets."""
@@ -56,15 +60,15 @@ class Receiver:
     address: str = field(repr=False)
     secret: str = field(default="", repr=False)
 
-    def send(self, message_id: str, title: str, text: str, body: Mapping[str, Any], *, bad: bool = True) -> None:
-        """Send a message; blocks for up to TIMEOUT_SECONDS. Raises SendError.
+    async def send(self, message_id: str, title: str, text: str, body: Mapping[str, Any], *, bad: bool = True) -> None:
+        """Send a message, within TIMEOUT_SECONDS. Raises SendError.
 
         `title` and `text` are for people, `body` for programs. `bad`: it is about something that is wrong.
         """
         if self.kind == "webhook":
-            _post(self, message_id, body)
+            await _post(self, message_id, body)
         else:
-            _notify(self, title, text, bad=bad)
+            await _notify(self, title, text, bad=bad)
 
 
 def read_receivers(path: str) -> Mapping[str, Receiver]:
@@ -114,31 +118,44 @@ def _is_known(url: str) -> bool:
     return bool(apprise.Apprise().add(url))
 
 
-def _notify(receiver: Receiver, title: str, text: str, *, bad: bool) -> None:
+async def _notify(receiver: Receiver, title: str, text: str, *, bad: bool) -> None:
+    """Apprise blocks, and limits each read only: a thread that it holds for longer is left to it."""
+    work = asyncio.get_running_loop().run_in_executor(_threads(), _notify_now, receiver, title, text, bad)
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            was_taken = await work
+    except TimeoutError as error:
+        raise SendError(f"no answer within {TIMEOUT_SECONDS:g} s") from error
+    if not was_taken:
+        raise SendError(f"{receiver.kind} did not take the message; the log of the worker says why")
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    """Threads for Apprise alone: receivers that are slow take none of those that the service needs."""
+    return ThreadPoolExecutor(AT_ONCE, "kcoord-notify")
+
+
+def _notify_now(receiver: Receiver, title: str, text: str, bad: bool) -> bool:
     import apprise
 
     service = apprise.Apprise()
     service.add(receiver.address)
     kind = apprise.NotifyType.WARNING if bad else apprise.NotifyType.SUCCESS
-    if not service.notify(body=text, title=title, notify_type=kind):
-        raise SendError(f"{receiver.kind} did not take the message; the log of the worker says why")
+    return bool(service.notify(body=text, title=title, notify_type=kind))
 
 
-def _post(receiver: Receiver, message_id: str, body: Mapping[str, Any]) -> None:
+async def _post(receiver: Receiver, message_id: str, body: Mapping[str, Any]) -> None:
     """Redirects are not followed: the answer must come from the address of the file."""
     content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     headers = {"Content-Type": "application/json", "X-Kcoord-Message": message_id}
     if receiver.secret:
         headers[SIGNATURE] = "sha256=" + hmac.new(receiver.secret.encode(), content, hashlib.sha256).hexdigest()
     try:
-        with (
-            httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False, trust_env=False) as client,
-            client.stream("POST", receiver.address, content=content, headers=headers) as answer,
-        ):
-            status = answer.status_code
-    except httpx.TimeoutException as error:
-        raise SendError(f"no answer within {TIMEOUT_SECONDS:.0f} s") from error
-    except httpx.HTTPError as error:
-        raise SendError(f"{type(error).__name__}: the address could not be reached") from error
-    if not 200 <= status < 300:
-        raise SendError(f"the answer was {status}")
+        answer = await exchange(
+            "POST", receiver.address, TIMEOUT_SECONDS, headers=headers, content=content, reads_body=False
+        )
+    except OutgoingError as error:
+        raise SendError(str(error)) from error
+    if not 200 <= answer.status < 300:
+        raise SendError(f"the answer was {answer.status}")

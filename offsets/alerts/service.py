@@ -195,9 +195,8 @@ class AlertService:
             raise AlertRefused(f"there is no receiver {receiver[:64]!r}; GET /v1/alerts/receivers lists them")
         message = await self._test_message(receiver, principal)
         try:
-            await asyncio.to_thread(
-                found.send, message.id, wording.title(message), wording.text(message), wording.body(message), bad=False
-            )
+            title, text, body = wording.title(message), wording.text(message), wording.body(message)
+            await found.send(message.id, title, text, body, bad=False)
         except SendError as error:
             return str(error)
         return ""

@@ -13,7 +13,7 @@ from django.test import Client
 from pytest_django.fixtures import SettingsWrapper
 from structlog.testing import capture_logs
 
-from frontend.identity import transport
+from kcoord.http import outgoing
 from tests.frontend.identity.browsing import another, approve, broken, leave, sign_in, use
 from tests.support.identity_provider import Provider
 
@@ -155,5 +155,5 @@ def test_a_provider_that_sends_a_byte_at_a_time_is_given_up(
 def test_an_answer_that_is_too_large_is_given_up(
     client: Client, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "LARGEST_ANSWER", 100)
+    monkeypatch.setattr(outgoing, "LARGEST_ANSWER", 100)
     assert client.get("/sign-in/provider").status_code == 502

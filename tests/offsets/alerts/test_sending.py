@@ -202,6 +202,40 @@ async def test_a_receiver_that_never_answers_is_given_up_after_a_while(
     assert "no answer within" in (await only_message(runtime)).error
 
 
+async def test_slow_receivers_hold_one_caller_and_not_all(runtime: Runtime, world: World, file: Path) -> None:
+    """Each caller is a thread of the worker, which runs the timers as well."""
+    is_asked = asyncio.Event()
+
+    async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        is_asked.set()
+        await reader.read()
+
+    async with await asyncio.start_server(never, "127.0.0.1") as slow:
+        file.write_text(f'[ops]\nwebhook = "http://127.0.0.1:{slow.sockets[0].getsockname()[1]}/"\n')
+        await opened(runtime, world, "ops")
+        sending = asyncio.create_task(runtime.get(AlertChecks).send())
+        await is_asked.wait()
+        assert await runtime.get(AlertChecks).send() == 0
+        assert not sending.done()
+        sending.cancel()
+        await asyncio.wait({sending})
+    assert not runtime.get(AlertChecks)._is_sending
+
+
+async def test_people_who_are_slow_to_be_told_are_given_up(
+    runtime: Runtime, world: World, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Apprise limits each read, so it is left alone with its thread."""
+    monkeypatch.setattr(module, "TIMEOUT_SECONDS", 0.2)
+    over = threading.Event()
+    monkeypatch.setattr(module, "_notify_now", lambda *given: over.wait(30))
+    file.write_text('[chat]\nurl = "json://127.0.0.1"\n')
+    await opened(runtime, world, "chat")
+    assert await runtime.get(AlertChecks).send() == 0
+    over.set()
+    assert "no answer within" in (await only_message(runtime)).error
+
+
 async def test_two_workers_send_each_message_once(
     runtime: Runtime, database: str, clock: VirtualClock, config: Config, world: World, hook: Hook
 ) -> None:
