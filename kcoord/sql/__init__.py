@@ -11,6 +11,7 @@ a statement never depends on its parameters.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
@@ -95,8 +96,9 @@ def _blocks(text: str, origin: str) -> dict[tuple[str, str], list[str]]:
     return found
 
 
+@functools.cache
 def queries(package: str) -> Queries:
-    """All statements of `package`/sql/*.sql. Raises ValueError as `parse`."""
+    """All statements of `package`/sql/*.sql, which are read once. Raises ValueError as `parse`."""
     paths = sorted(files(package).joinpath("sql").iterdir(), key=lambda path: path.name)
     texts = {
         f"{package}/sql/{path.name}": path.read_text(encoding="utf-8") for path in paths if path.name.endswith(".sql")

@@ -17,14 +17,12 @@ from tests.frontend.seed import Seed
 from tests.frontend.viewers import LOOK, allow
 
 PASSWORD = "correct horse battery staple"
-OWN_TABLES = "truncate frontend_signinattempt, django_session, django_admin_log, auth_user cascade"
 
 
 @pytest.fixture
 def seed(database: str) -> Iterator[Seed]:
     """Writes rows into an empty database."""
     with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(OWN_TABLES)
         yield Seed(connection)
 
 

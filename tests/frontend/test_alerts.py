@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from html import unescape
 from pathlib import Path
 
@@ -300,19 +300,23 @@ def test_muting_takes_admin_on_the_group(client: Client, seed: Seed) -> None:
     assert reader.post("/alerts", {"act": "x"}).status_code == 403
 
 
-def _refuse(*_: object, **__: object) -> None:
+async def _take(*_: object, **__: object) -> None:
+    """Any message."""
+
+
+async def _refuse(*_: object, **__: object) -> None:
     raise SendError("the answer was 500")
 
 
 @pytest.mark.parametrize(
     ("send", "said"),
     [
-        (lambda *_, **__: None, "oncall took the test."),
+        (_take, "oncall took the test."),
         (_refuse, "The test to oncall was not taken: the answer was 500."),
     ],
 )
 def test_a_test_says_what_came_of_it(
-    operator: Client, monkeypatch: pytest.MonkeyPatch, send: Callable[..., None], said: str
+    operator: Client, monkeypatch: pytest.MonkeyPatch, send: Callable[..., Awaitable[None]], said: str
 ) -> None:
     monkeypatch.setattr(Receiver, "send", send)
     answer = operator.post("/alerts", {"act": "test", "receiver": "oncall"}, follow=True)
