@@ -8,6 +8,7 @@ and each has sessions with its own limits.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -82,6 +83,9 @@ class Database:
         self._droppers: list[Callable[[], None]] = []
         self.disk_was_full = False
         """A statement of this process failed for want of space, and nobody has looked since."""
+        self._lent_at = -math.inf
+        self._no_writer = False
+        """A transaction has waited in vain for a connection, and nobody has had one meanwhile or since."""
         self._readers = self._make_pool(self._configure)
         self._writers = self._make_pool(self._configure_writer, lock_timeout=FIRST_TRY_MS)
 
@@ -161,6 +165,29 @@ class Database:
                         dropper()
 
     @asynccontextmanager
+    async def _borrowed_writer(self) -> AsyncIterator[WatchedConnection]:
+        asked = time.monotonic()
+        is_lent = False
+        try:
+            async with self._borrowed(self._writers) as connection:
+                is_lent, self._no_writer, self._lent_at = True, False, time.monotonic()
+                yield connection
+        except PoolTimeout:
+            if not is_lent:
+                self._no_writer = self._lent_at < asked
+            raise
+
+    async def can_write(self) -> bool:
+        """Whether transactions get connections. False also if all are in use, and have been for the whole wait."""
+        if self._no_writer:
+            try:
+                async with self._borrowed_writer():
+                    pass
+            except UNAVAILABLE:
+                return False
+        return True
+
+    @asynccontextmanager
     async def snapshot(self, *, keep_plans: bool = False) -> AsyncIterator[Connection]:
         """A read-only transaction in which all statements see the same state, each planned for its parameters.
 
@@ -232,7 +259,7 @@ class Database:
         self, work: Work[T], receipt: Callable[[], Receipt | None], lock_ms: int | None, *, long: bool
     ) -> T:
         """One try. Raises Overtime if it is to be repeated as a long one."""
-        async with self._borrowed(self._writers) as connection:
+        async with self._borrowed_writer() as connection:
             stepwise = long or connection.info.server_version < sessions.PIPELINED_FROM
             # In a pipeline statements are sent together until a row is requested; the commit goes with the last.
             transaction = connection.transaction() if stepwise else connection.transaction_in_pipeline()

@@ -34,6 +34,8 @@ MISSED_SAMPLES = 5
 LITTLE_SPACE = 32 * 2**20
 """Bytes; Postgres writes its log in files of 16 MiB, and ends when it cannot."""
 
+NO_WRITER = "reads are answered, but transactions get no connection; see max_connections and the sessions of Postgres"
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -74,7 +76,8 @@ async def readiness(runtime: Runtime) -> dict[str, Check]:
         has_space = not suspect or await runtime.db.has_space()
     except ProtocolError as error:
         return {"database": Check(False, f"{error.detail}{_space_left(runtime.config)}"), "listener": listener}
-    ready = {"database": Check(True), "migrations": migrations, "timers": timers, "listener": listener}
+    database = Check(True) if await runtime.db.can_write() else Check(False, NO_WRITER)
+    ready = {"database": database, "migrations": migrations, "timers": timers, "listener": listener}
     if not has_space:
         ready["disk"] = Check(False, "the disk of the database is full and nothing can be stored; free space on it")
     notes = {"journal": journal, "samples": samples}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
@@ -11,11 +12,13 @@ import httpx
 import psycopg
 import pytest
 
+from kcoord.config import Config
 from kcoord.database import counters, pool
 from kcoord.database.clock import VirtualClock
 from kcoord.database.counters import Counted
 from kcoord.database.pool import Connection
 from kcoord.http import health
+from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from offsets.core.days import DAY_MS
@@ -53,6 +56,38 @@ async def days(runtime: Runtime, database: str) -> AsyncIterator[None]:
     await runtime.get(JournalDays).keep()
     yield
     drop_days(database)
+
+
+async def test_not_ready_while_no_transaction_gets_a_connection(
+    database: str, clock: VirtualClock, ticked: None
+) -> None:
+    """Reads have connections of their own, and were answered all the while."""
+    small = Runtime(Config({"database.pool.size": 1, "database.acquire.timeout.ms": 200}), database, clock)
+    await small.start()
+    await small.notifications.wait_listening()
+    begun, over = asyncio.Event(), asyncio.Event()
+
+    async def hold(connection: Connection) -> None:
+        begun.set()
+        await over.wait()
+
+    async def write(connection: Connection) -> None:
+        await connection.execute("select 1")
+
+    runtimes.use(small)
+    try:
+        holding = asyncio.create_task(small.db.transaction(hold))
+        await begun.wait()
+        assert (await checks(200))["database"]["ok"], "one that is slow says nothing yet"
+        with pytest.raises(ProtocolError):
+            await small.db.transaction(write)
+        assert "transactions get no connection" in (await checks(503))["database"]["detail"]
+        over.set()
+        await holding
+        assert (await checks(200))["database"]["ok"], "without that anybody writes"
+    finally:
+        runtimes.use(None)
+        await small.stop()
 
 
 async def test_ready(runtime: Runtime, ticked: None, days: None, clock: VirtualClock) -> None:
