@@ -29,6 +29,7 @@ from tests.support.database import cloned_database, embedded_server, make_templa
 from tests.support.django_settings import set_for_run
 from tests.support.fixtures import client_with, members, other, service, topic, topics  # noqa: F401 - fixtures
 from tests.support.selection import (  # noqa: F401 - hooks
+    LEFT_OUT,
     pytest_collection_modifyitems,
     pytest_deselected,
     pytest_sessionfinish,
@@ -38,6 +39,7 @@ from tests.support.selection import (  # noqa: F401 - hooks
 
 # How long an example takes says nothing on a machine that others use as well.
 hypothesis_settings.register_profile("kcoord", deadline=None)
+hypothesis_settings.register_profile("kcoord in short", deadline=None, max_examples=30)
 hypothesis_settings.load_profile("kcoord")
 
 ADMIN_VARIABLE = "KCOORD_TEST_DATABASE_URL"
@@ -138,6 +140,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Start the server in the process that starts the workers, so that they share it."""
     _read_authorities_once()
     _look_for_static_files_once()
+    if config.option.markexpr == LEFT_OUT:
+        hypothesis_settings.load_profile("kcoord in short")
     # Spark's Java lives for seconds here: what its optimizing compiler would save later costs more than it is worth.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     if hasattr(config, "workerinput") or config.option.collectonly:

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 WHOLE = "whole"
+LEFT_OUT = f"not {WHOLE}"
+"""What `make test` selects. Random tests have fewer examples then."""
 FOLDER_PARTS = 2
 _left_out: Counter[str] = Counter()
 

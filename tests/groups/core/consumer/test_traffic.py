@@ -255,4 +255,4 @@ class Traffic(RuleBasedStateMachine):
 
 
 TestTraffic = Traffic.TestCase
-TestTraffic.settings = settings(max_examples=50, deadline=None)
+TestTraffic.settings = settings(max_examples=settings.default.max_examples // 2, deadline=None)
