@@ -2,7 +2,8 @@
 
 statement_timeout is enforced by the server and does not help then; TCP's timeouts help only on TCP. So a connection
 that has waited for an answer for a while probes whether the server answers at all, and is closed if it does not. A
-slow statement is not affected: the server that executes it does answer.
+slow statement is not affected: the server that executes it does answer. A commit that waits for a synchronous standby
+is given up as well, since no time limit of the server ends that wait.
 
 `WatchedConnection` is for the pools, on an event loop; `PatientConnection` is for Django, in threads.
 """
@@ -14,7 +15,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from functools import partial
 from typing import Any, TypeVar
 
@@ -85,7 +86,9 @@ class LivenessWatch:
     One timer looks at all of them, because a request waits a dozen times, each for a moment.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, waits_for_standby: Callable[[int], Awaitable[bool]]) -> None:
+        """`waits_for_standby`: whether the commit of a session, given by its process id, waits for a standby."""
+        self._waits_for_standby = waits_for_standby
         self._unresponsive_seconds = UNRESPONSIVE_SECONDS
         self._answer_seconds = ANSWER_SECONDS
         self._since: dict[WatchedConnection, float] = {}
@@ -128,12 +131,16 @@ class LivenessWatch:
 
     async def _ask(self, connection: WatchedConnection, since: float) -> None:
         alive = await answers(connection, self._answer_seconds)
+        process_id = connection.info.backend_pid
+        stuck = alive and await self._waits_for_standby(process_id)
         if self._since.get(connection) != since:
             return  # the answer arrived meanwhile
-        if alive:
+        if alive and not stuck:
             self.begin(connection)
             return
-        log.warning("database_unresponsive", seconds=self._unresponsive_seconds)
+        event = "no_synchronous_standby" if stuck else "database_unresponsive"
+        log.warning(event, seconds=self._unresponsive_seconds)
+        connection.awaits_standby = process_id if stuck else None
         hang_up(connection)
 
 
@@ -185,11 +192,13 @@ def _size_of(command: PipelineCommand) -> int:
 class WatchedConnection(psycopg.AsyncConnection[TupleRow]):
     """A connection that stops waiting for an unresponsive server.
 
-    `database_ms`: the database's own clock when it was last read on this connection.
+    `database_ms`: the database's own clock when it was last read on this connection. `awaits_standby`: it was closed
+    because its commit, which is durable on this server, waits for a standby in the session of this process id.
     """
 
     patience: LivenessWatch | None = None
     database_ms: int | None = None
+    awaits_standby: int | None = None
 
     @contextlib.asynccontextmanager
     async def pipeline(self) -> AsyncIterator[psycopg.AsyncPipeline]:

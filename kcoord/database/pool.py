@@ -8,6 +8,7 @@ and each has sessions with its own limits.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import random
 import time
@@ -55,12 +56,19 @@ UNAVAILABLE = (
 """What psycopg raises when Postgres cannot be reached, is starting or stopping, ended the session, or has no connection
 to give."""
 
+COMMIT_SECONDS = 1.0
+"""How long a commit of nothing may take where another was given up."""
+
 RETRIED = (pg.DeadlockDetected, pg.SerializationFailure)
 
 
 _SNAPSHOT = "set transaction isolation level repeatable read, read only"
 _MAY_PAUSE = "set local idle_in_transaction_session_timeout = {}"
 _PLAN_EACH_TIME = "set local plan_cache_mode = force_custom_plan"
+
+
+class NoStandby(psycopg.OperationalError):
+    """A commit is durable on this server, and was given up while it waited for a synchronous standby."""
 
 
 class Overtime(Exception):
@@ -79,11 +87,13 @@ class Database:
         self._limit_ms = config.int("database.transaction.timeout.ms")
         self._statement_ms = config.int("database.statement.timeout.ms")
         self._lane = LockWaits(config)
-        self._patience = LivenessWatch()
+        self._patience = LivenessWatch(self._waits_for_standby)
         self._droppers: list[Callable[[], None]] = []
         self.disk_was_full = False
         """A statement of this process failed for want of space, and nobody has looked since."""
         self._lent_at = -math.inf
+        self._no_standby = False
+        """A commit was given up that waited for a synchronous standby, and nobody has seen another one succeed."""
         self._no_writer = False
         """A transaction has waited in vain for a connection, and nobody has had one meanwhile or since."""
         self._readers = self._make_pool(self._configure)
@@ -159,6 +169,11 @@ class Database:
         async with pool.connection() as connection:
             try:
                 yield connection
+            except psycopg.OperationalError as error:
+                if connection.awaits_standby is None:
+                    raise
+                await self._release(connection.awaits_standby)
+                raise NoStandby(str(error)) from error
             finally:
                 if connection.broken:
                     for dropper in self._droppers:
@@ -176,6 +191,34 @@ class Database:
             if not is_lent:
                 self._no_writer = self._lent_at < asked
             raise
+
+    async def _waits_for_standby(self, process_id: int) -> bool:
+        try:
+            async with self.connection() as connection:
+                return bool(await self.value(connection, Q.waits_for_standby, {"pid": process_id}))
+        except ProtocolError:
+            return False  # the next look asks again
+
+    async def _release(self, process_id: int) -> None:
+        """End a wait whose client has gone: Postgres would not notice, and lose a session for each."""
+        self._no_standby = True
+        with contextlib.suppress(ProtocolError):
+            async with self.connection() as connection:
+                await self.value(connection, Q.cancel_session, {"pid": process_id})
+
+    async def can_commit(self) -> bool:
+        """Whether commits return: False while one waits for a synchronous standby, of which there is none."""
+        if self._no_standby:
+            try:
+                async with asyncio.timeout(COMMIT_SECONDS):
+                    await self.transaction(self._write_nothing)
+            except (TimeoutError, ProtocolError):
+                return False
+            self._no_standby = False
+        return True
+
+    async def _write_nothing(self, connection: Connection) -> None:
+        await connection.execute(Q.write_nothing.encode())
 
     async def can_write(self) -> bool:
         """Whether transactions get connections. False also if all are in use, and have been for the whole wait."""
@@ -388,6 +431,11 @@ class Database:
         """The answer while Postgres is unavailable."""
         log.warning("database_unavailable", reason=str(error).strip() or type(error).__name__)
         detail = "the database is not available; the same request may succeed later"
+        if isinstance(error, NoStandby):
+            detail = (
+                "no synchronous standby confirms commits: this one is stored unless Postgres fails over; "
+                "send the same request again"
+            )
         if isinstance(error, pg.DiskFull):
             self.disk_was_full = True
             detail = "the disk of the database is full; the same request may succeed when it has space again"

@@ -34,6 +34,9 @@ MISSED_SAMPLES = 5
 LITTLE_SPACE = 32 * 2**20
 """Bytes; Postgres writes its log in files of 16 MiB, and ends when it cannot."""
 
+NO_STANDBY = (
+    "waiting for a synchronous standby: commits return to nobody; start one, or change synchronous_standby_names"
+)
 NO_WRITER = "reads are answered, but transactions get no connection; see max_connections and the sessions of Postgres"
 
 
@@ -76,12 +79,17 @@ async def readiness(runtime: Runtime) -> dict[str, Check]:
         has_space = not suspect or await runtime.db.has_space()
     except ProtocolError as error:
         return {"database": Check(False, f"{error.detail}{_space_left(runtime.config)}"), "listener": listener}
-    database = Check(True) if await runtime.db.can_write() else Check(False, NO_WRITER)
-    ready = {"database": database, "migrations": migrations, "timers": timers, "listener": listener}
+    ready = {"database": await _writes(runtime), "migrations": migrations, "timers": timers, "listener": listener}
     if not has_space:
         ready["disk"] = Check(False, "the disk of the database is full and nothing can be stored; free space on it")
     notes = {"journal": journal, "samples": samples}
     return ready | {name: note for name, note in notes.items() if note is not None}
+
+
+async def _writes(runtime: Runtime) -> Check:
+    if not await runtime.db.can_write():
+        return Check(False, NO_WRITER)
+    return Check(True) if await runtime.db.can_commit() else Check(False, NO_STANDBY)
 
 
 def _space_left(config: Config) -> str:

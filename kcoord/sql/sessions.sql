@@ -23,3 +23,15 @@ select a.pid, a.wait_event, pg_terminate_backend(a.pid)
    and a.backend_xid is not null
    and a.wait_event_type = 'Client'
    and a.state_change < clock_timestamp() - %(limit_ms)s * interval '1 millisecond'
+
+-- name: waits_for_standby
+-- Statement and transaction timeouts do not end this wait.
+select coalesce(bool_or(wait_event = 'SyncRep'), false) from pg_stat_activity where pid = %(pid)s
+
+-- name: cancel_session
+-- The commit is then complete on this server.
+select pg_cancel_backend(%(pid)s)
+
+-- name: write_nothing
+-- A record in the log of Postgres that nothing reads: the commit waits for what other commits wait for.
+select pg_logical_emit_message(true, 'kcoord', '')
