@@ -23,13 +23,8 @@ class NodeConnection:
     def __init__(self, conninfo: str, config: Config) -> None:
         self._limit_ms = config.int("database.transaction.timeout.ms")
         self._conninfo = conninfo
-        self._arguments = sessions.arguments(
-            conninfo,
-            "kcoord-node",
-            statement_timeout=config.int(LEASE),
-            lock_timeout=LOCK_MS,
-            idle_in_transaction_session_timeout=self._limit_ms,
-        )
+        self._lease_ms = config.int(LEASE)
+        self._arguments = sessions.arguments(conninfo, "kcoord-node")
         self._connection: psycopg.AsyncConnection[TupleRow] | None = None
 
     @asynccontextmanager
@@ -57,7 +52,13 @@ class NodeConnection:
         if connection is None or connection.closed:
             connection = await psycopg.AsyncConnection.connect(self._conninfo, **self._arguments)
             self._connection = connection
-            await sessions.limit_transactions(connection, self._limit_ms)
+            await sessions.limit(
+                connection,
+                statement_ms=self._lease_ms,
+                idle_transaction_ms=self._limit_ms,
+                lock_ms=LOCK_MS,
+                transaction_ms=self._limit_ms,
+            )
         return connection
 
     async def close(self) -> None:

@@ -97,10 +97,10 @@ class Database:
         self._no_writer = False
         """A transaction has waited in vain for a connection, and nobody has had one meanwhile or since."""
         self._readers = self._make_pool(self._configure)
-        self._writers = self._make_pool(self._configure_writer, lock_timeout=FIRST_TRY_MS)
+        self._writers = self._make_pool(self._configure_writer)
 
     def _make_pool(
-        self, configure: Callable[[WatchedConnection], Awaitable[None]], **bounds_ms: int
+        self, configure: Callable[[WatchedConnection], Awaitable[None]]
     ) -> AsyncConnectionPool[WatchedConnection]:
         return AsyncConnectionPool(
             self.conninfo,
@@ -112,21 +112,22 @@ class Database:
             check=None,
             connection_class=WatchedConnection,
             configure=configure,
-            kwargs=sessions.arguments(
-                self.conninfo,
-                "kcoord",
-                statement_timeout=self._statement_ms,
-                idle_in_transaction_session_timeout=self._limit_ms,
-                **bounds_ms,
-            ),
+            kwargs=sessions.arguments(self.conninfo, "kcoord"),
         )
 
     async def _configure(self, connection: WatchedConnection) -> None:
         connection.patience = self._patience
+        await sessions.limit(connection, statement_ms=self._statement_ms, idle_transaction_ms=self._limit_ms)
 
     async def _configure_writer(self, connection: WatchedConnection) -> None:
-        await self._configure(connection)
-        await sessions.limit_transactions(connection, self._limit_ms)
+        connection.patience = self._patience
+        await sessions.limit(
+            connection,
+            statement_ms=self._statement_ms,
+            idle_transaction_ms=self._limit_ms,
+            lock_ms=FIRST_TRY_MS,
+            transaction_ms=self._limit_ms,
+        )
 
     async def open(self) -> None:
         """Start the pools; they connect in the background, so an unreachable Postgres is reported by the first use."""

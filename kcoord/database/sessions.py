@@ -17,25 +17,39 @@ PIPELINED_FROM = 17_00_00
 a pipeline: there each statement is awaited, and the limit for sessions that are idle in a transaction applies."""
 
 
-def arguments(conninfo: str, name: str, **bounds_ms: int) -> dict[str, Any]:
-    """What to connect to `conninfo` with, besides the address: `application_name`, and limits in ms by their settings.
+def arguments(conninfo: str, name: str) -> dict[str, Any]:
+    """What to connect to `conninfo` with, besides the address; `name`: the `application_name`.
 
-    The address keeps the options and the TCP parameters that it has.
+    The address keeps the TCP parameters that it has.
     """
     address = conninfo_to_dict(conninfo)
-    options = [str(address.get("options") or ""), *(f"-c {setting}={value}" for setting, value in bounds_ms.items())]
     return {
         **{parameter: value for parameter, value in TCP_BOUNDS.items() if parameter not in address},
         "autocommit": True,
-        "options": " ".join(options).strip(),
         "application_name": name,
     }
 
 
-async def limit_transactions(connection: psycopg.AsyncConnection[Any], limit_ms: int) -> None:
-    """Limit the transactions of a session, where the server can. Raises psycopg.Error."""
-    if connection.info.server_version >= PIPELINED_FROM:
-        await connection.execute(Q.limit_transactions.encode(), {"timeout": f"{limit_ms}ms"})
+async def limit(
+    connection: psycopg.AsyncConnection[Any],
+    *,
+    statement_ms: int,
+    idle_transaction_ms: int,
+    lock_ms: int = 0,
+    transaction_ms: int = 0,
+) -> None:
+    """Limit what statements, transactions and waits for locks of a session may take (ms; 0: no limit).
+
+    Not by options of the connection: a pooler such as pgbouncer refuses those, or ignores them and limits nothing.
+    Transactions are limited from server version 17 on. Raises psycopg.Error.
+    """
+    parameters = {
+        "statement": f"{statement_ms}ms",
+        "idle": f"{idle_transaction_ms}ms",
+        "lock": f"{lock_ms}ms",
+        "transaction": f"{transaction_ms}ms",
+    }
+    await connection.execute(Q.limit_session.encode(), parameters)
 
 
 async def lift_transaction_limit(connection: psycopg.AsyncConnection[Any]) -> None:

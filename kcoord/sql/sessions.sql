@@ -1,6 +1,13 @@
--- name: limit_transactions
--- PostgreSQL 17 and newer have this setting; others refuse connections whose options name it.
-select set_config('transaction_timeout', %(timeout)s, false)
+-- name: limit_session
+-- Versions before 17 do not know the last one.
+select set_config('statement_timeout', %(statement)s, false),
+       set_config('idle_in_transaction_session_timeout', %(idle)s, false),
+       set_config('lock_timeout', %(lock)s, false),
+       case when current_setting('server_version_num')::int >= 170000
+            then set_config('transaction_timeout', %(transaction)s, false) end
+
+-- name: limit_statements
+select set_config('statement_timeout', %(timeout)s, false)
 
 -- name: lift_transaction_limit
 select set_config('transaction_timeout', '0', true)

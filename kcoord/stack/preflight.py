@@ -6,22 +6,30 @@ import errno
 import fcntl
 import os
 import re
+import secrets
 import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from kcoord.config import BY_NAME, Config
 from kcoord.stack.nodes import Node, nodes_of
 from kcoord.stack.problem import StartProblem
 
+if TYPE_CHECKING:
+    import psycopg
+
 CONNECT_SECONDS = 3
 LEFTOVER_SECONDS = 15.0
 OLDEST_POSTGRES = 140_000
 LOCK_FILE = "lock"
+OTHER_TRANSACTIONS = 2
+"""A pooler gives the session that was used last to the next transaction, or the one that was used first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +217,7 @@ def check_database(url: str) -> None:
     try:
         with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
             version = connection.info.server_version
+        keeps_sessions = _keeps_sessions(url)
     except psycopg.ProgrammingError as error:
         raise StartProblem(
             f"KCOORD_DATABASE_URL is no Postgres address: {one_line(error)}; expected postgresql://user:password@host/db"
@@ -222,6 +231,31 @@ def check_database(url: str) -> None:
         raise StartProblem(
             f"KCOORD_DATABASE_URL: PostgreSQL {version // 10_000} is too old; use {OLDEST_POSTGRES // 10_000} or newer"
         )
+    if not keeps_sessions:
+        raise StartProblem(
+            "KCOORD_DATABASE_URL: a pooler gives each transaction another session of Postgres: neither LISTEN nor "
+            "time limits last; set it to session mode, or name Postgres itself"
+        )
+
+
+def _keeps_sessions(url: str) -> bool:
+    """Whether a connection keeps its session while others are in transactions. Raises psycopg.Error."""
+    import psycopg
+
+    token = secrets.token_hex(8)
+    with ExitStack() as connections:
+
+        def connection() -> psycopg.Connection[Any]:
+            return connections.enter_context(psycopg.connect(url, connect_timeout=CONNECT_SECONDS))
+
+        first = connection()
+        first.autocommit = True
+        first.execute("select set_config('kcoord.session', %s, false)", [token])
+        for _ in range(OTHER_TRANSACTIONS):
+            connection().execute("select 1")  # begins a transaction
+            if first.execute("select current_setting('kcoord.session', true)").fetchone() != (token,):
+                return False
+    return True
 
 
 def check_broker(url: str) -> None:

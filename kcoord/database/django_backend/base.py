@@ -16,6 +16,9 @@ import psycopg
 from django.db.backends.postgresql import base
 
 from kcoord.database.liveness import TCP_BOUNDS, PatientConnection
+from kcoord.sql import queries
+
+Q = queries("kcoord")
 
 CONNECT_SECONDS = 3
 """How long connecting may take, for each address of the server. libpq takes no less than 2."""
@@ -41,12 +44,11 @@ def _connect(**parameters: Any) -> PatientConnection:
     limit_ms = _limit_ms.get()
     bounds = {**TCP_BOUNDS, "connect_timeout": CONNECT_SECONDS}
     parameters = {**{name: value for name, value in bounds.items() if name not in parameters}, **parameters}
-    if limit_ms is not None:
-        options = f"{parameters.get('options') or ''} -c statement_timeout={limit_ms}"
-        parameters["options"] = options.strip()
     connection = PatientConnection.connect(**parameters)
     if limit_ms is not None:
         connection.longest_seconds = limit_ms / 1000 + GRACE_SECONDS
+        connection.execute(Q.limit_statements.encode(), {"timeout": f"{limit_ms}ms"})
+        connection.commit()
     return connection
 
 
