@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.docs import diagrams, differences, index
+from tests.docs import diagrams, differences, index, settings
 from tests.docs.pages import ROOT
 
 
 def main() -> None:
     """Write what changed, and say which files."""
-    for generated in (diagrams, index, differences):
+    for generated in (diagrams, index, differences, settings):
         text = generated.render()
         if not generated.PATH.is_file() or generated.PATH.read_text(encoding="utf-8") != text:
             generated.PATH.write_text(text, encoding="utf-8")

@@ -10,12 +10,12 @@ import pytest
 
 from groups.core.model.transitions import TRANSITIONS
 from groups.core.model.types import GroupState
-from tests.docs import diagrams, differences, index
+from tests.docs import diagrams, differences, index, settings
 from tests.docs.citations import citing_files
 from tests.docs.pages import PAGES, ROOT, RULES, page
 
 
-@pytest.mark.parametrize("generated", [diagrams, index, differences], ids=["states.md", "README.md", "differences.md"])
+@pytest.mark.parametrize("generated", [diagrams, index, differences, settings], ids=lambda module: module.PATH.name)
 def test_generated_parts_are_current(generated: ModuleType) -> None:
     assert generated.PATH.read_text(encoding="utf-8") == generated.render(), "stale: run python -m tests.docs"
 

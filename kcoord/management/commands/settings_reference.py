@@ -73,7 +73,12 @@ def as_text(found: list[Setting], config: Config) -> str:
 
 
 def as_markdown(found: list[Setting], config: Config) -> str:
-    """A table of names, defaults and meaning, for a page of documentation."""
+    """The table, whatever is in effect."""
+    return as_table(found)
+
+
+def as_table(found: list[Setting]) -> str:
+    """A table of variables, defaults and meaning, for a page of documentation."""
     rows = [
         f"| `{s.env}` | {f'`{written(s.default)}`' if s.default != '' else ''} | {s.unit} "
         f"| {bounds(s).replace('|', chr(92) + '|')} | {s.help} |"
