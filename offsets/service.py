@@ -6,7 +6,7 @@ Source: offsets.md 3 and 5; consumer.md 7.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.database.pool import Connection
 from kcoord.process import off_loop
+from kcoord.process.later import Later
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.core.commit import NO_RETENTION, Results, membership_half, record, refuse
@@ -36,7 +37,7 @@ from offsets.core.types import (
     Provenance,
     TopicPartition,
 )
-from offsets.lane.fetching import FetchLane, Found
+from offsets.lane.fetching import FetchLane
 from offsets.lane.lane import CommitLane
 from offsets.store import OffsetStore
 from offsets.transactions.store import TransactionStore
@@ -114,55 +115,32 @@ class OffsetService:
         assert isinstance(outcome, CommitReply)
         return OffsetCommitReply(outcome.error, detail=outcome.detail)
 
-    async def fetch(self, fetch: OffsetFetch) -> OffsetFetchReply:
-        """OffsetFetch: a read of what is committed. Partitions need not exist (offsets.md 5).
+    def fetch(self, fetch: OffsetFetch) -> Awaitable[OffsetFetchReply]:
+        """OffsetFetch: a read of what is committed. Partitions need not exist; those without an offset are absent from
+        the reply (offsets.md 5).
 
         With `require_stable` it waits for commits of the group that are in progress, and offsets with an open
         transaction are UNSTABLE_OFFSET_COMMIT.
-        Raises ProtocolError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a member of a consumer
-        group that is not who it claims to be.
+        Raises ProtocolError, also when it is awaited: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a
+        member of a consumer group that is not who it claims to be.
         """
         self._groups.check_active(fetch.group_id)
-        allowed = [(topic, partitions) for topic, partitions in fetch.topics or () if topic not in fetch.denied]
-        wanted: list[TopicPartition] | None = [(topic, p) for topic, partitions in allowed for p in partitions]
-        if fetch.topics is None:
-            wanted = None
+        wanted = None
+        if fetch.topics is not None:
+            wanted = [(name, p) for name, partitions in fetch.topics if name not in fetch.denied for p in partitions]
+            if self._fetches.takes(fetch, wanted):
+                return Later(self._fetches.read(fetch, wanted), partial(_fetched, fetch))
+        return self._fetch_alone(fetch, wanted)
+
+    async def _fetch_alone(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition] | None) -> OffsetFetchReply:
         if fetch.require_stable:
             found = await self._db.transaction(
                 lambda connection: self._fetch_stable(connection, fetch, wanted), key=fetch.group_id
             )
-        elif wanted is not None and self._fetches.takes(fetch, wanted):
-            found = await self._fetches.read(fetch, wanted)
         else:
             await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
             found = [] if wanted == [] else await self._store.fetch(fetch.group_id, wanted)
-        if wanted is None or fetch.topics is None:
-            return OffsetFetchReply(Error.NONE, tuple(offset for offset in found if offset.topic not in fetch.denied))
-        by_key = {(offset.topic, offset.partition): offset for offset in found}
-        offsets = [by_key.get(key) or FetchedOffset(*key) for key in wanted]
-        offsets += [
-            FetchedOffset(topic, partition, error=Error.TOPIC_AUTHORIZATION_FAILED)
-            for topic, partitions in fetch.topics
-            if topic in fetch.denied
-            for partition in partitions
-        ]
-        return OffsetFetchReply(Error.NONE, tuple(offsets))
-
-    def begin_fetch(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition]) -> asyncio.Future[Found] | None:
-        """As `fetch`, without waiting, if none of the topics is denied. The caller may not be who it claims to be.
-
-        None: nothing was begun. Raises ProtocolError NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
-        """
-        self._groups.check_active(fetch.group_id)
-        return self._fetches.begin(fetch, wanted) if self._fetches.takes(fetch, wanted) else None
-
-    def is_fetcher(self, fetch: OffsetFetch, found: Found) -> bool:
-        """Whether the caller is known to be who it claims to be; False: call `check_fetcher`. Raises as `fetch`."""
-        return self._fetches.is_member(fetch, found)
-
-    async def check_fetcher(self, fetch: OffsetFetch) -> None:
-        """Raises as `fetch`."""
-        await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
+        return _fetched(fetch, found)
 
     async def _fetch_stable(
         self, connection: Connection, fetch: OffsetFetch, wanted: Sequence[TopicPartition] | None
@@ -173,6 +151,18 @@ class OffsetService:
             check_fetch(group, fetch.member_id, fetch.member_epoch)
         offsets, pending = await self._transactions.fetch(connection, fetch.group_id, wanted)
         return stable(offsets, pending, wanted)
+
+
+def _fetched(fetch: OffsetFetch, found: Sequence[FetchedOffset]) -> OffsetFetchReply:
+    if not fetch.denied:
+        return OffsetFetchReply(Error.NONE, tuple(found))
+    hidden = [
+        FetchedOffset(topic, partition, error=Error.TOPIC_AUTHORIZATION_FAILED)
+        for topic, partitions in fetch.topics or ()
+        if topic in fetch.denied
+        for partition in partitions
+    ]
+    return OffsetFetchReply(Error.NONE, (*(offset for offset in found if offset.topic not in fetch.denied), *hidden))
 
 
 def plain_commit(commit: OffsetCommit, records: Sequence[OffsetRecord]) -> PlainCommit:

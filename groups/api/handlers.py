@@ -16,10 +16,11 @@ from groups.core.model.replies import HeartbeatReply, JoinReply, SyncReply
 from groups.engine.service import GroupService
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
-from kcoord.http.serving import Call, serve, then
+from kcoord.http.serving import Call, serve
 from kcoord.http.types import rfc3339
 from kcoord.metrics import commands
 from kcoord.process import off_loop
+from kcoord.process.later import then
 from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 

@@ -69,6 +69,17 @@ class Topics:
         )
         return [self._named(key) for key in keys]
 
+    def known(self, entries: Sequence[wire.FetchTopic], where: str = "topics") -> list[Named] | None:
+        """As `resolve`, without waiting; None: something has to be looked up."""
+        view = self._runtime.get(TopicService).known()
+        keys = [_key(entry, f"{where}[{index}]") for index, entry in enumerate(entries)]
+        if view is None or any(isinstance(key, uuid.UUID) for key in keys):
+            return None
+        if any(key not in view.by_name and self._describable(str(key)) for key in keys):
+            return None
+        self._view = view
+        return [self._named(key) for key in keys]
+
     def counts(self, commit: OffsetCommit) -> PartitionCounts:
         """How many partitions the topics of a commit have, as they were looked up for it."""
         return partition_counts(self._view, {entry.topic for entry in commit.partitions})
