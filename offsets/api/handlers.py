@@ -26,7 +26,7 @@ from offsets.api import endpoints, metering, wire
 from offsets.api.commits import answered, denied, partitions_of
 from offsets.api.plain_commits import all_accepted, plain_commit
 from offsets.api.topics import Named, Topics
-from offsets.core.lines import PlainCommit
+from offsets.core.lines import Commit
 from offsets.core.types import (
     FetchedOffset,
     OffsetCommit,
@@ -47,10 +47,21 @@ _commits = partial(commands, "commit")
 @serve(endpoints.COMMIT, is_hot=True, metering=metering.COMMIT)
 def commit(call: Call[wire.CommitRequest]) -> Awaitable[wire.CommitResponse]:
     """OffsetCommit."""
+    may_make_group = call.body.generation_id_or_member_epoch < 0 and call.runtime.get(Quotas).limits_joins
+    return _admitted(call) if may_make_group else committed(call)
+
+
+async def _admitted(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
+    call.principal.require_group(Operation.READ, call.group_id)
+    await admit_group(call.runtime, call.principal, call.group_id)
+    return await committed(call)
+
+
+def committed(call: Call[wire.CommitRequest]) -> Awaitable[wire.CommitResponse]:
+    """The answer to a commit that quotas admit, for either protocol. Raises ProtocolError, also when it is awaited."""
     call.principal.require_group(Operation.READ, call.group_id)
     view = call.runtime.get(TopicService).known()
-    may_make_group = call.body.generation_id_or_member_epoch < 0 and call.runtime.get(Quotas).limits_joins
-    if view is None or may_make_group or _size(call.body) > off_loop.ABOVE:
+    if view is None or _size(call.body) > off_loop.ABOVE:
         return _commit(call)
     service = call.runtime.get(OffsetService)
     plain = plain_commit(call.group_id, call.body, view, call.principal, service.metadata_limit)
@@ -65,8 +76,6 @@ def _size(body: wire.CommitRequest) -> int:
 
 async def _commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
     """A commit that has to wait before it is written: for the catalogue, or because it is large."""
-    if call.body.generation_id_or_member_epoch < 0:
-        await admit_group(call.runtime, call.principal, call.group_id)
     service = call.runtime.get(OffsetService)
     view, size = await call.runtime.get(TopicService).view(), _size(call.body)
     plain = await off_loop.run(
@@ -79,7 +88,7 @@ async def _commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
 
 
 def _written(
-    call: Call[wire.CommitRequest], plain: PlainCommit, view: TopicView, reply: OffsetCommitReply | None
+    call: Call[wire.CommitRequest], plain: Commit, view: TopicView, reply: OffsetCommitReply | None
 ) -> wire.CommitResponse | Awaitable[wire.CommitResponse]:
     if reply is None:
         return _commit_any(call, call.runtime.get(OffsetService))
@@ -87,7 +96,7 @@ def _written(
 
 
 def _answered(
-    call: Call[wire.CommitRequest], plain: PlainCommit, view: TopicView, reply: OffsetCommitReply
+    call: Call[wire.CommitRequest], plain: Commit, view: TopicView, reply: OffsetCommitReply
 ) -> wire.CommitResponse:
     _commits(reply.error.name).inc()
     if reply.error is not Error.NONE:
@@ -99,7 +108,7 @@ def _answered(
 async def _commit_any(call: Call[wire.CommitRequest], service: OffsetService) -> wire.CommitResponse:
     topics = Topics(call.runtime, call.principal)
     named = await topics.resolve(call.body.topics)
-    size = off_loop.PER_OFFSET * sum([len(entry.partitions) for entry in call.body.topics])
+    size = _size(call.body)
     command = await off_loop.run(size, _commit_command, call, named)
     reply = await service.commit(command, topics.counts(command))
     _commits(reply.error.name).inc()

@@ -13,7 +13,7 @@ from groups.core.model.types import Topic, TopicView
 from kcoord.config import Config
 from kcoord.process.later import Later
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.lines import PlainCommit
+from offsets.core.lines import Commit
 from offsets.core.types import FetchedOffset, OffsetCommit, OffsetCommitReply, OffsetFetch, OffsetFetchReply
 from offsets.service import OffsetService
 from tests.support.doors import CLOSE, DEADLINE, Door, heartbeat
@@ -47,7 +47,7 @@ class Offsets:
     """
 
     metadata_limit: int = 100
-    begun: list[PlainCommit] = field(default_factory=list)
+    begun: list[Commit] = field(default_factory=list)
     awaited: list[Any] = field(default_factory=list)
     fetched: list[OffsetFetch] = field(default_factory=list)
     may_land: asyncio.Event = field(default_factory=asyncio.Event)
@@ -57,7 +57,7 @@ class Offsets:
     def __post_init__(self) -> None:
         self.may_land.set()
 
-    def write(self, plain: PlainCommit) -> asyncio.Future[OffsetCommitReply | None]:
+    def write(self, plain: Commit) -> asyncio.Future[OffsetCommitReply | None]:
         self.begun.append(plain)
         self.seen()
         written: asyncio.Future[OffsetCommitReply | None] = asyncio.get_running_loop().create_future()
