@@ -19,7 +19,7 @@ from kcoord.http import context
 from kcoord.http.access_lines import AccessLines
 from kcoord.http.serving import Operation
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Rounds, Turnstile
+from kcoord.process.turnstile import HOT_AT_ONCE, Rounds, Turnstile
 from kcoord.protocol.errors import ProtocolError
 from kcoord.quotas.connections import Connections
 from kcoord.quotas.quotas import Quotas
@@ -27,9 +27,6 @@ from kcoord.tallies import Durations, Tally
 
 DOOR = "kcoord.door"
 """Key of a `Door` in the state that the application's lifespan gives to the server (ASGI, "Lifespan State")."""
-
-STARTED_AT_ONCE = 16
-"""Tasks, and hot operations that are not quick, that are begun each time the loop goes round."""
 
 JSON = b"application/json"
 
@@ -119,7 +116,9 @@ class Admission:
         self.connections = runtime.get(Connections)
         self.turnstile = runtime.get(Turnstile)
         self.longest_body = runtime.config.int("http.max.body.bytes")
-        self.hot_tasks, self.hot, self.tasks = (Rounds(STARTED_AT_ONCE) for _ in range(3))
+        self.hot = Rounds(HOT_AT_ONCE, "hot_requests")
+        self.hot_tasks = Rounds(HOT_AT_ONCE, "hot_tasks")
+        self.tasks = Rounds(HOT_AT_ONCE, "tasks")
         self.waiting: set[Holder] = set()
         self._watch = asyncio.create_task(TokenWatch(runtime, self.waiting).watch(), name="kcoord-waiting-tokens")
         runtime.on_stop(self._stop)

@@ -52,6 +52,11 @@ class Session:
     throttle_ms: int = 0
     holder: int = 0
 
+    @property
+    def who(self) -> str:
+        """Whose turn it is when requests take turns: that of the token, or of the address before its login."""
+        return self.token or self.client_host
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

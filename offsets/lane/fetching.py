@@ -63,6 +63,7 @@ class FetchLane:
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")
         self._waiting: deque[_Ticket] = deque()
         self._flights = Flights(lambda: bool(self._waiting), self._prepare)
+        metrics.ADMISSION_WAITING.labels("fetches").set_function(lambda: len(self._waiting))
         self._checks: set[asyncio.Task[None]] = set()
         runtime.on_stop(self._flights.close)
 

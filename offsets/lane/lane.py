@@ -61,6 +61,7 @@ class CommitLane:
         self._bookings = Bookings(self._decide, self._write_alone)
         self._flights = Flights(lambda: bool(self._bookings), self._prepare)
         self._closed_until = 0.0
+        metrics.ADMISSION_WAITING.labels("commits").set_function(lambda: self._bookings.waiting)
         self._alone: set[asyncio.Task[Any]] = set()
         partitions = runtime.config.int("offsets.topic.num.partitions")
         self._coordinator = lru_cache(runtime.config.int("cache.max.groups"))(

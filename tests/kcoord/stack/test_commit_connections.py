@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
 from kcoord.http.asked import Asked
-from kcoord.http.door import STARTED_AT_ONCE, Admission
+from kcoord.http.door import Admission
 from kcoord.http.peers import Phase
+from kcoord.process.turnstile import HOT_AT_ONCE
 from kcoord.stack.protocol_httptools import HttpProtocol
 from tests.kcoord.stack.test_timers import wired
 from tests.support.doors import CLOSE, LAST, Client, Door, all_of, beat, run, statuses, until, without_ids
@@ -210,7 +211,7 @@ def test_a_broken_request_after_a_commit_ends_the_connection() -> None:
 def test_those_that_arrive_together_begin_a_few_each_round() -> None:
     """Thousands of connections whose commits are read at once leave the loop to others in between."""
     door, offsets = offset_door()
-    connections, turns = 4 * STARTED_AT_ONCE, [0]
+    connections, turns = 4 * HOT_AT_ONCE, [0]
 
     async def conversation() -> list[bytes]:
         loop = asyncio.get_running_loop()
@@ -239,7 +240,7 @@ def test_those_that_arrive_together_begin_a_few_each_round() -> None:
     for read in run(conversation()):
         assert statuses(read) == [200, 200]
     assert len(offsets.begun) == 2 * connections
-    assert max(turns) <= STARTED_AT_ONCE
+    assert max(turns) <= HOT_AT_ONCE
     assert sum(turns) == 2 * connections
 
 
@@ -258,13 +259,13 @@ def test_a_request_that_waits_for_its_turn_when_its_client_goes_away_or_the_serv
                 assert protocol.peer.phase is Phase.WORK
                 if stops:
                     protocol.shutdown()
-                    line._at_once = STARTED_AT_ONCE
+                    line._at_once = HOT_AT_ONCE
                     line._go_round()
                     return await client.rest()
                 client.writer.transport.abort()
                 protocol.transport.abort()
                 await until(lambda: not door.peers._open)
-                line._at_once = STARTED_AT_ONCE
+                line._at_once = HOT_AT_ONCE
                 line._go_round()
                 await until(lambda: not line)
                 return b""
