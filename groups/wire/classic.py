@@ -21,6 +21,7 @@ from groups.wire.clients import as_clients_know_it, remember
 from kcoord.access.rights import Operation
 from kcoord.database import request_age
 from kcoord.http.paths import check_group_id
+from kcoord.process.later import then
 from kcoord.protocol.errors import Action, Error, ProtocolError
 from kcoord.wire.api import SUCCESS, Answer, Api, Call
 from kcoord.wire.reading import Fields
@@ -150,7 +151,7 @@ def heartbeat(call: Call, request: Fields) -> Answer | Awaitable[Answer]:
     group_id = check_group_id(request["group_id"], may_be_empty=True)
     body = _beat(request["member_id"], request["generation_id"], request.get("group_instance_id"))
     beaten = handlers.heartbeat.run(call.over_http(body, group_id))
-    return SUCCESS if isinstance(beaten, wire.HeartbeatResponse) else _beaten(beaten)
+    return then(beaten, _succeeded)
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -163,8 +164,7 @@ def _beat(member_id: str, generation_id: int, group_instance_id: str | None) -> 
     )
 
 
-async def _beaten(beaten: Any) -> Answer:
-    await beaten
+def _succeeded(beaten: Any) -> Answer:
     return SUCCESS
 
 

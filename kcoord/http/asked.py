@@ -14,7 +14,7 @@ Source: http-api.md 1.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from functools import partial
 from typing import Any
@@ -244,8 +244,8 @@ class Asked:
         self._tasks.discard(future)
         self._attempt(lambda: self._settle(finish(future.result())))
 
-    def _start(self, work: Coroutine[Any, Any, Any], go_on: Callable[[Any], None]) -> None:
-        """Run a coroutine in a task, in its turn, and go on with what it returns."""
+    def _start(self, work: Any, go_on: Callable[[Any], None]) -> None:
+        """Await something in a task, in its turn, and go on with what it returns."""
         self._is_underway = True
         line: Rounds = self._admission.hot_tasks if self.operation.is_hot else self._admission.tasks
         if line.is_free():
@@ -253,12 +253,13 @@ class Asked:
         else:
             line.later(partial(self._start_task, work, go_on), again=self._again)
 
-    def _start_task(self, work: Coroutine[Any, Any, Any], go_on: Callable[[Any], None]) -> None:
+    def _start_task(self, work: Any, go_on: Callable[[Any], None]) -> None:
         if self._is_gone and (self.operation.waits or self._body is None):
             work.close()
             self._own.run(self._fail, bodies.ClientGone())
             return
-        self._task = task = asyncio.get_running_loop().create_task(work, context=self._own)
+        coroutine = work if asyncio.iscoroutine(work) else _awaited(work)
+        self._task = task = asyncio.get_running_loop().create_task(coroutine, context=self._own)
         self._tasks.add(task)
         if self.operation.waits and self._trusted is None:
             self._admission.waiting.add(self)
