@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextvars import Context
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from kcoord import metrics
 from kcoord.access.rights import Access, bearer, digest
@@ -128,12 +129,23 @@ class Admission:
         await asyncio.gather(self._watch, return_exceptions=True)
 
 
-class Door:
-    """What a server's connections need to answer operations themselves. `lines`: the access log."""
+class Spans(Protocol):
+    """Spans of requests, if traces are collected (`kcoord.http.tracing`)."""
 
-    def __init__(self, runtime: Runtime, operations: Operations) -> None:
+    def begin(self, method: str, scope: Mapping[str, Any], own: Context) -> Any:
+        """The span of a request, which is the current one in its context from now on."""
+
+    def end(self, span: Any, method: str, request: context.RequestContext, name: bytes | None) -> None:
+        """The request is answered. `name`: in its path, as it was sent."""
+
+
+class Door:
+    """What a server's connections need to answer operations. `lines`: the access log."""
+
+    def __init__(self, runtime: Runtime, operations: Operations, spans: Spans | None = None) -> None:
         self.admission = runtime.get(Admission)
         self.operations = operations
+        self.spans = spans
         self.lines = AccessLines(runtime.config.int("log.hot.requests"))
         self._defaults: Headers | None = None
         self._start = b""
