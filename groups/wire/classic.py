@@ -148,14 +148,15 @@ async def _held(call: Call, ask: Callable[[C], Awaitable[R]], command: C) -> R:
 
 def heartbeat(call: Call, request: Fields) -> Answer | Awaitable[Answer]:
     """Heartbeat."""
-    group_id = check_group_id(request["group_id"], may_be_empty=True)
-    body = _beat(request["member_id"], request["generation_id"], request.get("group_instance_id"))
+    group_id = request["group_id"]
+    body = _beat(group_id, request["member_id"], request["generation_id"], request.get("group_instance_id"))
     beaten = handlers.heartbeat.run(call.over_http(body, group_id))
     return then(beaten, _succeeded)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _beat(member_id: str, generation_id: int, group_instance_id: str | None) -> wire.HeartbeatRequest:
+def _beat(group_id: str, member_id: str, generation_id: int, group_instance_id: str | None) -> wire.HeartbeatRequest:
+    check_group_id(group_id, may_be_empty=True)
     return struct_of(
         wire.HeartbeatRequest,
         member_id=member_id,
