@@ -172,29 +172,28 @@ def fetched(
     """
     call.principal.require_group(Operation.DESCRIBE, group_id)
     topics = Topics(call.runtime, call.principal)
-    named = () if asked.topics is None else topics.known(asked.topics, where)
+    named = () if asked.topics is None else topics.known(asked.topics)
     read = partial(_read, call, topics, group_id, asked, require_stable)
     if named is None:
         assert asked.topics is not None
-        return cast(Awaitable[list[wire.FetchedTopic]], then(topics.resolve(asked.topics, where), read))
+        return cast("Awaitable[list[wire.FetchedTopic]]", then(topics.resolve(asked.topics, where), read))
     return read(named)
 
 
 def _read(
     call: Call[Any], topics: Topics, group_id: str, asked: Fetch, require_stable: bool, named: Sequence[Named]
 ) -> Awaitable[list[wire.FetchedTopic]]:
-    wanted, hidden = None, frozenset[str]()
+    wanted = None
+    hidden: frozenset[str] = frozenset()
     if asked.topics is not None:
-        wanted = tuple(
-            (topic.name, tuple(entry.partitions))
-            for topic, entry in zip(named, asked.topics, strict=True)
-            if topic.name is not None
-        )
-        hidden = frozenset(name for name, _ in wanted if not call.principal.may_topic(Operation.DESCRIBE, name))
+        pairs = zip(named, asked.topics, strict=True)
+        wanted = tuple([(topic.name, tuple(entry.partitions)) for topic, entry in pairs if topic.name is not None])
+        may_topic = call.principal.may_topic
+        hidden = frozenset([name for name, _ in wanted if not may_topic(Operation.DESCRIBE, name)])
     found = call.runtime.get(OffsetService).fetch(
         OffsetFetch(group_id, asked.member_id, asked.member_epoch, wanted, require_stable, hidden)
     )
-    return cast(Awaitable[list[wire.FetchedTopic]], then(found, partial(_told, call, topics, asked.topics, named)))
+    return cast("Awaitable[list[wire.FetchedTopic]]", then(found, partial(_told, call, topics, asked.topics, named)))
 
 
 def _told(

@@ -69,16 +69,24 @@ class Topics:
         )
         return [self._named(key) for key in keys]
 
-    def known(self, entries: Sequence[wire.FetchTopic], where: str = "topics") -> list[Named] | None:
-        """As `resolve`, without waiting; None: something has to be looked up."""
+    def known(self, entries: Sequence[wire.FetchTopic]) -> list[Named] | None:
+        """As `resolve`, without waiting, of topics that are named; None: `resolve` has to look, or to refuse them."""
         view = self._runtime.get(TopicService).known()
-        keys = [_key(entry, f"{where}[{index}]") for index, entry in enumerate(entries)]
-        if view is None or any(isinstance(key, uuid.UUID) for key in keys):
+        if view is None:
             return None
-        if any(key not in view.by_name and self._describable(str(key)) for key in keys):
-            return None
-        self._view = view
-        return [self._named(key) for key in keys]
+        found: list[Named] = []
+        for entry in entries:
+            name = entry.name
+            if isinstance(name, UnsetType) or not isinstance(entry.topic_id, UnsetType):
+                return None
+            topic = view.by_name.get(name)
+            if not self._describable(name):
+                found.append(Named(name, None))
+            elif topic is None:
+                return None
+            else:
+                found.append(Named(name, topic.topic_id))
+        return found
 
     def counts(self, commit: OffsetCommit) -> PartitionCounts:
         """How many partitions the topics of a commit have, as they were looked up for it."""
