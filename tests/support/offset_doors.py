@@ -126,9 +126,9 @@ TASKS: set[asyncio.Task[None]] = set()
 OFFSETS = [FetchedOffset("t", 1, 7, 2, "m", 1_700_000_000_000)]
 
 
-def offset_door(*, is_direct: bool = True, **settings: Any) -> tuple[Door, Offsets]:
+def offset_door(**settings: Any) -> tuple[Door, Offsets]:
     """A door whose offsets are made up."""
-    door = Door(Config(settings), is_direct=is_direct)
+    door = Door(Config(settings))
     return door, give_offsets(door)
 
 
@@ -137,11 +137,6 @@ def give_offsets(door: Door) -> Offsets:
     offsets = Offsets()
     door.runtime._services |= {OffsetService: offsets, TopicService: Topics()}
     return offsets
-
-
-def offset_doors(**settings: Any) -> list[tuple[Door, Offsets]]:
-    """As `tests.support.doors.ways`."""
-    return [offset_door(is_direct=is_direct, **settings) for is_direct in (True, False)]
 
 
 def commit(

@@ -16,7 +16,7 @@ from kcoord.http.peers import Phase
 from kcoord.process.turnstile import HOT_AT_ONCE
 from kcoord.stack.protocol_httptools import HttpProtocol
 from tests.kcoord.stack.test_timers import wired
-from tests.support.doors import CLOSE, LAST, Client, Door, all_of, beat, run, statuses, until, without_ids
+from tests.support.doors import CLOSE, LAST, Client, Door, all_of, beat, one_by_one, run, statuses, until, without_ids
 from tests.support.offset_doors import (
     LAST_COMMIT,
     TASKS,
@@ -25,7 +25,6 @@ from tests.support.offset_doors import (
     fetch,
     give_offsets,
     offset_door,
-    offset_doors,
     request_ids,
 )
 
@@ -33,8 +32,9 @@ COMMIT = commit("ok")
 
 
 def test_requests_cut_at_every_byte() -> None:
-    whole = commit("ok1") + fetch() + commit("slow", b"X-Request-Id: mine") + beat("ok")
-    expected = all_of(offset_door(is_direct=False)[0], whole + LAST_COMMIT)
+    requests = commit("ok1"), fetch(), commit("slow", b"X-Request-Id: mine"), beat("ok")
+    expected = one_by_one(offset_door()[0], *requests, LAST_COMMIT)
+    whole = b"".join(requests)
     for at in range(len(whole)):
         door, offsets = offset_door()
         assert all_of(door, whole[:at], whole[at:] + LAST_COMMIT) == expected, whole[:at]
@@ -56,14 +56,15 @@ KINDS = {
 @given(st.lists(st.sampled_from(sorted(KINDS)), max_size=40), st.lists(st.integers(1, 600), max_size=40))
 def test_pipelined_requests_are_answered_in_order(kinds: list[str], sizes: list[int]) -> None:
     """However they are cut, and whichever way each of them goes."""
-    stream = b"".join(KINDS[kind](b"X-Request-Id: %d" % number) for number, kind in enumerate(kinds)) + LAST_COMMIT
+    requests = [*(KINDS[kind](b"X-Request-Id: %d" % number) for number, kind in enumerate(kinds)), LAST_COMMIT]
+    stream = b"".join(requests)
     parts = []
     for size in sizes:
         parts.append(stream[:size])
         stream = stream[size:]
-    found = [all_of(door, *parts, stream) for door, _ in offset_doors()]
-    assert found[0] == found[1]
-    assert request_ids(found[0])[:-1] == [b"%d" % number for number in range(len(kinds))]
+    found = all_of(offset_door()[0], *parts, stream)
+    assert found == one_by_one(offset_door()[0], *requests)
+    assert request_ids(found)[:-1] == [b"%d" % number for number in range(len(kinds))]
 
 
 Work = Callable[[Door, Offsets, HttpProtocol, Client], Awaitable[None]]
@@ -196,16 +197,14 @@ def test_a_server_that_cannot_wait_any_longer_says_that_the_outcome_is_not_known
 
 @pytest.mark.parametrize(("member", "status"), [("ok", 200), ("slow", 200), ("who", 404)])
 def test_a_client_that_wants_to_close(member: str, status: int) -> None:
-    found = [all_of(door, COMMIT, commit(member, CLOSE) + COMMIT) for door, _ in offset_doors()]
-    assert found[0] == found[1]
-    assert statuses(found[0]) == [200, status]
-    assert found[0].count(b"connection: close") == 1
+    found = all_of(offset_door()[0], COMMIT, commit(member, CLOSE) + COMMIT)
+    assert statuses(found) == [200, status]
+    assert found.count(b"connection: close") == 1
 
 
 def test_a_broken_request_after_a_commit_ends_the_connection() -> None:
-    found = [all_of(door, COMMIT, COMMIT + b"GARBAGE\r\n\r\n" + COMMIT) for door, _ in offset_doors()]
-    assert found[0] == found[1]
-    assert statuses(found[0]) == [200, 200, 400]
+    found = all_of(offset_door()[0], COMMIT, COMMIT + b"GARBAGE\r\n\r\n" + COMMIT)
+    assert statuses(found) == [200, 200, 400]
 
 
 def test_those_that_arrive_together_begin_a_few_each_round() -> None:
