@@ -77,8 +77,7 @@ def _gateway(running: runtime.Runtime) -> Gateway | None:
 async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
     """Run the process's runtime; on shutdown answer parked requests and close connections.
 
-    Gives the server what its connections need to answer operations themselves; those of traced requests are answered by
-    the application.
+    Gives the server what its connections need to answer operations.
     """
     database = Database if TRACES is None else TRACES.database
     running = runtime.Runtime(settings.KCOORD, settings.CONNINFO, database=database)
@@ -95,7 +94,7 @@ async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
     try:
         if gateway is not None:
             gateway.start()
-        yield {DOOR: Door(running, BY_PATH)} if TRACES is None else {}
+        yield {DOOR: Door(running, BY_PATH, TRACES)}
     finally:
         garbage.stop()
         if gateway is not None:

@@ -80,6 +80,8 @@ FLIGHT_FETCHES = Histogram(
     "Fetches of offsets read together by the fetch lane.",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
 )
+ADMISSION_WAITING = Gauge("kcoord_admission_waiting", "What waits to be let in, by queue.", ["queue"])
+ADMISSION_HELD = Gauge("kcoord_admission_held", "Places that requests have taken, by queue.", ["queue"])
 PARKED = Gauge("kcoord_parked_requests", "Requests waiting on the server.", ["kind"])
 NODE_PARTITIONS = Gauge("kcoord_node_partitions", "Coordinator partitions that this process owns.")
 NODE_LEASE = Gauge("kcoord_node_lease", "Whether this process holds its lease as a coordinator node: 1 or 0.")

@@ -6,7 +6,8 @@ Source: offsets.md 3 and 5; consumer.md 7.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,10 +19,11 @@ from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.database.pool import Connection
 from kcoord.process import off_loop
+from kcoord.process.later import Later
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from offsets.core.commit import NO_RETENTION, Results, membership_half, record, refuse
-from offsets.core.lines import PlainCommit, lines_of
+from offsets.core.commit import membership_half, records_of, take
+from offsets.core.lines import NO_RETENTION, Commit
 from offsets.core.transactions import stable
 from offsets.core.types import (
     ChangeKind,
@@ -30,13 +32,11 @@ from offsets.core.types import (
     OffsetCommitReply,
     OffsetFetch,
     OffsetFetchReply,
-    OffsetRecord,
-    PartitionCommit,
     PartitionCounts,
     Provenance,
     TopicPartition,
 )
-from offsets.lane.fetching import FetchLane, Found
+from offsets.lane.fetching import FetchLane
 from offsets.lane.lane import CommitLane
 from offsets.store import OffsetStore
 from offsets.transactions.store import TransactionStore
@@ -58,111 +58,77 @@ class OffsetService:
         self._transactions = runtime.get(TransactionStore)
         self.metadata_limit = runtime.config.int("offset.metadata.max.bytes")
 
-    async def commit(self, commit: OffsetCommit, counts: PartitionCounts | None = None) -> OffsetCommitReply:
+    async def commit(self, asked: OffsetCommit, counts: PartitionCounts | None = None) -> OffsetCommitReply:
         """OffsetCommit: fenced by member and generation, all its rows in the same transaction as the fence.
 
-        `counts`: of its topics, if the caller has looked them up. If the partition filter leaves nothing, the
-        coordinator is not asked at all (offsets.md 2.2).
+        `counts`: of its topics, if the caller has looked them up.
         """
-        known = await counts_for(self._topics, commit) if counts is None else counts
-        size = off_loop.PER_OFFSET * len(commit.partitions)
-        refused, passed = await off_loop.run(size, refuse, commit, known)
-        if not passed:
-            return OffsetCommitReply(Error.NONE, refused)
-        self._groups.check_active(commit.group_id)
-        results, records = await off_loop.run(size, record, passed, NO_RETENTION, 0, self.metadata_limit)
-        plain = plain_commit(commit, records) if commit.retention_time_ms == NO_RETENTION else None
-        alone = partial(self._write_alone, commit, refused, passed)
-        reply: OffsetCommitReply = await self._lane.write(commit.group_id, plain, alone)
-        if reply.error is not Error.NONE or reply.results:
-            return reply
-        return OffsetCommitReply(Error.NONE, refused + results, reply.session_deadline)
+        known = await counts_for(self._topics, asked) if counts is None else counts
+        size = off_loop.PER_OFFSET * len(asked.partitions)
+        commit = await off_loop.run(size, take, asked, known, self.metadata_limit)
+        reply = await self.write(commit)
+        assert reply is not None, "the names of its topics were looked up"
+        return replace(reply, results=commit.results) if reply.error is Error.NONE else reply
 
-    def write(self, plain: PlainCommit) -> asyncio.Future[OffsetCommitReply | None]:
-        """Write a commit whose partitions exist and may be committed: a future of its reply, which is without results
-        if all are accepted.
+    def write(self, commit: Commit) -> asyncio.Future[OffsetCommitReply | None]:
+        """Write a commit: a future of its reply, without results. Whether the lane does it is decided here.
 
+        If the partition filter has left nothing, the coordinator is not asked at all (offsets.md 2.2).
         None, and nothing was written: ids of topics may mean something else by now, so they must be looked up again.
         Raises ProtocolError NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
         """
-        self._groups.check_active(plain.group_id)
-        return self._lane.write(plain.group_id, plain, partial(self._write_plain_alone, plain))
+        if not commit.is_for_group:
+            filtered: asyncio.Future[OffsetCommitReply | None] = asyncio.get_running_loop().create_future()
+            filtered.set_result(OffsetCommitReply(Error.NONE))
+            return filtered
+        self._groups.check_active(commit.group_id)
+        flies = commit.retention_time_ms == NO_RETENTION
+        return self._lane.write(commit.group_id, commit if flies else None, partial(self._write_alone, commit))
 
-    async def _write_plain_alone(self, plain: PlainCommit) -> OffsetCommitReply | None:
-        if plain.catalogue is not None and (await self._topics.current()).version != plain.catalogue:
-            return None
-        commit = await off_loop.run(off_loop.PER_OFFSET * len(plain.lines), plain.general)
-        return await self._write_alone(commit, (), commit.partitions)
-
-    async def _write_alone(
-        self, commit: OffsetCommit, refused: Results, passed: tuple[PartitionCommit, ...]
-    ) -> OffsetCommitReply:
+    async def _write_alone(self, commit: Commit) -> OffsetCommitReply | None:
         """The normal way: in the transaction in which the group decides whether this caller may commit."""
-        size = off_loop.PER_OFFSET * len(passed)
+        if commit.catalogue is not None and (await self._topics.current()).version != commit.catalogue:
+            return None
+        size = off_loop.PER_OFFSET * len(commit.lines)
 
         async def write(locked: LockedGroup) -> OffsetCommitReply:
             assert isinstance(locked.reply, CommitReply)
-            recorded = partial(record, passed, commit.retention_time_ms, locked.now, self.metadata_limit)
-            results, records = await off_loop.run_within(locked.connection, size, recorded)
+            records = await off_loop.run_within(locked.connection, size, records_of, commit, locked.now)
             await self._store.write(locked, records, provenance(commit, locked, ChangeKind.COMMIT))
-            return OffsetCommitReply(Error.NONE, refused + results, locked.reply.session_deadline)
+            return OffsetCommitReply(Error.NONE, session_deadline=locked.reply.session_deadline)
 
-        asked = await off_loop.run(size, membership_half, commit, passed, self.metadata_limit)
-        outcome: Any = await self._groups.execute(asked, write)
+        outcome: Any = await self._groups.execute(await off_loop.run(size, membership_half, commit), write)
         if isinstance(outcome, OffsetCommitReply):
             return outcome
         assert isinstance(outcome, CommitReply)
         return OffsetCommitReply(outcome.error, detail=outcome.detail)
 
-    async def fetch(self, fetch: OffsetFetch) -> OffsetFetchReply:
-        """OffsetFetch: a read of what is committed. Partitions need not exist (offsets.md 5).
+    def fetch(self, fetch: OffsetFetch) -> Awaitable[OffsetFetchReply]:
+        """OffsetFetch: a read of what is committed. Partitions need not exist; those without an offset are absent from
+        the reply (offsets.md 5).
 
         With `require_stable` it waits for commits of the group that are in progress, and offsets with an open
         transaction are UNSTABLE_OFFSET_COMMIT.
-        Raises ProtocolError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a member of a consumer
-        group that is not who it claims to be.
+        Raises ProtocolError, also when it is awaited: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a
+        member of a consumer group that is not who it claims to be.
         """
         self._groups.check_active(fetch.group_id)
-        allowed = [(topic, partitions) for topic, partitions in fetch.topics or () if topic not in fetch.denied]
-        wanted: list[TopicPartition] | None = [(topic, p) for topic, partitions in allowed for p in partitions]
-        if fetch.topics is None:
-            wanted = None
+        wanted = None
+        if fetch.topics is not None:
+            wanted = [(name, p) for name, partitions in fetch.topics if name not in fetch.denied for p in partitions]
+            if self._fetches.takes(fetch, wanted):
+                return Later(self._fetches.read(fetch, wanted), partial(_fetched, fetch))
+        return self._fetch_alone(fetch, wanted)
+
+    async def _fetch_alone(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition] | None) -> OffsetFetchReply:
         if fetch.require_stable:
             found = await self._db.transaction(
                 lambda connection: self._fetch_stable(connection, fetch, wanted), key=fetch.group_id
             )
-        elif wanted is not None and self._fetches.takes(fetch, wanted):
-            found = await self._fetches.read(fetch, wanted)
         else:
             await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
             found = [] if wanted == [] else await self._store.fetch(fetch.group_id, wanted)
-        if wanted is None or fetch.topics is None:
-            return OffsetFetchReply(Error.NONE, tuple(offset for offset in found if offset.topic not in fetch.denied))
-        by_key = {(offset.topic, offset.partition): offset for offset in found}
-        offsets = [by_key.get(key) or FetchedOffset(*key) for key in wanted]
-        offsets += [
-            FetchedOffset(topic, partition, error=Error.TOPIC_AUTHORIZATION_FAILED)
-            for topic, partitions in fetch.topics
-            if topic in fetch.denied
-            for partition in partitions
-        ]
-        return OffsetFetchReply(Error.NONE, tuple(offsets))
-
-    def begin_fetch(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition]) -> asyncio.Future[Found] | None:
-        """As `fetch`, without waiting, if none of the topics is denied. The caller may not be who it claims to be.
-
-        None: nothing was begun. Raises ProtocolError NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS.
-        """
-        self._groups.check_active(fetch.group_id)
-        return self._fetches.begin(fetch, wanted) if self._fetches.takes(fetch, wanted) else None
-
-    def is_fetcher(self, fetch: OffsetFetch, found: Found) -> bool:
-        """Whether the caller is known to be who it claims to be; False: call `check_fetcher`. Raises as `fetch`."""
-        return self._fetches.is_member(fetch, found)
-
-    async def check_fetcher(self, fetch: OffsetFetch) -> None:
-        """Raises as `fetch`."""
-        await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
+        return _fetched(fetch, found)
 
     async def _fetch_stable(
         self, connection: Connection, fetch: OffsetFetch, wanted: Sequence[TopicPartition] | None
@@ -175,16 +141,16 @@ class OffsetService:
         return stable(offsets, pending, wanted)
 
 
-def plain_commit(commit: OffsetCommit, records: Sequence[OffsetRecord]) -> PlainCommit:
-    """A commit that stores these records, as the lane takes it."""
-    return PlainCommit(
-        commit.group_id,
-        commit.member_id,
-        commit.group_instance_id,
-        commit.generation_id,
-        lines_of(records),
-        commit.principal,
-    )
+def _fetched(fetch: OffsetFetch, found: Sequence[FetchedOffset]) -> OffsetFetchReply:
+    if not fetch.denied:
+        return OffsetFetchReply(Error.NONE, tuple(found))
+    hidden = [
+        FetchedOffset(topic, partition, error=Error.TOPIC_AUTHORIZATION_FAILED)
+        for topic, partitions in fetch.topics or ()
+        if topic in fetch.denied
+        for partition in partitions
+    ]
+    return OffsetFetchReply(Error.NONE, (*(offset for offset in found if offset.topic not in fetch.denied), *hidden))
 
 
 async def counts_for(topics: TopicService, commit: OffsetCommit) -> PartitionCounts:
@@ -195,7 +161,7 @@ async def counts_for(topics: TopicService, commit: OffsetCommit) -> PartitionCou
 
 
 def provenance(
-    commit: OffsetCommit, locked: LockedGroup, kind: ChangeKind, transactional_id: str | None = None
+    commit: Commit, locked: LockedGroup, kind: ChangeKind, transactional_id: str | None = None
 ) -> Provenance:
     """The origin of a commit's offsets, for the journal."""
     member = locked.group.members.get(commit.member_id)

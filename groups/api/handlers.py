@@ -11,14 +11,16 @@ from groups.api import convert, endpoints, wire
 from groups.api.leader_list import LeaderLists
 from groups.api.metering import HEARTBEAT, MANY_HEARTBEATS, admit_member
 from groups.api.replies import raise_for_error
-from groups.core.model.replies import HeartbeatReply
+from groups.core.model.commands import JoinGroup, SyncGroup
+from groups.core.model.replies import HeartbeatReply, JoinReply, SyncReply
 from groups.engine.service import GroupService
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
-from kcoord.http.serving import Call, serve, then
+from kcoord.http.serving import Call, serve
 from kcoord.http.types import rfc3339
 from kcoord.metrics import commands
 from kcoord.process import off_loop
+from kcoord.process.later import then
 from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 
@@ -33,27 +35,41 @@ MOST_AT_ONCE = 100
 @serve(endpoints.JOIN, waits=True)
 async def join(call: Call[wire.JoinRequest]) -> wire.JoinResponse:
     """JoinGroup."""
-    call.principal.require_group(Operation.READ, call.group_id)
-    await admit_member(call.runtime, call.principal, call.group_id, call.body.member_id, call.body.group_instance_id)
     command = convert.join_command(call.group_id, call.body, call.client_host, call.max_wait_ms)
+    reply = await joined(call, command)
+    return convert.join_response(reply, await call.runtime.get(LeaderLists).encoded(call.group_id, reply))
+
+
+async def joined(call: Call[wire.JoinRequest], command: JoinGroup) -> JoinReply:
+    """The reply to the command of a join, for either protocol. Raises its error."""
+    call.principal.require_group(Operation.READ, call.group_id)
+    await admit_member(call.runtime, call.principal, call.group_id, command.member_id, command.group_instance_id)
     reply = await call.runtime.get(GroupService).join(command)
     raise_for_error("join", reply)
-    return convert.join_response(reply, await call.runtime.get(LeaderLists).encoded(call.group_id, reply))
+    return reply
 
 
 @serve(endpoints.SYNC, waits=True)
 async def sync(call: Call[wire.SyncRequest]) -> wire.SyncResponse:
     """SyncGroup."""
+    return convert.sync_response(await synced(call, await sync_command(call)))
+
+
+async def sync_command(call: Call[wire.SyncRequest]) -> SyncGroup:
+    """The command of a sync. Raises as `convert.sync_command`."""
     size = off_loop.PER_MEMBER * len(call.body.assignments)
-    if size > off_loop.ABOVE:
-        async with call.runtime.get(Turnstile).place(call.principal.token_id):
-            command = await off_loop.run(size, convert.sync_command, call.group_id, call.body, call.max_wait_ms)
-    else:
-        command = convert.sync_command(call.group_id, call.body, call.max_wait_ms)
+    if size <= off_loop.ABOVE:
+        return convert.sync_command(call.group_id, call.body, call.max_wait_ms)
+    async with call.runtime.get(Turnstile).place(call.principal.token_id):
+        return await off_loop.run(size, convert.sync_command, call.group_id, call.body, call.max_wait_ms)
+
+
+async def synced(call: Call[wire.SyncRequest], command: SyncGroup) -> SyncReply:
+    """The reply to the command of a sync, for either protocol. Raises its error."""
     call.principal.require_group(Operation.READ, call.group_id)
     reply = await call.runtime.get(GroupService).sync(command)
     raise_for_error("sync", reply)
-    return convert.sync_response(reply)
+    return reply
 
 
 @serve(endpoints.HEARTBEAT, is_hot=True, is_quick=True, metering=HEARTBEAT)

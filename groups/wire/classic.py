@@ -11,18 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TypeVar
+from functools import lru_cache, partial
+from typing import Any, TypeVar, cast
 
-from groups.api import convert, wire
-from groups.core.model.commands import Heartbeat, JoinGroup, SyncGroup
-from groups.core.model.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
-from groups.engine.service import GroupService
-from groups.wire.clients import remember
-from groups.wire.quotas import admit_wire_member
+from groups.api import convert, handlers, wire
+from groups.core.model.commands import JoinGroup, SyncGroup
+from groups.core.model.replies import JoinReply, SyncReply
+from groups.wire.clients import as_clients_know_it, remember
 from kcoord.access.rights import Operation
 from kcoord.database import request_age
 from kcoord.http.paths import check_group_id
-from kcoord.metrics import commands
+from kcoord.process.later import then
 from kcoord.protocol.errors import Action, Error, ProtocolError
 from kcoord.wire.api import SUCCESS, Answer, Api, Call
 from kcoord.wire.reading import Fields
@@ -35,7 +34,8 @@ SKIPS_ASSIGNMENT = 9
 NAMES_ITS_PROTOCOL = 5
 """The first version of SyncGroup with protocol type and name (KIP-559)."""
 LEAVES_IN_BATCHES = 3
-_BEATEN = commands("heartbeat", Error.NONE.name)
+REMEMBERED = 16_384
+"""Bodies of heartbeats: members repeat them for hours."""
 
 C = TypeVar("C", JoinGroup, SyncGroup)
 R = TypeVar("R", JoinReply, SyncReply)
@@ -50,7 +50,6 @@ def require_member_of(call: Call, group_id: str) -> None:
 async def join(call: Call, request: Fields) -> Answer:
     """JoinGroup, held until the rebalance is complete."""
     require_member_of(call, request.group_id)
-    await admit_wire_member(call, request.group_id, request.member_id, request.get("group_instance_id"))
     body = struct_of(
         wire.JoinRequest,
         member_id=request.member_id,
@@ -67,15 +66,16 @@ async def join(call: Call, request: Fields) -> Answer:
     command = convert.join_command(request.group_id, body, call.client_host, call.max_wait_ms)
     try:
         await remember(call)
-        reply = await _joined(call, command)
-    except ProtocolError as error:
+        reply = await _held(call, partial(handlers.joined, call.over_http(body, request.group_id)), command)
+    except ProtocolError as refused:
+        error = as_clients_know_it(refused)
         member_id = error.fields.get("member_id", request.member_id)
         return {**refuse_join(request, call.version, error.error.code, error.detail), "member_id": member_id}
     if reply.skip_assignment and call.version < SKIPS_ASSIGNMENT:
         # It would compute an assignment that nobody needs: the id that it had leads, as in Kafka (classic.md 7.2).
         reply = replace(reply, leader=reply.replaced_id, members=(), skip_assignment=False)
     return {
-        "error_code": reply.error.code,
+        "error_code": 0,
         "generation_id": reply.generation_id,
         "protocol_type": reply.protocol_type,
         "protocol_name": reply.protocol_name,
@@ -91,15 +91,6 @@ async def join(call: Call, request: Fields) -> Answer:
             for member in reply.members
         ],
     }
-
-
-async def _joined(call: Call, command: JoinGroup) -> JoinReply:
-    """The reply to a join, by a client that may not know MEMBER_ID_REQUIRED."""
-    reply = await _held(call, call.runtime.get(GroupService).join, command)
-    if reply.error is Error.MEMBER_ID_REQUIRED and call.version < KNOWS_MEMBER_ID_REQUIRED:
-        reply = await _held(call, call.runtime.get(GroupService).join, replace(command, member_id=reply.member_id))
-    commands("join", reply.error.name).inc()
-    return reply
 
 
 def refuse_join(request: Fields, version: int, code: int, detail: str) -> Answer:
@@ -121,13 +112,13 @@ async def sync(call: Call, request: Fields) -> Answer:
         assignments=[{"member_id": entry.member_id, "assignment": entry.assignment} for entry in request.assignments],
         max_wait_ms=call.max_wait_ms,
     )
-    command = convert.sync_command(request.group_id, body, call.max_wait_ms)
+    asked = call.over_http(body, request.group_id)
+    command = await handlers.sync_command(asked)
     if not names_protocol:
         command = replace(command, protocol_type=None, protocol_name=None)
-    reply = await _held(call, call.runtime.get(GroupService).sync, command)
-    commands("sync", reply.error.name).inc()
+    reply = await _held(call, partial(handlers.synced, asked), command)
     return {
-        "error_code": reply.error.code,
+        "error_code": 0,
         "protocol_type": reply.protocol_type,
         "protocol_name": reply.protocol_name,
         "assignment": reply.assignment,
@@ -139,12 +130,15 @@ async def _held(call: Call, ask: Callable[[C], Awaitable[R]], command: C) -> R:
 
     A client of HTTP does that itself; in Kafka a join has one answer. A process that stops ends the wait with
     COORDINATOR_NOT_AVAILABLE: the client then looks for the coordinator, and joins there with the id that it has.
+    Nor do old clients know that they have to join again with the id that they are given.
     """
     while True:
         try:
             return await ask(command)
         except ProtocolError as error:
-            if error.error is not Error.REBALANCE_IN_PROGRESS or error.action is not Action.RETRY:
+            is_over = error.error is Error.REBALANCE_IN_PROGRESS and error.action is Action.RETRY
+            is_new = error.error is Error.MEMBER_ID_REQUIRED and call.version < KNOWS_MEMBER_ID_REQUIRED
+            if not is_over and not is_new:
                 raise
             if call.runtime.is_draining:
                 raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "this server is stopping") from None
@@ -155,29 +149,24 @@ async def _held(call: Call, ask: Callable[[C], Awaitable[R]], command: C) -> R:
 def heartbeat(call: Call, request: Fields) -> Answer | Awaitable[Answer]:
     """Heartbeat."""
     group_id = request["group_id"]
-    call.principal.require_group(Operation.READ, group_id)
-    instance_id = request.get("group_instance_id")
-    command = Heartbeat(group_id, request["member_id"], instance_id, request["generation_id"])
-    reply = call.runtime.get(GroupService).heartbeat_at_once(command)
-    if reply is None or reply.error is not Error.NONE:
-        return _heartbeat(call, request)
-    _BEATEN.inc()
-    return SUCCESS
+    body = _beat(group_id, request["member_id"], request["generation_id"], request.get("group_instance_id"))
+    beaten = handlers.heartbeat.run(call.over_http(body, group_id))
+    return then(beaten, _succeeded)
 
 
-async def _heartbeat(call: Call, request: Fields) -> Answer:
-    """One that is not answered from memory, and may not be valid."""
-    require_member_of(call, request.group_id)
-    body = struct_of(
+@lru_cache(maxsize=REMEMBERED)
+def _beat(group_id: str, member_id: str, generation_id: int, group_instance_id: str | None) -> wire.HeartbeatRequest:
+    check_group_id(group_id, may_be_empty=True)
+    return struct_of(
         wire.HeartbeatRequest,
-        member_id=request.member_id,
-        generation_id=request.generation_id,
-        group_instance_id=request.get("group_instance_id"),
+        member_id=member_id,
+        generation_id=generation_id,
+        group_instance_id=group_instance_id,
     )
-    command = convert.heartbeat_command(request.group_id, body)
-    reply: HeartbeatReply = await call.runtime.get(GroupService).heartbeat(command)
-    commands("heartbeat", reply.error.name).inc()
-    return {"error_code": reply.error.code}
+
+
+def _succeeded(beaten: Any) -> Answer:
+    return SUCCESS
 
 
 async def leave(call: Call, request: Fields) -> Answer:
@@ -195,20 +184,16 @@ async def leave(call: Call, request: Fields) -> Answer:
             for entry in leaving
         ],
     )
-    reply: LeaveReply = await call.runtime.get(GroupService).leave(convert.leave_command(request.group_id, body))
-    commands("leave", reply.error.name).inc()
-    error = reply.error
-    if error is Error.NONE and call.version < LEAVES_IN_BATCHES:
-        error = reply.members[0].error
+    left = cast(wire.LeaveResponse, await handlers.leave.carry_out(call.over_http(body, request.group_id)))
     return {
-        "error_code": error.code,
+        "error_code": 0 if call.version >= LEAVES_IN_BATCHES else left.members[0].error_code,
         "members": [
             {
                 "member_id": member.member_id,
                 "group_instance_id": member.group_instance_id,
-                "error_code": member.error.code,
+                "error_code": member.error_code,
             }
-            for member in reply.members
+            for member in left.members
         ],
     }
 

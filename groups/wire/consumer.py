@@ -22,11 +22,11 @@ from groups.rest.consumer_description import (
     describe_consumer_group,
 )
 from groups.rest.seen import seen_consumer_group
-from groups.wire.clients import remember
-from groups.wire.quotas import as_clients_know_it
+from groups.wire.clients import as_clients_know_it, remember
 from groups.wire.reads import with_operations
 from kcoord.access.rights import Operation, Resource
 from kcoord.http.paths import check_group_id
+from kcoord.process.later import then
 from kcoord.protocol.errors import ProtocolError
 from kcoord.wire.api import Answer, Api, Call
 from kcoord.wire.reading import Fields
@@ -44,9 +44,7 @@ def heartbeat(call: Call, request: Fields) -> Answer | Awaitable[Answer]:
         call.principal.require_group(Operation.READ, request.group_id)
         return _joined(call, body, request.group_id)
     beaten = consumer_heartbeat.run(call.over_http(body, request.group_id))
-    if isinstance(beaten, consumer_wire.ConsumerHeartbeatResponse):
-        return _answer(beaten)
-    return _beaten(cast(Awaitable[consumer_wire.ConsumerHeartbeatResponse], beaten))
+    return then(cast(consumer_wire.ConsumerHeartbeatResponse, beaten), _answer)
 
 
 async def _joined(call: Call, body: consumer_wire.ConsumerHeartbeatRequest, group_id: str) -> Answer:
@@ -56,10 +54,6 @@ async def _joined(call: Call, body: consumer_wire.ConsumerHeartbeatRequest, grou
     except ProtocolError as refused:
         raise as_clients_know_it(refused) from None
     return _answer(cast(consumer_wire.ConsumerHeartbeatResponse, joined))
-
-
-async def _beaten(beaten: Awaitable[consumer_wire.ConsumerHeartbeatResponse]) -> Answer:
-    return _answer(await beaten)
 
 
 def _body(call: Call, request: Fields) -> consumer_wire.ConsumerHeartbeatRequest:

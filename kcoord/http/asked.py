@@ -3,7 +3,7 @@
 The order of checks: token, connections, names in the path, query, content type, body, turn, quotas; then the operation,
 which checks the rules of the token. Each step goes on where it is called if it can, so a request that has to wait for
 nothing is answered while it is read. What it has to wait for is a task (an unknown token, a large body, an operation
-that is a coroutine), or a future (`kcoord.http.serving.Later`), which costs no task.
+that is a coroutine), or a future (`kcoord.process.later.Later`), which costs no task.
 
 All of it runs in the context of the request (`kcoord.http.context`, `kcoord.database.request_age`). A client that goes
 away ends a request that only waits (`Operation.waits`); what any other one has begun is carried out.
@@ -14,7 +14,7 @@ Source: http-api.md 1.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from functools import partial
 from typing import Any
@@ -32,8 +32,9 @@ from kcoord.database import request_age
 from kcoord.http import body as bodies
 from kcoord.http import context, paths, problem
 from kcoord.http.door import JSON, Admission, Head, Headers, Route
-from kcoord.http.serving import NO_QUERY, Call, Later, then
+from kcoord.http.serving import NO_QUERY, Call
 from kcoord.process import off_loop
+from kcoord.process.later import Later, then
 from kcoord.process.turnstile import Rounds
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget
@@ -243,8 +244,8 @@ class Asked:
         self._tasks.discard(future)
         self._attempt(lambda: self._settle(finish(future.result())))
 
-    def _start(self, work: Coroutine[Any, Any, Any], go_on: Callable[[Any], None]) -> None:
-        """Run a coroutine in a task, in its turn, and go on with what it returns."""
+    def _start(self, work: Any, go_on: Callable[[Any], None]) -> None:
+        """Await something in a task, in its turn, and go on with what it returns."""
         self._is_underway = True
         line: Rounds = self._admission.hot_tasks if self.operation.is_hot else self._admission.tasks
         if line.is_free():
@@ -252,12 +253,13 @@ class Asked:
         else:
             line.later(partial(self._start_task, work, go_on), again=self._again)
 
-    def _start_task(self, work: Coroutine[Any, Any, Any], go_on: Callable[[Any], None]) -> None:
+    def _start_task(self, work: Any, go_on: Callable[[Any], None]) -> None:
         if self._is_gone and (self.operation.waits or self._body is None):
             work.close()
             self._own.run(self._fail, bodies.ClientGone())
             return
-        self._task = task = asyncio.get_running_loop().create_task(work, context=self._own)
+        coroutine = work if asyncio.iscoroutine(work) else _awaited(work)
+        self._task = task = asyncio.get_running_loop().create_task(coroutine, context=self._own)
         self._tasks.add(task)
         if self.operation.waits and self._trusted is None:
             self._admission.waiting.add(self)

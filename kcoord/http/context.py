@@ -7,19 +7,22 @@ the access log read it. Threads that run Django's views see it too, because asgi
 from __future__ import annotations
 
 import os
+import random
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 HEADER = b"x-request-id"
 
+_ids = random.Random()  # noqa: S311 - ids tell requests apart, and are no secret
+os.register_at_fork(after_in_child=_ids.seed)
 _SANE = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
-@dataclass(slots=True)
-class RequestContext:
+class RequestContext(msgspec.Struct):
     """One request. `status` is 0 until the response begins, 499 if the client disconnected before that.
 
     `scope` is that of ASGI, None if it did not come over a network. `is_hot`: one of the calls that members make all
@@ -74,4 +77,4 @@ def sane_request_id(headers: list[tuple[bytes, bytes]]) -> str | None:
 
 def new_request_id() -> str:
     """32 hexadecimal digits, 128 random bits."""
-    return os.urandom(16).hex()
+    return f"{_ids.getrandbits(128):032x}"

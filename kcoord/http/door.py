@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextvars import Context
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from kcoord import metrics
 from kcoord.access.rights import Access, bearer, digest
@@ -19,7 +20,7 @@ from kcoord.http import context
 from kcoord.http.access_lines import AccessLines
 from kcoord.http.serving import Operation
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Rounds, Turnstile
+from kcoord.process.turnstile import HOT_AT_ONCE, Rounds, Turnstile
 from kcoord.protocol.errors import ProtocolError
 from kcoord.quotas.connections import Connections
 from kcoord.quotas.quotas import Quotas
@@ -27,9 +28,6 @@ from kcoord.tallies import Durations, Tally
 
 DOOR = "kcoord.door"
 """Key of a `Door` in the state that the application's lifespan gives to the server (ASGI, "Lifespan State")."""
-
-STARTED_AT_ONCE = 16
-"""Tasks, and hot operations that are not quick, that are begun each time the loop goes round."""
 
 JSON = b"application/json"
 
@@ -119,7 +117,9 @@ class Admission:
         self.connections = runtime.get(Connections)
         self.turnstile = runtime.get(Turnstile)
         self.longest_body = runtime.config.int("http.max.body.bytes")
-        self.hot_tasks, self.hot, self.tasks = (Rounds(STARTED_AT_ONCE) for _ in range(3))
+        self.hot = Rounds(HOT_AT_ONCE, "hot_requests")
+        self.hot_tasks = Rounds(HOT_AT_ONCE, "hot_tasks")
+        self.tasks = Rounds(HOT_AT_ONCE, "tasks")
         self.waiting: set[Holder] = set()
         self._watch = asyncio.create_task(TokenWatch(runtime, self.waiting).watch(), name="kcoord-waiting-tokens")
         runtime.on_stop(self._stop)
@@ -129,12 +129,23 @@ class Admission:
         await asyncio.gather(self._watch, return_exceptions=True)
 
 
-class Door:
-    """What a server's connections need to answer operations themselves. `lines`: the access log."""
+class Spans(Protocol):
+    """Spans of requests, if traces are collected (`kcoord.http.tracing`)."""
 
-    def __init__(self, runtime: Runtime, operations: Operations) -> None:
+    def begin(self, method: str, scope: Mapping[str, Any], own: Context) -> Any:
+        """The span of a request, which is the current one in its context from now on."""
+
+    def end(self, span: Any, method: str, request: context.RequestContext, name: bytes | None) -> None:
+        """The request is answered. `name`: in its path, as it was sent."""
+
+
+class Door:
+    """What a server's connections need to answer operations. `lines`: the access log."""
+
+    def __init__(self, runtime: Runtime, operations: Operations, spans: Spans | None = None) -> None:
         self.admission = runtime.get(Admission)
         self.operations = operations
+        self.spans = spans
         self.lines = AccessLines(runtime.config.int("log.hot.requests"))
         self._defaults: Headers | None = None
         self._start = b""

@@ -21,7 +21,7 @@ from kcoord import metrics
 from kcoord.config import Config
 from kcoord.http import problem
 from kcoord.http.proxies import Proxies
-from kcoord.process.turnstile import Rounds
+from kcoord.process.turnstile import HOT_AT_ONCE, Rounds
 from kcoord.protocol.errors import Error
 from kcoord.quotas.addresses import Addresses
 from kcoord.quotas.connections import HOLDERS
@@ -36,9 +36,6 @@ TICKS_IN_TIMEOUT = 4
 """A timeout is never early and up to two ticks late. A tick is this part of the shortest timeout, at most a second."""
 
 LONGEST_STEP = 2
-
-STARTED_AT_ONCE = 16
-"""Requests that are started each time the loop goes round."""
 
 
 class Phase(Enum):
@@ -180,7 +177,7 @@ class Peers:
         self.limits = limits
         self._open: set[Connection] = set()
         self._addresses = Addresses(limits.from_one)
-        self.starts = Rounds(STARTED_AT_ONCE)
+        self.starts = Rounds(HOT_AT_ONCE, "pages")
         """Requests that are not for operations."""
         self.proxies = Proxies(limits.proxies)
         self._looked_at: float | None = None

@@ -1,5 +1,5 @@
-"""Operations for callers that come by ASGI: commands of this machine (`kcoord.http.local_transport`), and all requests
-while they are traced (`kcoord.http.tracing`). A server's connections call operations themselves.
+"""Operations for callers that come by ASGI: commands of this machine (`kcoord.http.local_transport`), and requests with
+a wrong method. A server's connections call operations themselves.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ class DataPlane:
             )
         else:
             about.is_hot = route.operation.is_hot
-            scope["kcoord.path_name"] = route.name
             try:
                 response = await self._answer(current_runtime(), route, about, scope, receive)
             except ProtocolError as error:

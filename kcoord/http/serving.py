@@ -1,13 +1,13 @@
 """Operations: what the data plane can be asked for, each a function that answers a typed call.
 
-An operation returns its answer, or something to await: a coroutine, which becomes a task, or `Later`, which does not.
+An operation returns its answer, or something to await: a coroutine, which becomes a task, or `Later`
+(`kcoord.process.later`), which does not.
 How a request becomes a call is in `kcoord.http.asked`.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -20,7 +20,6 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import UNMETERED, Metering
 
 B = TypeVar("B")
-T = TypeVar("T")
 
 NO_QUERY: Mapping[str, Sequence[str]] = {}
 
@@ -43,33 +42,6 @@ class Call(msgspec.Struct, Generic[B], frozen=True):
     def max_wait_ms(self) -> int:
         """The maximum time one request may be held, whatever it asks for."""
         return self.runtime.config.int("http.max.wait.ms")
-
-
-class Later(Generic[T]):
-    """An answer that is made of what a future brings, where the future is resolved: no task waits for it.
-
-    `finish` gets the result of the future; it returns the answer, or something to await.
-    """
-
-    __slots__ = ("finish", "future")
-
-    def __init__(self, future: asyncio.Future[Any], finish: Callable[[Any], T | Awaitable[T]]) -> None:
-        self.future = future
-        self.finish = finish
-
-    def __await__(self) -> Generator[Any, None, T]:
-        """The answer."""
-        found = self.finish((yield from self.future))
-        return (yield from found.__await__()) if hasattr(found, "__await__") else found
-
-
-def then(answer: B | Awaitable[B], finish: Callable[[B], T]) -> T | Awaitable[T]:
-    """What `finish` makes of an answer: at once if the answer is here, else when it comes."""
-    return _finished(answer, finish) if hasattr(answer, "__await__") else finish(answer)
-
-
-async def _finished(answer: Awaitable[B], finish: Callable[[B], T]) -> T:
-    return finish(await answer)
 
 
 Handler = Callable[[Call[Any]], msgspec.Struct | Awaitable[msgspec.Struct]]

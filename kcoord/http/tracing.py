@@ -11,17 +11,18 @@ Source: W3C Trace Context; OpenTelemetry semantic conventions for HTTP servers.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from opentelemetry.context import Context
+from opentelemetry.context import Context, attach
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, get_current_span
+from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, get_current_span, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -63,8 +64,22 @@ class Traces:
         return TracedDatabase(self.tracer, *arguments)
 
     def middleware(self) -> Middleware:
-        """Traces the requests."""
+        """Traces the requests that are not for operations."""
         return Middleware(RequestSpans, traces=self)
+
+    def begin(self, method: str, scope: Mapping[str, Any], own: contextvars.Context) -> Span:
+        """See `kcoord.http.door.Spans`."""
+        span = self.tracer.start_span(method, _caller(scope), SpanKind.SERVER)
+        own.run(attach, set_span_in_context(span))
+        return span
+
+    def end(self, span: Span, method: str, request: context.RequestContext, name: bytes | None) -> None:
+        """See `kcoord.http.door.Spans`."""
+        if span.is_recording():
+            _describe(span, method, request)
+            if self.names_groups and name is not None and "{group_id}" in request.route:
+                span.set_attribute("kcoord.group_id", unquote_to_bytes(name).decode("utf-8", "replace"))
+        span.end()
 
     async def stop(self) -> None:
         """Send what is left, for LAST_SECONDS at most: a collector that does not answer must not delay the stop."""
@@ -74,12 +89,11 @@ class Traces:
 
 
 class RequestSpans:
-    """ASGI middleware inside `RequestLog`: one span for each request that is not a probe."""
+    """ASGI middleware inside `RequestLog`: one span for each request of the application that is not a probe."""
 
     def __init__(self, app: ASGIApp, traces: Traces) -> None:
         self.app = app
         self._tracer = traces.tracer
-        self._names_groups = traces.names_groups
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -93,25 +107,23 @@ class RequestSpans:
                 await self.app(scope, receive, send)
             finally:
                 if span.is_recording():
-                    self._describe(span, method, scope, request)
+                    _describe(span, method, request)
 
-    def _describe(self, span: Span, method: str, scope: Scope, request: context.RequestContext) -> None:
-        span.update_name(f"{method} {request.route}")
-        span.set_attributes(
-            {
-                "http.request.method": method,
-                "http.route": request.route,
-                "http.response.status_code": request.status,
-                "kcoord.request_id": request.request_id,
-            }
-        )
-        if request.error is not None:
-            span.set_attribute("error.type", request.error)
-        if request.status >= 500:
-            span.set_status(StatusCode.ERROR)
-        name = scope.get("kcoord.path_name")
-        if self._names_groups and name is not None and "{group_id}" in request.route:
-            span.set_attribute("kcoord.group_id", unquote_to_bytes(name).decode("utf-8", "replace"))
+
+def _describe(span: Span, method: str, request: context.RequestContext) -> None:
+    span.update_name(f"{method} {request.route}")
+    span.set_attributes(
+        {
+            "http.request.method": method,
+            "http.route": request.route,
+            "http.response.status_code": request.status,
+            "kcoord.request_id": request.request_id,
+        }
+    )
+    if request.error is not None:
+        span.set_attribute("error.type", request.error)
+    if request.status >= 500:
+        span.set_status(StatusCode.ERROR)
 
 
 class TracedDatabase(Database):

@@ -7,7 +7,8 @@ take turns with those that have just come, so that a member's second request doe
 
 Big requests, with large bodies or large answers, moreover take one of a few places while they are worked on: they share
 the interpreter with everybody else, and each holds its body, its answer and often a connection to Postgres. Small
-requests never wait for a place.
+requests never wait for a place. Requests of Kafka's protocol are let in by the same queues, and take places, in number
+and in bytes, while they are answered. How many wait in each queue is in the metrics.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
+from kcoord import metrics
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 
 AT_ONCE = 4
 """How many requests are let in each time the loop goes round."""
-AGAIN = "kcoord.again"
-"""Of a scope: whether the connection was answered before."""
+HOT_AT_ONCE = 16
+"""The same of tasks, of hot operations that are not quick, and of requests that are for no operation."""
 LEAST_PLACES = 2
 """Big requests at a time on a machine with a single core: one of them usually waits for Postgres."""
 
@@ -67,12 +70,15 @@ class Rounds:
 
     What is thousands of requests that are read at once would otherwise take all their first steps before the loop looks
     at its sockets again. Connections that were answered before take turns with others; there are never more than
-    connections, as each has one request at a time. Parameters: `at_once`, how many are begun each round.
+    connections, as each has one request at a time. Parameters: `at_once`, how many are begun each round; `queue`: its
+    name in the metrics.
     """
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, at_once: int, queue: str = "") -> None:
         self._at_once = at_once
-        self._waiting: TwoLines[Callable[[], None]] = TwoLines()
+        self._waiting: TwoLines[Callable[[], object]] = TwoLines()
+        if queue:
+            metrics.ADMISSION_WAITING.labels(queue).set_function(lambda: len(self._waiting))
         self._begun = 0
         """Since the loop last went round."""
         self._goes_round = False
@@ -88,7 +94,7 @@ class Rounds:
         self._go_round()
         return True
 
-    def later(self, begin: Callable[[], None], *, again: bool = False) -> None:
+    def later(self, begin: Callable[[], object], *, again: bool = False) -> None:
         """Call `begin` when it is its turn. `again`: not the first request of its connection."""
         self._waiting.append(begin, again)
         self._go_round()
@@ -107,17 +113,31 @@ class Rounds:
             self._waiting.popleft()()
 
 
+@dataclass(slots=True, eq=False)
+class Turn:
+    """Who waits in `Places`. `begin` is called with the place; False: there is nobody any more who needs it."""
+
+    holder: Hashable
+    begin: Callable[[], bool]
+    weight: int
+
+
 class Places:
     """Places that are given to holders in turn: one that wants many does not make others wait for all of them.
 
-    Each holder's own requests are in order of arrival.
+    Each holder's own requests are in order of arrival. A request takes as many places as its weight, e.g. bytes; while
+    the next one waits for enough of them, nobody overtakes it. Parameters: `count` of places, `queue`: its name in the
+    metrics.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, queue: str = "") -> None:
         self._free = count
-        self._lines: dict[Hashable, deque[asyncio.Future[None]]] = {}
+        self._lines: dict[Hashable, deque[Turn]] = {}
         """Of those that wait; whose turn is next comes first."""
         self.waiting = 0
+        if queue:
+            metrics.ADMISSION_WAITING.labels(queue).set_function(lambda: self.waiting)
+            metrics.ADMISSION_HELD.labels(queue).set_function(lambda: count - self._free)
 
     def locked(self) -> bool:
         """No place is free, or others are before the caller."""
@@ -134,44 +154,61 @@ class Places:
         holders = len(self._lines) + (holder not in self._lines)
         return self.waiting < most - most // 4 or own < most // max(2, holders)
 
-    async def acquire(self, holder: Hashable) -> None:
-        """Wait for a place."""
-        if not self.locked():
-            self._free -= 1
-            return
-        turn = asyncio.get_running_loop().create_future()
+    def take(self, holder: Hashable, begin: Callable[[], bool], weight: int = 1) -> Turn | None:
+        """Take places now: None; or, if they are not free, when it is the turn of the holder: see `Turn`."""
+        if not self.waiting and weight <= self._free:
+            self._free -= weight
+            return None
+        turn = Turn(holder, begin, weight)
         self._lines.setdefault(holder, deque()).append(turn)
         self.waiting += 1
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.release()  # it was given a place just now
-            else:
-                self._leave(holder, turn)
-            raise
+        return turn
 
-    def release(self) -> None:
-        """Give a place back, to the first of the holder whose turn it is."""
+    def give(self, weight: int = 1) -> None:
+        """Give places back, to the first of the holder whose turn it is."""
+        self._free += weight
         while self._lines:
             holder, line = next(iter(self._lines.items()))
+            turn = line[0]
+            if turn.weight > self._free:
+                return
             del self._lines[holder]
-            turn = line.popleft()
+            line.popleft()
             if line:
                 self._lines[holder] = line  # behind all others
             self.waiting -= 1
-            if not turn.done():  # a cancelled one is about to leave
-                turn.set_result(None)
-                return
-        self._free += 1
+            self._free -= turn.weight
+            if not turn.begin():
+                self._free += turn.weight
 
-    def _leave(self, holder: Hashable, turn: asyncio.Future[None]) -> None:
-        line = self._lines.get(holder)
+    def leave(self, turn: Turn) -> None:
+        """Do not wait any longer."""
+        line = self._lines.get(turn.holder)
         if line is not None and turn in line:
             line.remove(turn)
             self.waiting -= 1
             if not line:
-                del self._lines[holder]
+                del self._lines[turn.holder]
+            self.give(0)  # it may have been the one that others wait behind
+
+    @asynccontextmanager
+    async def place(self, holder: Hashable = None) -> AsyncIterator[None]:
+        """Within the block the caller has a place, for which it waits."""
+        come = asyncio.get_running_loop().create_future()
+        turn = self.take(holder, partial(_come, come))
+        if turn is not None:
+            try:
+                await come
+            except asyncio.CancelledError:
+                if come.cancelled():
+                    self.leave(turn)
+                else:
+                    self.give()  # it was given a place just now
+                raise
+        try:
+            yield
+        finally:
+            self.give()
 
 
 class Turnstile:
@@ -180,8 +217,8 @@ class Turnstile:
     def __init__(self, runtime: Runtime) -> None:
         self._most = runtime.config.int("http.max.queue")
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")
-        self._rounds = Rounds(AT_ONCE)
-        self._places = Places(places_of(runtime.config.int("http.max.big.requests")))
+        self._rounds = Rounds(AT_ONCE, "requests")
+        self.big = Places(places_of(runtime.config.int("http.max.big.requests")), "big")
         self._most_big = runtime.config.int("http.max.big.queue")
 
     async def pass_through(self, *, again: bool = False) -> None:
@@ -198,7 +235,7 @@ class Turnstile:
         """A request may begin now, and is counted."""
         return self._rounds.is_free()
 
-    def later(self, begin: Callable[[], None], *, again: bool = False) -> None:
+    def later(self, begin: Callable[[], object], *, again: bool = False) -> None:
         """Call `begin` when it is its turn. Raises as `pass_through`."""
         if len(self._rounds) >= self._most:
             raise self._refusal(f"{self._most} requests wait for their turn (http.max.queue); send it again")
@@ -211,18 +248,18 @@ class Turnstile:
         Raises ProtocolError COORDINATOR_NOT_AVAILABLE if too many wait already: the queue is full, or almost, and
         the holder has its share of it.
         """
-        if self._places.locked() and not self._places.has_room(holder, self._most_big):
+        if self.big.locked() and not self.big.has_room(holder, self._most_big):
             raise self._refusal(f"{self._most_big} large requests wait for their turn (http.max.big.queue)")
-        await self._places.acquire(holder)
-        try:
+        async with self.big.place(holder):
             yield
-        finally:
-            self._places.release()
 
     def _refusal(self, detail: str) -> ProtocolError:
         return ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=self._retry_after_ms)
 
 
-def _come(turn: asyncio.Future[None]) -> None:
-    if not turn.done():  # the client of a cancelled one is gone
-        turn.set_result(None)
+def _come(turn: asyncio.Future[None]) -> bool:
+    """It is its turn; False: the client of a cancelled one is gone."""
+    if turn.done():
+        return False
+    turn.set_result(None)
+    return True

@@ -136,6 +136,7 @@ class HttpProtocol(asyncio.Protocol):
         self.request: Asked | Cycle | None = None
         """The one that is being answered, or was last, while its body still comes."""
         self._started = 0.0
+        self._span: Any = None
         self._has_answered = self._is_parsing = self._is_closing = False
         self._reads = True
         self._writable = Writable()
@@ -345,6 +346,9 @@ class HttpProtocol(asyncio.Protocol):
         scope["path"], scope["raw_path"] = route.path, route.raw
         request_id = said.request_id or context.new_request_id()
         about = context.RequestContext(request_id, route.template, scope=scope, is_hot=operation.is_hot)
+        own = self._own.copy()
+        if door.spans is not None:
+            self._span = door.spans.begin(operation.endpoint.method, scope, own)
         self.request = asked = Asked(
             admission,
             route,
@@ -352,7 +356,7 @@ class HttpProtocol(asyncio.Protocol):
             said,
             about,
             admission.runtime.db.request_age.receive(),
-            self._own.copy(),
+            own,
             self._server.tasks,
             self._answered,
             self._send_100_continue if said.expects else None,
@@ -486,6 +490,8 @@ class HttpProtocol(asyncio.Protocol):
         else:
             metrics.requests(route.template, method, status).inc()
         route.seconds.observe(seconds)
+        if door.spans is not None:
+            door.spans.end(self._span, method, asked.about, route.name)
         if not door.lines.skips(asked.about):
             door.lines.write(method, route.raw, asked.about, seconds)
         transport = self.transport

@@ -13,6 +13,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+import msgspec
+
 from kcoord.access.rights import Principal
 from kcoord.http import serving
 from kcoord.process.runtime import Runtime
@@ -52,9 +54,13 @@ class Session:
     throttle_ms: int = 0
     holder: int = 0
 
+    @property
+    def who(self) -> str:
+        """Whose turn it is when requests take turns: that of the token, or of the address before its login."""
+        return self.token or self.client_host
 
-@dataclass(frozen=True, slots=True)
-class Call:
+
+class Call(msgspec.Struct, frozen=True):
     """One request. `caller` is None for the APIs that need no login. `gateway` serves it."""
 
     runtime: Runtime

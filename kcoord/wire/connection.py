@@ -13,6 +13,7 @@ from typing import Any, cast
 import structlog
 
 from kcoord import metrics
+from kcoord.process.turnstile import Turn
 from kcoord.wire.api import HangUp, Session
 from kcoord.wire.dispatch import Receipt, at_once, may_wait, respond
 from kcoord.wire.frames import SIZE
@@ -50,6 +51,8 @@ class Connection(asyncio.Protocol):
         """Of the frame that is being read; 0: not known yet."""
         self._held = 0
         """Bytes reserved for it."""
+        self._turn: Turn | None = None
+        """It waits for room for them."""
         self._task: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
         self._waited = 0.0
@@ -82,6 +85,9 @@ class Connection(asyncio.Protocol):
         if self._silence is not None:
             self._silence.cancel()
         self._buffer.clear()
+        if self._turn is not None:
+            self._gateway.bytes.leave(self._turn)
+            self._turn = None
         if self._task is None:
             self._release()
         elif self.waits:
@@ -146,7 +152,9 @@ class Connection(asyncio.Protocol):
         if not self._size and not self._read_size():
             return False
         if self._size > SMALL and not self._held:
-            if not self._gateway.budget.take(self._size, self):
+            if self._turn is None:
+                self._turn = self._gateway.bytes.take(self.session.who, self._has_room, self._size)
+            if self._turn is not None:
                 self._pause()
                 self._enter(Phase.WORK)
                 return False
@@ -173,6 +181,12 @@ class Connection(asyncio.Protocol):
         self._task = asyncio.create_task(self._serve(frame, receipt), name="kcoord-kafka")
         return False
 
+    def _has_room(self) -> bool:
+        """There is room for the bytes of the request that comes next."""
+        self._turn, self._held = None, self._size
+        self.advance()
+        return True
+
     def _read_size(self) -> bool:
         """Whether the size of the next frame is known; ends the connection if the size is not valid."""
         if len(self._buffer) < SIZE.size:
@@ -189,7 +203,7 @@ class Connection(asyncio.Protocol):
 
     async def _serve(self, frame: Frame, receipt: Receipt) -> None:
         try:
-            async with self._gateway.requests:
+            async with self._gateway.requests.place(self.session.who):
                 self.waits = may_wait(self._gateway, frame)
                 answer = await respond(self._gateway, self.session, frame, receipt)
             if answer is not None and self._transport is not None:
@@ -232,7 +246,7 @@ class Connection(asyncio.Protocol):
     def _release(self) -> None:
         held, self._held = self._held, 0
         if held:
-            self._gateway.budget.give(held)
+            self._gateway.bytes.give(held)
 
     def _resting(self) -> Phase:
         return Phase.IDLE if self.session.secret else Phase.LOGIN

@@ -181,7 +181,7 @@ async def _body(gateway: Any, peer: Session, api: Api, header: Header, frame: Fr
     call: Call | None = None
     content = Fields()
     try:
-        content = await _content(gateway, api, header, frame)
+        content = await _content(runtime, peer, api, header, frame)
         if frame.unstorable:
             raise ProtocolError(Error.INVALID_REQUEST, f"{frame.unstorable}: contains U+0000, which cannot be stored")
         if not api.is_hot:
@@ -207,11 +207,13 @@ async def _body(gateway: Any, peer: Session, api: Api, header: Header, frame: Fr
         return api.refuse(content, header.version, Error.UNKNOWN_SERVER_ERROR.code, "")
 
 
-async def _content(gateway: Any, api: Api, header: Header, frame: Frame) -> Fields:
-    """The decoded body. Large ones take turns: they are many times larger then."""
+async def _content(runtime: Runtime, peer: Session, api: Api, header: Header, frame: Frame) -> Fields:
+    """The decoded body. Large ones take turns: they are many times larger then. How many may wait is bounded by the
+    gateway.
+    """
     if len(frame) <= BIG_BYTES:
         return frames.read_body(api.name, header, frame)
-    async with gateway.decoding:
+    async with runtime.get(Turnstile).big.place(peer.who):
         return frames.read_body(api.name, header, frame)
 
 

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -21,7 +21,7 @@ from kcoord import metrics
 from kcoord.access.token_watch import TokenWatch
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import places_of
+from kcoord.process.turnstile import Places
 from kcoord.quotas.addresses import Addresses
 from kcoord.quotas.connections import HOLDERS
 from kcoord.wire import session
@@ -71,43 +71,6 @@ class Limits:
         )
 
 
-class Budget:
-    """The bytes that requests of all connections may hold, in order of asking."""
-
-    def __init__(self, most: int) -> None:
-        self._left = most
-        self._waiting: deque[Connection] = deque()
-
-    def take(self, size: int, connection: Connection) -> bool:
-        """Whether there is room; if not, the connection is told to advance when there is."""
-        if size <= self._left and (not self._waiting or self._waiting[0] is connection):
-            if self._waiting:
-                self._waiting.popleft()
-            self._left -= size
-            return True
-        if connection not in self._waiting:
-            self._waiting.append(connection)
-        return False
-
-    def give(self, size: int) -> None:
-        """Room is left again."""
-        self._left += size
-        self._wake()
-
-    def forget(self, connection: Connection) -> None:
-        """It no longer waits."""
-        with contextlib.suppress(ValueError):
-            self._waiting.remove(connection)
-            self._wake()
-
-    def _wake(self) -> None:
-        while self._waiting:
-            first = self._waiting[0]
-            first.advance()
-            if self._waiting and self._waiting[0] is first:
-                return
-
-
 class Software:
     """What clients said they are, by client id and host.
 
@@ -140,9 +103,8 @@ class Gateway:
         """How requests begin of which some are answered without a task."""
         self.decoded = lru_cache(REMEMBERED)(partial(Decoded, self.apis))
         self.limits = Limits.of(config)
-        self.budget = Budget(max(config.int("kafka.max.queued.bytes"), self.limits.frame))
-        self.requests = asyncio.Semaphore(config.int("kafka.max.requests"))
-        self.decoding = asyncio.Semaphore(places_of(config.int("http.max.big.requests")))
+        self.bytes = Places(max(config.int("kafka.max.queued.bytes"), self.limits.frame), "kafka_bytes")
+        self.requests = Places(config.int("kafka.max.requests"), "kafka_requests")
         self.software = Software()
         self.is_stopping = False
         self.tls = tls_context(config)
@@ -211,7 +173,6 @@ class Gateway:
         HOLDERS.closed(connection.session)
         if not self._connections:
             self._is_empty.set()
-        self.budget.forget(connection)
         metrics.KAFKA_CONNECTIONS.set(len(self._connections))
 
     async def _accept(self, listener: socket.socket) -> None:

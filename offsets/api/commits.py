@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 
 from kcoord.access.rights import Operation, Principal
@@ -38,13 +37,11 @@ def denied(principal: Principal, topics: Sequence[Named]) -> frozenset[str]:
 def answered(
     entries: Sequence[wire.CommitTopic], topics: Sequence[Named], results: Iterable[tuple[str, int, Error]]
 ) -> list[wire.CommittedTopic]:
-    """Results in the order of the request; the results of a partition named twice keep their order."""
-    found: dict[tuple[str, int], deque[Error]] = defaultdict(deque)
-    for name, partition, error in results:
-        found[name, partition].append(error)
+    """Results of the partitions whose topics have names, in the order of the request, topic by topic."""
+    found = iter(results)
 
     def result(name: str | None, partition: int) -> wire.CommittedPartition:
-        error = Error.UNKNOWN_TOPIC_ID if name is None else found[name, partition].popleft()
+        error = Error.UNKNOWN_TOPIC_ID if name is None else next(found)[2]
         return wire.CommittedPartition(partition, error.code, error.name)
 
     return [

@@ -8,38 +8,38 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
 from functools import partial
-
-from msgspec import UnsetType
+from typing import Any, cast
 
 from groups.api.metering import admit_group
 from groups.catalogue.topics import TopicService
 from groups.core.model.types import TopicView
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
-from kcoord.http.serving import Call, Later, serve
+from kcoord.http.serving import Call, serve
 from kcoord.http.types import int64, rfc3339
-from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED, commands
+from kcoord.metrics import OFFSETS_COMMITTED, commands
 from kcoord.process import off_loop
+from kcoord.process.later import Later, then
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.quotas import Quotas
 from offsets.api import endpoints, metering, wire
 from offsets.api.commits import answered, denied, partitions_of
 from offsets.api.plain_commits import all_accepted, plain_commit
 from offsets.api.topics import Named, Topics
-from offsets.core.lines import PlainCommit
+from offsets.core.lines import Commit
 from offsets.core.types import (
     FetchedOffset,
     OffsetCommit,
     OffsetCommitReply,
     OffsetFetch,
     OffsetFetchReply,
-    TopicPartition,
 )
-from offsets.lane.fetching import Found
 from offsets.service import OffsetService
 
 GROUPS_AT_ONCE = 4
 """How many groups of one fetch are read concurrently, so that one request does not take the whole pool."""
+
+Fetch = wire.FetchRequest | wire.FetchGroup
 
 _commits = partial(commands, "commit")
 
@@ -47,10 +47,21 @@ _commits = partial(commands, "commit")
 @serve(endpoints.COMMIT, is_hot=True, metering=metering.COMMIT)
 def commit(call: Call[wire.CommitRequest]) -> Awaitable[wire.CommitResponse]:
     """OffsetCommit."""
+    may_make_group = call.body.generation_id_or_member_epoch < 0 and call.runtime.get(Quotas).limits_joins
+    return _admitted(call) if may_make_group else committed(call)
+
+
+async def _admitted(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
+    call.principal.require_group(Operation.READ, call.group_id)
+    await admit_group(call.runtime, call.principal, call.group_id)
+    return await committed(call)
+
+
+def committed(call: Call[wire.CommitRequest]) -> Awaitable[wire.CommitResponse]:
+    """The answer to a commit that quotas admit, for either protocol. Raises ProtocolError, also when it is awaited."""
     call.principal.require_group(Operation.READ, call.group_id)
     view = call.runtime.get(TopicService).known()
-    may_make_group = call.body.generation_id_or_member_epoch < 0 and call.runtime.get(Quotas).limits_joins
-    if view is None or may_make_group or _size(call.body) > off_loop.ABOVE:
+    if view is None or _size(call.body) > off_loop.ABOVE:
         return _commit(call)
     service = call.runtime.get(OffsetService)
     plain = plain_commit(call.group_id, call.body, view, call.principal, service.metadata_limit)
@@ -65,8 +76,6 @@ def _size(body: wire.CommitRequest) -> int:
 
 async def _commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
     """A commit that has to wait before it is written: for the catalogue, or because it is large."""
-    if call.body.generation_id_or_member_epoch < 0:
-        await admit_group(call.runtime, call.principal, call.group_id)
     service = call.runtime.get(OffsetService)
     view, size = await call.runtime.get(TopicService).view(), _size(call.body)
     plain = await off_loop.run(
@@ -79,7 +88,7 @@ async def _commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
 
 
 def _written(
-    call: Call[wire.CommitRequest], plain: PlainCommit, view: TopicView, reply: OffsetCommitReply | None
+    call: Call[wire.CommitRequest], plain: Commit, view: TopicView, reply: OffsetCommitReply | None
 ) -> wire.CommitResponse | Awaitable[wire.CommitResponse]:
     if reply is None:
         return _commit_any(call, call.runtime.get(OffsetService))
@@ -87,7 +96,7 @@ def _written(
 
 
 def _answered(
-    call: Call[wire.CommitRequest], plain: PlainCommit, view: TopicView, reply: OffsetCommitReply
+    call: Call[wire.CommitRequest], plain: Commit, view: TopicView, reply: OffsetCommitReply
 ) -> wire.CommitResponse:
     _commits(reply.error.name).inc()
     if reply.error is not Error.NONE:
@@ -99,7 +108,7 @@ def _answered(
 async def _commit_any(call: Call[wire.CommitRequest], service: OffsetService) -> wire.CommitResponse:
     topics = Topics(call.runtime, call.principal)
     named = await topics.resolve(call.body.topics)
-    size = off_loop.PER_OFFSET * sum([len(entry.partitions) for entry in call.body.topics])
+    size = _size(call.body)
     command = await off_loop.run(size, _commit_command, call, named)
     reply = await service.commit(command, topics.counts(command))
     _commits(reply.error.name).inc()
@@ -124,60 +133,9 @@ def _commit_command(call: Call[wire.CommitRequest], topics: Sequence[Named]) -> 
 
 
 @serve(endpoints.FETCH, is_hot=True, metering=metering.FETCH)
-def fetch(call: Call[wire.FetchRequest]) -> Awaitable[wire.FetchResponse]:
+def fetch(call: Call[wire.FetchRequest]) -> wire.FetchResponse | Awaitable[wire.FetchResponse]:
     """OffsetFetch for one group."""
-    call.principal.require_group(Operation.DESCRIBE, call.group_id)
-    return _fetch_known(call) or _fetch_any(call)
-
-
-def _fetch_known(call: Call[wire.FetchRequest]) -> Later[wire.FetchResponse] | None:
-    """A fetch of topics that are named and known, in the lane; None: it is another one, or the lane does not take it.
-
-    Raises ProtocolError that this node does not answer for the group.
-    """
-    body, view = call.body, call.runtime.get(TopicService).known()
-    if view is None or body.topics is None:
-        return None
-    wanted: list[TopicPartition] = []
-    named: list[Named] = []
-    for entry in body.topics:
-        name = entry.name
-        if isinstance(name, UnsetType) or not isinstance(entry.topic_id, UnsetType) or name not in view.by_name:
-            return None
-        if not call.principal.may_topic(Operation.DESCRIBE, name):
-            return None
-        named.append(Named(name, view.by_name[name].topic_id))
-        wanted += [(name, partition) for partition in entry.partitions]
-    service = call.runtime.get(OffsetService)
-    asked = OffsetFetch(call.group_id, body.member_id, body.member_epoch, (), body.require_stable)
-    found = service.begin_fetch(asked, wanted)
-    return None if found is None else Later(found, partial(_fetched, service, asked, body.topics, named))
-
-
-def _fetched(
-    service: OffsetService,
-    asked: OffsetFetch,
-    entries: Sequence[wire.FetchTopic],
-    named: Sequence[Named],
-    found: Found,
-) -> wire.FetchResponse | Awaitable[wire.FetchResponse]:
-    def answer() -> wire.FetchResponse:
-        commands("fetch", Error.NONE.name).inc()
-        return wire.FetchResponse(_as_asked(entries, named, found.offsets))
-
-    async def checked() -> wire.FetchResponse:
-        await service.check_fetcher(asked)
-        return answer()
-
-    return answer() if service.is_fetcher(asked, found) else checked()
-
-
-async def _fetch_any(call: Call[wire.FetchRequest]) -> wire.FetchResponse:
-    reply, topics = await _fetch(call, call.group_id, call.body, call.body.require_stable, "topics")
-    COMMANDS.labels("fetch", reply.error.name).inc()
-    if reply.error is not Error.NONE:
-        raise ProtocolError(reply.error, reply.detail)
-    return wire.FetchResponse(topics)
+    return then(fetched(call, call.group_id, call.body, call.body.require_stable), wire.FetchResponse)
 
 
 @serve(endpoints.MANY_FETCH, is_hot=True, metering=metering.MANY_FETCH)
@@ -189,14 +147,13 @@ async def many_fetch(call: Call[wire.ManyFetchRequest]) -> wire.ManyFetchRespons
         try:
             async with slots:
                 group_id = check_group_id(asked.group_id, may_be_empty=True)
-                reply, topics = await _fetch(call, group_id, asked, call.body.require_stable, f"groups[{index}].topics")
+                topics = await fetched(call, group_id, asked, call.body.require_stable, f"groups[{index}].topics")
         except ProtocolError as error:
             if error.error in (Error.INVALID_REQUEST, Error.COORDINATOR_NOT_AVAILABLE):
                 raise  # not specific to this group
-            reply, topics = OffsetFetchReply(error.error, detail=error.detail), []
-        COMMANDS.labels("fetch", reply.error.name).inc()
-        detail = None if reply.error is Error.NONE else reply.detail or reply.error.value.help
-        return wire.FetchedGroup(asked.group_id, topics, reply.error.code, reply.error.name, detail)
+            commands("fetch", error.error.name).inc()
+            return wire.FetchedGroup(asked.group_id, [], error.error.code, error.error.name, error.detail)
+        return wire.FetchedGroup(asked.group_id, topics, 0, Error.NONE.name, None)
 
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -206,40 +163,56 @@ async def many_fetch(call: Call[wire.ManyFetchRequest]) -> wire.ManyFetchRespons
     return wire.ManyFetchResponse([task.result() for task in running])
 
 
-async def _fetch(
-    call: Call[wire.FetchRequest] | Call[wire.ManyFetchRequest],
-    group_id: str,
-    asked: wire.FetchRequest | wire.FetchGroup,
-    require_stable: bool,
-    where: str,
-) -> tuple[OffsetFetchReply, list[wire.FetchedTopic]]:
-    """The reply for one group, and its topics as in the response. Raises GROUP_AUTHORIZATION_FAILED."""
+def fetched(
+    call: Call[Any], group_id: str, asked: Fetch, require_stable: bool, where: str = "topics"
+) -> Awaitable[list[wire.FetchedTopic]]:
+    """What is committed by one group, topic by topic as in the request, for either protocol.
+
+    `where`: the field with the topics. Raises ProtocolError, at once or when it is awaited.
+    """
     call.principal.require_group(Operation.DESCRIBE, group_id)
     topics = Topics(call.runtime, call.principal)
-    named = None if asked.topics is None else await topics.resolve(asked.topics, where)
+    named = () if asked.topics is None else topics.known(asked.topics)
+    read = partial(_read, call, topics, group_id, asked, require_stable)
+    if named is None:
+        assert asked.topics is not None
+        return cast("Awaitable[list[wire.FetchedTopic]]", then(topics.resolve(asked.topics, where), read))
+    return read(named)
+
+
+def _read(
+    call: Call[Any], topics: Topics, group_id: str, asked: Fetch, require_stable: bool, named: Sequence[Named]
+) -> Awaitable[list[wire.FetchedTopic]]:
     wanted = None
     hidden: frozenset[str] = frozenset()
-    if named is not None and asked.topics is not None:
-        wanted = tuple(
-            (topic.name, tuple(entry.partitions))
-            for topic, entry in zip(named, asked.topics, strict=True)
-            if topic.name is not None
-        )
-        hidden = frozenset(name for name, _ in wanted if not call.principal.may_topic(Operation.DESCRIBE, name))
-    reply = await call.runtime.get(OffsetService).fetch(
+    if asked.topics is not None:
+        pairs = zip(named, asked.topics, strict=True)
+        wanted = tuple([(topic.name, tuple(entry.partitions)) for topic, entry in pairs if topic.name is not None])
+        may_topic = call.principal.may_topic
+        hidden = frozenset([name for name, _ in wanted if not may_topic(Operation.DESCRIBE, name)])
+    found = call.runtime.get(OffsetService).fetch(
         OffsetFetch(group_id, asked.member_id, asked.member_epoch, wanted, require_stable, hidden)
     )
-    if reply.error is not Error.NONE:
-        return reply, []
-    if named is None or asked.topics is None:
-        return reply, await _everything(call, topics, reply)
+    return cast("Awaitable[list[wire.FetchedTopic]]", then(found, partial(_told, call, topics, asked.topics, named)))
+
+
+def _told(
+    call: Call[Any],
+    topics: Topics,
+    entries: Sequence[wire.FetchTopic] | None,
+    named: Sequence[Named],
+    reply: OffsetFetchReply,
+) -> list[wire.FetchedTopic] | Awaitable[list[wire.FetchedTopic]]:
+    commands("fetch", Error.NONE.name).inc()
+    if entries is None:
+        return _everything(call, topics, reply)
     size = off_loop.PER_OFFSET * len(reply.offsets)
-    return reply, await off_loop.run(size, _as_asked, asked.topics, named, reply.offsets)
+    if size > off_loop.ABOVE:
+        return off_loop.run(size, _as_asked, entries, named, reply.offsets)
+    return _as_asked(entries, named, reply.offsets)
 
 
-async def _everything(
-    call: Call[wire.FetchRequest] | Call[wire.ManyFetchRequest], topics: Topics, reply: OffsetFetchReply
-) -> list[wire.FetchedTopic]:
+async def _everything(call: Call[Any], topics: Topics, reply: OffsetFetchReply) -> list[wire.FetchedTopic]:
     """A fetch of everything: topics that the caller may not describe are silently left out."""
     by_topic: dict[str, list[wire.FetchedPartition]] = {}
     for offset in reply.offsets:

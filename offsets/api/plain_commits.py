@@ -13,7 +13,7 @@ from msgspec import UnsetType
 from groups.core.model.types import Topic, TopicView
 from kcoord.access.rights import Operation, Principal
 from offsets.api import wire
-from offsets.core.lines import Lines, PlainCommit
+from offsets.core.lines import Commit, Lines
 
 _LONGEST_CHARACTER = 2
 """In UTF-16 code units, which the limit of metadata counts."""
@@ -21,7 +21,7 @@ _LONGEST_CHARACTER = 2
 
 def plain_commit(
     group_id: str, body: wire.CommitRequest, view: TopicView, principal: Principal, metadata_limit: int
-) -> PlainCommit | None:
+) -> Commit | None:
     """The commit of a request; None: it is not that simple."""
     if body.retention_time_ms != -1:
         return None
@@ -53,7 +53,7 @@ def plain_commit(
     longest = max(map(len, metadata))
     if longest * _LONGEST_CHARACTER > metadata_limit or any("\0" in text for text in metadata):
         return None
-    return PlainCommit(
+    return Commit(
         group_id,
         body.member_id,
         body.group_instance_id,
@@ -73,7 +73,7 @@ def _topic(entry: wire.CommitTopic, view: TopicView, principal: Principal) -> To
     return topic if topic is not None and principal.may_topic(Operation.READ, topic.name) else None
 
 
-def all_accepted(entries: Sequence[wire.CommitTopic], plain: PlainCommit, view: TopicView) -> list[wire.CommittedTopic]:
+def all_accepted(entries: Sequence[wire.CommitTopic], plain: Commit, view: TopicView) -> list[wire.CommittedTopic]:
     """The results of a plain commit of these entries, in the order of the request."""
     return [
         wire.CommittedTopic(name, view.by_name[name].topic_id, [_accepted(p.partition) for p in entry.partitions])

@@ -69,6 +69,25 @@ class Topics:
         )
         return [self._named(key) for key in keys]
 
+    def known(self, entries: Sequence[wire.FetchTopic]) -> list[Named] | None:
+        """As `resolve`, without waiting, of topics that are named; None: `resolve` has to look, or to refuse them."""
+        view = self._runtime.get(TopicService).known()
+        if view is None:
+            return None
+        found: list[Named] = []
+        for entry in entries:
+            name = entry.name
+            if isinstance(name, UnsetType) or not isinstance(entry.topic_id, UnsetType):
+                return None
+            topic = view.by_name.get(name)
+            if not self._describable(name):
+                found.append(Named(name, None))
+            elif topic is None:
+                return None
+            else:
+                found.append(Named(name, topic.topic_id))
+        return found
+
     def counts(self, commit: OffsetCommit) -> PartitionCounts:
         """How many partitions the topics of a commit have, as they were looked up for it."""
         return partition_counts(self._view, {entry.topic for entry in commit.partitions})

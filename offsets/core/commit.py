@@ -7,76 +7,76 @@ Source: offsets.md 2.2, 3.2 rows 3, 12, 13 and 3.6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from groups.core.model.commands import CommitOffsets
 from kcoord.protocol.errors import Error
+from offsets.core.lines import NO_RETENTION, Commit, Lines, lines_of
 from offsets.core.types import Millis, OffsetCommit, OffsetRecord, PartitionCommit, PartitionCounts
-
-Results = tuple[tuple[str, int, Error], ...]
-
-NO_RETENTION: Millis = -1
-"""As the retention time of a commit: its offsets do not expire by themselves."""
 
 LARGEST_INSTANT_MS: Millis = 2**63 - 1
 """The latest instant that fits into 64 bits."""
 
 
-def refuse(commit: OffsetCommit, counts: PartitionCounts) -> tuple[Results, tuple[PartitionCommit, ...]]:
-    """The partition filter: what is refused, and what is passed on to the coordinator.
+def take(asked: OffsetCommit, counts: PartitionCounts, metadata_limit: int) -> Commit:
+    """What is to be written of a commit. A partition named twice keeps its last entry that is not refused.
 
-    Authorization comes before existence, so that it does not reveal what exists.
+    Authorization comes before existence, so that it does not reveal what exists. Partitions with oversized metadata are
+    refused in any case, so the group is not asked about them, but about the commit.
     """
-    refused: list[tuple[str, int, Error]] = []
-    passed: list[PartitionCommit] = []
-    for entry in commit.partitions:
-        if entry.topic in commit.denied:
-            refused.append((entry.topic, entry.partition, Error.TOPIC_AUTHORIZATION_FAILED))
+    results: list[tuple[str, int, Error]] = []
+    entries: dict[tuple[str, int], PartitionCommit] = {}
+    is_for_group = False
+    for entry in asked.partitions:
+        error = Error.NONE
+        if entry.topic in asked.denied:
+            error = Error.TOPIC_AUTHORIZATION_FAILED
         elif not 0 <= entry.partition < counts.get(entry.topic, 0):
-            refused.append((entry.topic, entry.partition, Error.UNKNOWN_TOPIC_OR_PARTITION))
+            error = Error.UNKNOWN_TOPIC_OR_PARTITION
         else:
-            passed.append(entry)
-    return tuple(refused), tuple(passed)
+            is_for_group = True
+            if refuses_metadata(entry, metadata_limit):
+                error = Error.OFFSET_METADATA_TOO_LARGE
+            else:
+                entries[entry.topic, entry.partition] = entry
+        results.append((entry.topic, entry.partition, error))
+    return Commit(
+        asked.group_id,
+        asked.member_id,
+        asked.group_instance_id,
+        asked.generation_id,
+        lines_of(entries.values()),
+        asked.principal,
+        retention_time_ms=asked.retention_time_ms,
+        results=tuple(results),
+        is_for_group=is_for_group,
+    )
 
 
-def membership_half(
-    commit: OffsetCommit, passed: Iterable[PartitionCommit], metadata_limit: int, *, transactional: bool = False
-) -> CommitOffsets:
-    """The group's part of a commit: may this caller commit the partitions that `passed` the filter?
-
-    Partitions with oversized metadata are refused in any case, so the group is not asked about them.
-    """
+def membership_half(commit: Commit, *, transactional: bool = False) -> CommitOffsets:
+    """The group's part of a commit: may this caller commit these partitions?"""
     return CommitOffsets(
         commit.group_id,
         commit.member_id,
         commit.group_instance_id,
         commit.generation_id,
         transactional=transactional,
-        partitions=_by_topic(entry for entry in passed if not refuses_metadata(entry, metadata_limit)),
+        partitions=_by_topic(commit.lines),
     )
 
 
-def record(
-    entries: tuple[PartitionCommit, ...], retention_time_ms: Millis, now: Millis, metadata_limit: int
-) -> tuple[Results, tuple[OffsetRecord, ...]]:
-    """The results of accepted entries and the rows they become. A partition named twice keeps its last entry.
+def records_of(commit: Commit, now: Millis) -> tuple[OffsetRecord, ...]:
+    """The rows that a commit becomes, if it is accepted at `now`.
 
-    `retention_time_ms` -1: none. Any other value is added to `now`, even a negative one: such an offset has already
+    A retention time of -1 is none. Any other value is added to `now`, even a negative one: such an offset has already
     expired.
     """
-    results: list[tuple[str, int, Error]] = []
-    records: dict[tuple[str, int], OffsetRecord] = {}
     # Differs from Kafka: a sum of more than 64 bits is capped at the largest instant instead of wrapping into the past.
-    expires = None if retention_time_ms == NO_RETENTION else min(now + retention_time_ms, LARGEST_INSTANT_MS)
-    for entry in entries:
-        if refuses_metadata(entry, metadata_limit):
-            results.append((entry.topic, entry.partition, Error.OFFSET_METADATA_TOO_LARGE))
-            continue
-        results.append((entry.topic, entry.partition, Error.NONE))
-        records[entry.topic, entry.partition] = OffsetRecord(
-            entry.topic, entry.partition, entry.offset, entry.leader_epoch, entry.metadata or "", expires
-        )
-    return tuple(results), tuple(records.values())
+    retention_ms = commit.retention_time_ms
+    expires = None if retention_ms == NO_RETENTION else min(now + retention_ms, LARGEST_INSTANT_MS)
+    lines = commit.lines
+    names = [name for name, count in lines.topics for _ in range(count)]
+    metadata = lines.metadata or [""] * len(lines)
+    columns = zip(names, lines.partitions, lines.offsets, lines.leader_epochs, metadata, strict=True)
+    return tuple(OffsetRecord(*line, expires) for line in columns)
 
 
 def refuses_metadata(entry: PartitionCommit, metadata_limit: int) -> bool:
@@ -94,8 +94,10 @@ def utf16_length(text: str) -> int:
     return len(text) + sum(1 for character in text if ord(character) > 0xFFFF)
 
 
-def _by_topic(entries: Iterable[PartitionCommit]) -> dict[str, frozenset[int]]:
+def _by_topic(lines: Lines) -> dict[str, frozenset[int]]:
     found: dict[str, set[int]] = {}
-    for entry in entries:
-        found.setdefault(entry.topic, set()).add(entry.partition)
-    return {topic: frozenset(partitions) for topic, partitions in found.items()}
+    start = 0
+    for name, count in lines.topics:
+        found.setdefault(name, set()).update(lines.partitions[start : start + count])
+        start += count
+    return {name: frozenset(partitions) for name, partitions in found.items()}

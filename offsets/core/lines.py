@@ -1,15 +1,21 @@
-"""What a commit stores, column by column: for the lane, which writes many commits at once.
+"""What a commit stores, column by column.
 
 An object for each partition would cost more than everything else that is done for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from offsets.core.types import OffsetCommit, OffsetRecord, PartitionCommit
+from kcoord.protocol.errors import Error
+from offsets.core.types import Millis, PartitionCommit
+
+Results = tuple[tuple[str, int, Error], ...]
+
+NO_RETENTION: Millis = -1
+"""As the retention time of a commit: its offsets do not expire by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +36,13 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class PlainCommit:
-    """A commit of `lines` by a caller who may read their topics, which have these partitions.
+class Commit:
+    """What is written of an OffsetCommit: `lines` of partitions that exist and that the caller may commit.
 
-    No offset expires by itself, and no metadata is too large. `catalogue`: the revision of the catalogue in which ids
-    of topics were looked up; None: topics were named, or looked up as of now.
+    `retention_time_ms`: see `OffsetCommit`. `catalogue`: the revision of the catalogue in which ids of topics were
+    looked up; None: topics were named, or looked up as of now. `results`: of each partition of the request, in its
+    order, once the group accepts the commit; empty if none of them is refused. `is_for_group`: the group is asked, even
+    if no line is left; False: the partition filter has left nothing (offsets.md 2.2).
     """
 
     group_id: str
@@ -44,33 +52,19 @@ class PlainCommit:
     lines: Lines
     principal: str = ""
     catalogue: int | None = None
-
-    def general(self) -> OffsetCommit:
-        """The same as any other commit."""
-        return OffsetCommit(
-            self.group_id,
-            self.member_id,
-            self.group_instance_id,
-            self.generation_id,
-            partitions_of(self.lines),
-            principal=self.principal,
-        )
+    retention_time_ms: Millis = NO_RETENTION
+    results: Results = ()
+    is_for_group: bool = True
 
 
-def partitions_of(lines: Lines) -> tuple[PartitionCommit, ...]:
-    """Each line as an object."""
-    names = [name for name, count in lines.topics for _ in range(count)]
-    metadata = lines.metadata or [""] * len(lines)
-    columns = zip(names, lines.partitions, lines.offsets, lines.leader_epochs, metadata, strict=True)
-    return tuple(PartitionCommit(*line) for line in columns)
-
-
-def lines_of(records: Sequence[OffsetRecord]) -> Lines:
-    """Records, of which each is about another partition, as columns."""
+def lines_of(entries: Iterable[PartitionCommit]) -> Lines:
+    """Entries, of which each is about another partition, as columns."""
+    found = list(entries)
+    metadata = [entry.metadata or "" for entry in found]
     return Lines(
-        tuple((topic, len(list(run))) for topic, run in groupby(records, lambda record: record.topic)),
-        [record.partition for record in records],
-        [record.offset for record in records],
-        [record.leader_epoch for record in records],
-        [record.metadata for record in records] if any(record.metadata for record in records) else None,
+        tuple((topic, len(list(run))) for topic, run in groupby(found, lambda entry: entry.topic)),
+        [entry.partition for entry in found],
+        [entry.offset for entry in found],
+        [entry.leader_epoch for entry in found],
+        metadata if any(metadata) else None,
     )

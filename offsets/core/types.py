@@ -52,7 +52,7 @@ class OffsetCommit:
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommitReply:
-    """`error` concerns the whole request; `results` concern the partitions, the refused ones first (offsets.md 2.2)."""
+    """`error` concerns the whole request; `results` concern the partitions, in the order of the request."""
 
     error: Error
     results: tuple[tuple[str, int, Error], ...] = ()

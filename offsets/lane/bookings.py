@@ -12,7 +12,7 @@ from typing import Any
 from groups.core.commit_lane import SteadyCommit
 from groups.store.stored import Stored
 from kcoord.database.request_age import Receipt
-from offsets.core.lines import PlainCommit
+from offsets.core.lines import Commit
 
 FLIGHTS = 2
 """At once: one is prepared and answered while Postgres works on the other."""
@@ -39,7 +39,7 @@ class Booking:
     """
 
     group_id: str
-    plain: PlainCommit | None
+    plain: Commit | None
     alone: Alone
     receipt: Receipt | None
     at: float
@@ -51,7 +51,7 @@ class Booking:
     written: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
-    def commit(self) -> PlainCommit:
+    def commit(self) -> Commit:
         """Of a booking that may fly."""
         assert self.plain is not None
         return self.plain

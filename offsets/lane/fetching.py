@@ -9,11 +9,13 @@ Source: architecture.md 4, "Fast lanes"; offsets.md 5; consumer.md 7.2.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import structlog
 
@@ -39,20 +41,16 @@ MOST_WAITING = 10_000
 """Fetches that wait. Beyond that they are answered COORDINATOR_NOT_AVAILABLE with `Retry-After`."""
 
 
-class Found(NamedTuple):
-    """What a fetch has read. `version`: of its group, if that was asked for and exists."""
-
-    offsets: list[FetchedOffset]
-    version: Version | None
-
-
 @dataclass(slots=True, eq=False)
 class _Ticket:
-    """One fetch."""
+    """One fetch. `found`: what is committed, once the caller is who it claims to be."""
 
     fetch: OffsetFetch
     wanted: Sequence[TopicPartition]
-    found: asyncio.Future[Found] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    context: contextvars.Context = field(default_factory=contextvars.copy_context)
+    found: asyncio.Future[list[FetchedOffset]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
 
 
 class FetchLane:
@@ -65,31 +63,24 @@ class FetchLane:
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")
         self._waiting: deque[_Ticket] = deque()
         self._flights = Flights(lambda: bool(self._waiting), self._prepare)
+        metrics.ADMISSION_WAITING.labels("fetches").set_function(lambda: len(self._waiting))
+        self._checks: set[asyncio.Task[None]] = set()
         runtime.on_stop(self._flights.close)
 
     def takes(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition] | None) -> bool:
         """Whether a fetch of these partitions (None: all) may share a statement."""
         return self._is_on and not fetch.require_stable and wanted is not None and 0 < len(wanted) <= LARGEST
 
-    async def read(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition]) -> list[FetchedOffset]:
+    def read(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition]) -> asyncio.Future[list[FetchedOffset]]:
         """What is committed of these partitions; those without an offset are absent.
 
-        Raises ProtocolError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a member of a consumer
-        group that is not who it claims to be; COORDINATOR_NOT_AVAILABLE.
+        The future raises ProtocolError UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a member of a
+        consumer group that is not who it claims to be, and COORDINATOR_NOT_AVAILABLE. Raises the latter if too many
+        wait.
         """
-        waits_for = self.begin(fetch, wanted)
-        if waits_for is None:
+        if len(self._waiting) >= MOST_WAITING:
             detail = f"{MOST_WAITING} fetches wait to be read; the same request may succeed later"
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=self._retry_after_ms)
-        found = await waits_for
-        if not self.is_member(fetch, found):
-            await self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
-        return found.offsets
-
-    def begin(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition]) -> asyncio.Future[Found] | None:
-        """As `read`, without waiting and without a look at the member; None: too many wait."""
-        if len(self._waiting) >= MOST_WAITING:
-            return None
         ticket = _Ticket(fetch, wanted)
         self._waiting.append(ticket)
         self._flights.call()
@@ -114,26 +105,54 @@ class FetchLane:
             if not isinstance(error, ProtocolError):
                 log.exception("fetches_failed", fetches=len(tickets))
             for ticket in tickets:
-                if not ticket.found.done():
-                    ticket.found.set_exception(copy(error))  # each adds its frames to the traceback
+                _refuse(ticket, copy(error))  # each adds its frames to the traceback
             return
         for ticket, offsets in zip(tickets, found, strict=True):
-            if not ticket.found.done():
-                ticket.found.set_result(Found(offsets, versions.get(ticket.fetch.group_id)))
+            self._land(ticket, offsets, versions.get(ticket.fetch.group_id))
 
-    def is_member(self, fetch: OffsetFetch, found: Found) -> bool:
+    def _land(self, ticket: _Ticket, offsets: list[FetchedOffset], version: Version | None) -> None:
+        try:
+            is_member = self._is_member(ticket.fetch, version)
+        except ProtocolError as error:
+            _refuse(ticket, error)
+            return
+        if not is_member:
+            fetch = ticket.fetch
+            asked = self._groups.check_fetch(fetch.group_id, fetch.member_id, fetch.member_epoch)
+            check = asyncio.get_running_loop().create_task(asked, context=ticket.context)
+            self._checks.add(check)
+            check.add_done_callback(partial(self._checked, ticket, offsets))
+        elif not ticket.found.done():
+            ticket.found.set_result(offsets)
+
+    def _is_member(self, fetch: OffsetFetch, version: Version | None) -> bool:
         """Whether the caller is known to be who it claims to be: by the copy of the group, if that is current.
 
-        False: its rows must be read. Raises as `read`.
+        `version`: of its group as of the fetch, if it exists. False: its rows must be read. Raises as `read`.
         """
-        if not _names_member(fetch) or found.version is None:  # a group that does not exist has no offsets either
+        if not _names_member(fetch) or version is None:  # a group that does not exist has no offsets either
             return True
         stored = self._groups.copy_of(fetch.group_id)
-        if stored is None or Version(stored.pk, stored.version, stored.version_tag) != found.version:
+        if stored is None or Version(stored.pk, stored.version, stored.version_tag) != version:
             return False
         if isinstance(stored.group, ConsumerGroup):
             check_fetch(stored.group, fetch.member_id, fetch.member_epoch)
         return True
+
+    def _checked(self, ticket: _Ticket, offsets: list[FetchedOffset], check: asyncio.Task[None]) -> None:
+        self._checks.discard(check)
+        error = None if check.cancelled() else check.exception()
+        if error is not None:
+            _refuse(ticket, error)
+        elif check.cancelled():
+            ticket.found.cancel()
+        elif not ticket.found.done():
+            ticket.found.set_result(offsets)
+
+
+def _refuse(ticket: _Ticket, error: BaseException) -> None:
+    if not ticket.found.done():
+        ticket.found.set_exception(error)
 
 
 def _names_member(fetch: OffsetFetch) -> bool:

@@ -26,7 +26,7 @@ from kcoord import metrics
 from kcoord.database import request_age
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.lines import PlainCommit
+from offsets.core.lines import Commit
 from offsets.core.types import OffsetCommitReply
 from offsets.lane.bookings import Alone, Booking, Bookings, Flights
 from offsets.lane.store import FlightStore, Flown, NotWritten
@@ -61,6 +61,7 @@ class CommitLane:
         self._bookings = Bookings(self._decide, self._write_alone)
         self._flights = Flights(lambda: bool(self._bookings), self._prepare)
         self._closed_until = 0.0
+        metrics.ADMISSION_WAITING.labels("commits").set_function(lambda: self._bookings.waiting)
         self._alone: set[asyncio.Task[Any]] = set()
         partitions = runtime.config.int("offsets.topic.num.partitions")
         self._coordinator = lru_cache(runtime.config.int("cache.max.groups"))(
@@ -68,7 +69,7 @@ class CommitLane:
         )
         runtime.on_stop(self._flights.close)
 
-    def write(self, group_id: str, plain: PlainCommit | None, alone: Alone) -> asyncio.Future[Any]:
+    def write(self, group_id: str, plain: Commit | None, alone: Alone) -> asyncio.Future[Any]:
         """Write what a commit stores: a future of the reply, without results if a flight has accepted all.
 
         `plain`: None if it cannot fly. `alone` writes it the normal way; what it returns is the reply then. Commits of
@@ -104,7 +105,7 @@ class CommitLane:
     def _is_full(self) -> bool:
         return self._bookings.waiting >= MOST_WAITING
 
-    def _book(self, group_id: str, plain: PlainCommit | None, alone: Alone) -> Booking:
+    def _book(self, group_id: str, plain: Commit | None, alone: Alone) -> Booking:
         if self._is_full():
             _REFUSED.inc()
             detail = f"{MOST_WAITING} commits wait to be written; the same request may succeed later"

@@ -22,7 +22,7 @@ from kcoord.database.pool import MAX_ATTEMPTS, Connection
 from kcoord.metrics import TRANSACTIONS_ENDED
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.commit import membership_half, record, refuse
+from offsets.core.commit import membership_half, records_of, take
 from offsets.core.transactions import (
     Producer,
     Standing,
@@ -106,14 +106,14 @@ class TransactionService:
         self._groups.check_active()
         await self._take_part(producer)
 
-    async def commit(self, producer: Producer, commit: OffsetCommit) -> OffsetCommitReply:
+    async def commit(self, producer: Producer, asked: OffsetCommit) -> OffsetCommitReply:
         """TxnOffsetCommit: offsets that are committed if and when the transaction is (offsets.md 4.1).
 
         The first commit of a transactional id registers its producer. Errors of the group are replies.
         """
-        refused, passed = refuse(commit, await counts_for(self._topics, commit))
-        if not passed:
-            return OffsetCommitReply(Error.NONE, refused)
+        commit = take(asked, await counts_for(self._topics, asked), self._metadata_limit)
+        if not commit.is_for_group:
+            return OffsetCommitReply(Error.NONE, commit.results)
         self._groups.check_active()
         if not commit.group_id:
             return OffsetCommitReply(Error.INVALID_GROUP_ID, detail="group_id must not be empty")
@@ -125,13 +125,11 @@ class TransactionService:
                 standing(registered, producer)
             except ProtocolError as refusal:  # another producer took over in between
                 return OffsetCommitReply(refusal.error, detail=refusal.detail)
-            results, records = record(passed, commit.retention_time_ms, locked.now, self._metadata_limit)
             origin = provenance(commit, locked, ChangeKind.TXN_COMMIT, producer.transactional_id)
-            await self._store.write(locked, producer, records, origin)
-            return OffsetCommitReply(Error.NONE, refused + results)
+            await self._store.write(locked, producer, records_of(commit, locked.now), origin)
+            return OffsetCommitReply(Error.NONE, commit.results)
 
-        asked = membership_half(commit, passed, self._metadata_limit, transactional=True)
-        outcome: Any = await self._groups.execute(asked, write)
+        outcome: Any = await self._groups.execute(membership_half(commit, transactional=True), write)
         if isinstance(outcome, OffsetCommitReply):
             return outcome
         assert isinstance(outcome, CommitReply)

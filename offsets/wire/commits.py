@@ -5,29 +5,23 @@ Source: KIP-211, 345, 848, 1188 for the versions; offsets.md 2, 3 and 6 for the 
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
-from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED, commands
+from kcoord.metrics import COMMANDS
 from kcoord.process import off_loop
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.quotas.quotas import Quotas
 from kcoord.wire.api import Answer, Call
 from kcoord.wire.codes import UNSUPPORTED_VERSION
 from kcoord.wire.reading import Fields
 from offsets.api import wire as http
-from offsets.api.handlers import commit as commit_over_http
-from offsets.api.topics import Named
-from offsets.core.commit import NO_RETENTION
+from offsets.api.handlers import committed
 from offsets.core.deletion import OffsetDelete
-from offsets.core.types import OffsetCommit, PartitionCommit
+from offsets.core.lines import NO_RETENTION
 from offsets.deletion import OffsetDeletion
-from offsets.lane.lane import LARGEST
-from offsets.service import OffsetService
-from offsets.wire.named import check_identity, refused, resolve, topic_answer, unreadable
+from offsets.wire.named import check_identity, refused, topic_answer
 
 KNOWS_EPOCHS = 9
 """The first version of OffsetCommit whose clients know member epochs (KIP-848)."""
@@ -56,53 +50,25 @@ async def _committed(call: Call, request: Fields) -> Answer:
     group_id = check_group_id(request.group_id, may_be_empty=True)
     call.principal.require_group(Operation.READ, group_id)
     check_identity(request)
-    plain = await _plain(call, request)
-    if plain is not None:
-        return plain
-    topics = await resolve(call, request.topics)
-    commit = OffsetCommit(
-        group_id=group_id,
-        member_id=request.member_id,
-        group_instance_id=request.get("group_instance_id"),
-        generation_id=request.generation_id_or_member_epoch,
-        partitions=commits_of(topics, request.topics),
-        retention_time_ms=request.get("retention_time", NO_RETENTION),
-        denied=unreadable(call.principal, topics),
-        principal=call.principal.name,
-    )
-    reply = await call.runtime.get(OffsetService).commit(commit)
-    commands("commit", reply.error.name).inc()
-    if reply.error is not Error.NONE:
-        raise ProtocolError(reply.error, reply.detail)
-    OFFSETS_COMMITTED.inc(sum([error is Error.NONE for _, _, error in reply.results]))
-    size = off_loop.PER_OFFSET * len(reply.results)
-    return {"topics": await off_loop.run(size, answered, request.topics, topics, reply.results)}
-
-
-async def _plain(call: Call, request: Fields) -> Answer | None:
-    """The answer to a commit as members send them all the time, by the short way of the REST API; None: it is not.
-
-    Names of topics only: an unknown id has an error of its own here.
-    """
-    topics = request.topics
-    if not topics or "name" not in topics[0] or request.get("retention_time", NO_RETENTION) != NO_RETENTION:
-        return None
-    if sum([len(entry["partitions"]) for entry in topics]) > LARGEST:
-        return None
-    if request.generation_id_or_member_epoch < 0 and call.runtime.get(Quotas).limits_joins:
-        return None  # a quota makes a Kafka client wait, and does not refuse it
     body = http.CommitRequest(
-        [http.CommitTopic([_partition(p) for p in entry["partitions"]], name=entry["name"]) for entry in topics],
+        topics_of(request.topics),
         member_id=request.member_id,
         group_instance_id=request.get("group_instance_id"),
         generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+        retention_time_ms=request.get("retention_time", NO_RETENTION),
     )
-    committed = cast(http.CommitResponse, await commit_over_http.carry_out(call.over_http(body, request.group_id)))
-    results = [
-        [{"partition_index": p.partition, "error_code": p.error_code} for p in topic.partitions]
-        for topic in committed.topics
+    # Not by the operation: a quota makes a Kafka client wait, and does not refuse it.
+    return await answer(request.topics, (await committed(call.over_http(body, group_id))).topics)
+
+
+def topics_of(entries: Iterable[Fields]) -> list[http.CommitTopic]:
+    """The topics of a commit, as over HTTP. Nothing is checked: these fields have the same bounds here."""
+    return [
+        http.CommitTopic([_partition(p) for p in entry["partitions"]], name=entry["name"])
+        if "name" in entry
+        else http.CommitTopic([_partition(p) for p in entry["partitions"]], topic_id=str(entry["topic_id"]))
+        for entry in entries
     ]
-    return {"topics": [topic_answer(entry, result) for entry, result in zip(topics, results, strict=True)]}
 
 
 def _partition(asked: Fields) -> http.CommitPartition:
@@ -114,37 +80,16 @@ def _partition(asked: Fields) -> http.CommitPartition:
     )
 
 
-def commits_of(topics: Sequence[Named], entries: Iterable[Fields]) -> tuple[PartitionCommit, ...]:
-    """The partitions of a commit, of topics with known names."""
-    return tuple(
-        PartitionCommit(
-            topic.name,
-            partition.partition_index,
-            partition.committed_offset,
-            partition.get("committed_leader_epoch", -1),
-            partition.committed_metadata,
-        )
-        for topic, entry in zip(topics, entries, strict=True)
-        if topic.name is not None
-        for partition in entry.partitions
-    )
+async def answer(entries: Sequence[Fields], found: Sequence[http.CommittedTopic]) -> Answer:
+    """The answer to a commit of these topics."""
+    size = off_loop.PER_OFFSET * sum(len(topic.partitions) for topic in found)
+    return {"topics": await off_loop.run(size, _answered, entries, found)}
 
 
-def answered(
-    entries: Iterable[Fields], topics: Sequence[Named], results: Iterable[tuple[str, int, Error]]
-) -> list[dict[str, Any]]:
-    """Results in the order of the request; the results of a partition named twice keep their order."""
-    found: dict[tuple[str, int], deque[Error]] = defaultdict(deque)
-    for name, partition, error in results:
-        found[name, partition].append(error)
-
-    def result(name: str | None, partition: int) -> dict[str, Any]:
-        error = Error.UNKNOWN_TOPIC_ID if name is None else found[name, partition].popleft()
-        return {"partition_index": partition, "error_code": error.code}
-
+def _answered(entries: Iterable[Fields], found: Iterable[http.CommittedTopic]) -> list[dict[str, Any]]:
     return [
-        topic_answer(entry, [result(topic.name, asked.partition_index) for asked in entry.partitions])
-        for topic, entry in zip(topics, entries, strict=True)
+        topic_answer(entry, [{"partition_index": p.partition, "error_code": p.error_code} for p in topic.partitions])
+        for entry, topic in zip(entries, found, strict=True)
     ]
 
 
@@ -152,13 +97,22 @@ async def offset_delete(call: Call, request: Fields) -> Answer:
     """OffsetDelete 0."""
     group_id, principal = check_group_id(request.group_id, may_be_empty=True), call.principal
     principal.require_group(Operation.DELETE, group_id)
-    topics = await resolve(call, request.topics)
     partitions = tuple((entry.name, asked.partition_index) for entry in request.topics for asked in entry.partitions)
-    command = OffsetDelete(group_id, partitions, unreadable(principal, topics), principal.name)
+    denied = frozenset(name for name, _ in partitions if not principal.may_topic(Operation.READ, name))
+    command = OffsetDelete(group_id, partitions, denied, principal.name)
     reply = await call.runtime.get(OffsetDeletion).delete(command)
     COMMANDS.labels("delete_offsets", reply.error.name).inc()
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)
     once = {(topic, partition): error for topic, partition, error in reply.results}
-    results = [(topic, partition, once[topic, partition]) for topic, partition in partitions]
-    return {"topics": answered(request.topics, topics, results)}
+    topics = [
+        topic_answer(
+            entry,
+            [
+                {"partition_index": asked.partition_index, "error_code": once[entry.name, asked.partition_index].code}
+                for asked in entry.partitions
+            ],
+        )
+        for entry in request.topics
+    ]
+    return {"topics": topics}

@@ -9,21 +9,15 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from groups.catalogue.topics import TopicService
-from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
 from kcoord.metrics import commands
-from kcoord.process import off_loop
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import ProtocolError
 from kcoord.wire.api import Answer, Call
 from kcoord.wire.reading import Fields
-from offsets.api.topics import Named
-from offsets.core.types import FetchedOffset, OffsetFetch, OffsetFetchReply
-from offsets.service import OffsetService
-from offsets.wire.named import resolve, topic_answer
-
-GROUPS_AT_ONCE = 4
-"""How many groups of one fetch are read concurrently, so that one request does not take the whole pool."""
+from offsets.api import wire as http
+from offsets.api.handlers import GROUPS_AT_ONCE, fetched
+from offsets.core.types import NO_OFFSET
+from offsets.wire.named import topic_answer
 
 FIRST_WITH_MANY_GROUPS = 8
 FIRST_WITH_IDS = 10
@@ -48,89 +42,59 @@ async def offset_fetch(call: Call, request: Fields) -> Answer:
 async def _one(call: Call, asked: Fields, stable: bool) -> dict[str, Any]:
     """What is committed by one group, or why that is not told."""
     try:
-        topics = await _topics(call, asked, stable)
-        error = Error.NONE
+        group_id = check_group_id(asked.group_id, may_be_empty=True)
+        found = await fetched(call.over_http(None, group_id), group_id, _body(asked), stable)
+        topics, code = _answer(call, asked.topics, found), 0
     except ProtocolError as refusal:
-        error = refusal.error
+        code = refusal.error.code
         # Version 1 has no room for it elsewhere.
-        topics = _refused(asked.topics, error.code) if call.version == 1 else []
-    commands("fetch", error.name).inc()
-    return {"group_id": asked.group_id, "topics": topics, "error_code": error.code}
+        topics = _refused(asked.topics, code) if call.version == 1 else []
+        commands("fetch", refusal.error.name).inc()
+    return {"group_id": asked.group_id, "topics": topics, "error_code": code}
 
 
-async def _topics(call: Call, asked: Fields, stable: bool) -> list[dict[str, Any]]:
-    group_id, principal = check_group_id(asked.group_id, may_be_empty=True), call.principal
-    principal.require_group(Operation.DESCRIBE, group_id)
-    named = await resolve(call, asked.topics)
-    wanted = None
-    hidden: frozenset[str] = frozenset()
+def _body(asked: Fields) -> http.FetchRequest:
+    topics = None
     if asked.topics is not None:
-        wanted = tuple(
-            (topic.name, tuple(entry.partition_indexes))
-            for topic, entry in zip(named, asked.topics, strict=True)
-            if topic.name is not None
-        )
-        hidden = frozenset(name for name, _ in wanted if not principal.may_topic(Operation.DESCRIBE, name))
-    member_id, epoch = asked.get("member_id"), asked.get("member_epoch", -1)
-    reply = await call.runtime.get(OffsetService).fetch(OffsetFetch(group_id, member_id, epoch, wanted, stable, hidden))
-    if reply.error is not Error.NONE:
-        raise ProtocolError(reply.error, reply.detail)
-    if asked.topics is None:
-        return await _everything(call, reply)
-    size = off_loop.PER_OFFSET * len(reply.offsets)
-    return await off_loop.run(size, _as_asked, asked.topics, named, reply.offsets)
+        topics = [
+            http.FetchTopic(entry.partition_indexes, name=entry.name)
+            if "name" in entry
+            else http.FetchTopic(entry.partition_indexes, topic_id=str(entry.topic_id))
+            for entry in asked.topics
+        ]
+    return http.FetchRequest(topics, asked.get("member_id"), asked.get("member_epoch", -1))
 
 
-async def _everything(call: Call, reply: OffsetFetchReply) -> list[dict[str, Any]]:
-    """A fetch of everything: topics that the caller may not describe are silently left out.
-
-    Where topics have ids only, so are those of topics that no longer exist.
-    """
-    by_topic: dict[str, list[dict[str, Any]]] = {}
-    for offset in reply.offsets:
-        if call.principal.may_topic(Operation.DESCRIBE, offset.topic):
-            by_topic.setdefault(offset.topic, []).append(_partition(offset))
-    if call.version < FIRST_WITH_IDS:
-        return [{"name": name, "partitions": partitions} for name, partitions in by_topic.items()]
-    known = (await call.runtime.get(TopicService).find(names=by_topic)).by_name
+def _answer(call: Call, entries: Sequence[Fields] | None, found: Sequence[http.FetchedTopic]) -> list[dict[str, Any]]:
+    """In a fetch of everything, topics that no longer exist are left out where topics have ids only."""
+    if entries is not None:
+        return [
+            topic_answer(entry, [_partition(p) for p in topic.partitions])
+            for entry, topic in zip(entries, found, strict=True)
+        ]
     return [
-        {"topic_id": known[name].topic_id, "partitions": partitions}
-        for name, partitions in by_topic.items()
-        if name in known
+        {"name": topic.name, "topic_id": topic.topic_id, "partitions": [_partition(p) for p in topic.partitions]}
+        for topic in found
+        if call.version < FIRST_WITH_IDS or topic.topic_id is not None
     ]
 
 
-def _as_asked(
-    entries: Iterable[Fields], named: Sequence[Named], offsets: Iterable[FetchedOffset]
-) -> list[dict[str, Any]]:
-    found = {(offset.topic, offset.partition): offset for offset in offsets}
-
-    def partition(name: str | None, number: int) -> dict[str, Any]:
-        if name is None:
-            return _partition(FetchedOffset("", number, error=Error.UNKNOWN_TOPIC_ID))
-        return _partition(found.get((name, number)) or FetchedOffset(name, number))
-
-    return [
-        topic_answer(entry, [partition(topic.name, number) for number in entry.partition_indexes])
-        for topic, entry in zip(named, entries, strict=True)
-    ]
+def _partition(found: http.FetchedPartition) -> dict[str, Any]:
+    return {
+        "partition_index": found.partition,
+        "committed_offset": found.committed_offset,
+        "committed_leader_epoch": found.committed_leader_epoch,
+        "metadata": found.metadata,
+        "error_code": found.error_code,
+    }
 
 
 def _refused(entries: Iterable[Fields], code: int) -> list[dict[str, Any]]:
+    none = {"committed_offset": NO_OFFSET, "committed_leader_epoch": -1, "metadata": "", "error_code": code}
     return [
-        topic_answer(entry, [{**_partition(FetchedOffset("", p)), "error_code": code} for p in entry.partition_indexes])
+        topic_answer(entry, [{"partition_index": number, **none} for number in entry.partition_indexes])
         for entry in entries
     ]
-
-
-def _partition(offset: FetchedOffset) -> dict[str, Any]:
-    return {
-        "partition_index": offset.partition,
-        "committed_offset": offset.committed_offset,
-        "committed_leader_epoch": offset.leader_epoch,
-        "metadata": offset.metadata,
-        "error_code": offset.error.code,
-    }
 
 
 def refused(request: Fields, version: int, code: int, detail: str) -> Answer:

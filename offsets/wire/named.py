@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from kcoord.access.rights import Operation, Principal
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.wire.api import Answer, Call
+from kcoord.wire.api import Answer
 from kcoord.wire.reading import Fields
-from offsets.api import wire as http
-from offsets.api.topics import Named, Topics
 
 LONGEST_MEMBER_ID, LONGEST_INSTANCE_ID = 300, 249
 """Characters, as in `kcoord.http.types`."""
-
-
-async def resolve(call: Call, entries: Sequence[Fields] | None) -> list[Named]:
-    """The topics of `entries`, in order; the name is None where an id belongs to no topic that the caller may see."""
-    if not entries:
-        return []
-    if "name" in entries[0]:
-        return [Named(entry.name, None) for entry in entries]
-    asked = [http.FetchTopic([], topic_id=str(entry.topic_id)) for entry in entries]
-    return await Topics(call.runtime, call.principal).resolve(asked)
 
 
 def check_identity(request: Fields) -> None:
@@ -31,13 +18,6 @@ def check_identity(request: Fields) -> None:
     for name, longest in (("member_id", LONGEST_MEMBER_ID), ("group_instance_id", LONGEST_INSTANCE_ID)):
         if len(request.get(name) or "") > longest:
             raise ProtocolError(Error.INVALID_REQUEST, f"{name} has more than {longest} characters")
-
-
-def unreadable(principal: Principal, topics: Iterable[Named]) -> frozenset[str]:
-    """The topics that the caller may not read."""
-    return frozenset(
-        topic.name for topic in topics if topic.name is not None and not principal.may_topic(Operation.READ, topic.name)
-    )
 
 
 def topic_answer(entry: Fields, partitions: Sequence[Answer]) -> dict[str, Any]:

@@ -6,20 +6,21 @@ Source: KIP-98, 360 and 447 for the versions; offsets.md 2 and 4 for the rules, 
 from __future__ import annotations
 
 import re
+from typing import cast
 
 from kcoord.access.rights import Operation, Principal
 from kcoord.http.paths import check_group_id
 from kcoord.http.types import REMEDIES, TRANSACTIONAL_ID_PATTERN
-from kcoord.metrics import OFFSETS_COMMITTED
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Call
 from kcoord.wire.reading import Fields
+from offsets.api.txn_handlers import txn_commit as commit_over_http
+from offsets.api.txn_wire import TxnCommitRequest, TxnCommitResponse
 from offsets.core.transactions import Producer
-from offsets.core.types import OffsetCommit
-from offsets.transactions.doors import accepted, counted
+from offsets.transactions.doors import counted
 from offsets.transactions.service import TransactionService
-from offsets.wire.commits import answered, commits_of
-from offsets.wire.named import check_identity, resolve, unreadable
+from offsets.wire.commits import answer, topics_of
+from offsets.wire.named import check_identity
 
 NO_PRODUCER = -1
 _TRANSACTIONAL_ID = re.compile(TRANSACTIONAL_ID_PATTERN)
@@ -59,20 +60,18 @@ async def txn_offset_commit(call: Call, request: Fields) -> Answer:
     group_id = check_group_id(request.group_id, may_be_empty=True)
     principal.require_group(Operation.READ, group_id)
     check_identity(request)
-    topics = await resolve(call, request.topics)
-    commit = OffsetCommit(
-        group_id=group_id,
+    producer = _producer(request)
+    body = TxnCommitRequest(
+        producer.transactional_id,
+        producer.producer_id,
+        producer.producer_epoch,
+        topics_of(request.topics),
+        generation_id=request.get("generation_id", -1),
         member_id=request.get("member_id", ""),
         group_instance_id=request.get("group_instance_id", None),
-        generation_id=request.get("generation_id", -1),
-        partitions=commits_of(topics, request.topics),
-        denied=unreadable(principal, topics),
-        principal=principal.name,
     )
-    service = call.runtime.get(TransactionService)
-    reply = await counted("txn_commit", accepted(service.commit(_producer(request), commit)))
-    OFFSETS_COMMITTED.inc(sum(error is Error.NONE for _, _, error in reply.results))
-    return {"topics": answered(request.topics, topics, reply.results)}
+    found = cast(TxnCommitResponse, await commit_over_http.carry_out(call.over_http(body, group_id)))
+    return await answer(request.topics, found.topics)
 
 
 async def end_txn(call: Call, request: Fields) -> Answer:

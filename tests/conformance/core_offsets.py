@@ -15,7 +15,8 @@ from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, GroupState
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.commit import Results, membership_half, record, refuse
+from offsets.core.commit import membership_half, records_of, take
+from offsets.core.lines import Results
 from offsets.core.transactions import stable
 from offsets.core.types import FetchedOffset, Millis, OffsetCommit, OffsetRecord, PartitionCommit
 from tests.conformance.cases import Case
@@ -50,19 +51,17 @@ class CoreOffsets:
         group_id = args["group_id"]
         if ("READ", "GROUP", group_id) in self._denied:
             return _everywhere(args, Error.GROUP_AUTHORIZATION_FAILED)
-        commit = self._read_commit(args)
-        results, passed = refuse(commit, self._topics)
-        if passed:
-            error = may_commit(membership_half(commit, passed, self._metadata_limit))
+        commit = take(self._read_commit(args), self._topics, self._metadata_limit)
+        if commit.is_for_group:
+            error = may_commit(membership_half(commit))
             if error is not Error.NONE:
                 return _everywhere(args, error)
-            accepted, records = record(passed, commit.retention_time_ms, now, self._metadata_limit)
-            results += accepted
+            records = records_of(commit, now)
             for entry in records:
                 self._store(group_id, replace(entry, commit_timestamp=now))
             self.transactions.written(group_id, records)
             self._committed += len(records)
-        return _answered(results)
+        return _answered(commit.results)
 
     def txn_commit(self, args: Args, may_commit: MayCommit, now: Millis) -> Response:
         """TxnOffsetCommit (offsets.md 4.1)."""
@@ -71,22 +70,20 @@ class CoreOffsets:
             return _everywhere(args, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         if ("READ", "GROUP", group_id) in self._denied:
             return _everywhere(args, Error.GROUP_AUTHORIZATION_FAILED)
-        commit = self._read_commit(args)
-        results, passed = refuse(commit, self._topics)
-        if passed:
+        commit = take(self._read_commit(args), self._topics, self._metadata_limit)
+        if commit.is_for_group:
             try:
                 self.transactions.admit(args["producer_id"], args["producer_epoch"])
-                error = may_commit(membership_half(commit, passed, self._metadata_limit, transactional=True))
+                error = may_commit(membership_half(commit, transactional=True))
             except ProtocolError as refusal:
                 error = refusal.error
             if error is not Error.NONE:
                 return _everywhere(args, error)
-            accepted, records = record(passed, -1, now, self._metadata_limit)
-            results += accepted
+            records = records_of(commit, now)
             written = [replace(entry, commit_timestamp=now) for entry in records]
             self.transactions.write(args["producer_id"], group_id, written)
             self._committed += len(records)
-        return _answered(results)
+        return _answered(commit.results)
 
     def end_txn(self, args: Args) -> Response:
         """EndTxn's marker (offsets.md 4.3)."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from typing import Any
 
@@ -14,17 +15,26 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from groups.catalogue.topics import TopicService
+from groups.wire.apis import APIS as GROUPS
+from kcoord.access.rights import digest
 from kcoord.asgi import BY_PATH, application
+from kcoord.database.clock import VirtualClock
 from kcoord.http.door import DOOR, Door
 from kcoord.http.peers import PeerLimits, Peers
 from kcoord.process.runtime import Runtime
 from kcoord.stack.protocol_httptools import HttpProtocol
+from kcoord.wire import connection as connections
+from kcoord.wire.frames import SIZE
+from kcoord.wire.gateway import Gateway
+from offsets.wire.apis import APIS as OFFSETS
 from tests.docs.walks import Walk, walking
+from tests.groups.lane.support import Process, from_memory, register
 from tests.support.doors import post
-from tests.support.members import eventually
+from tests.support.members import eventually, stable_member
 from tests.support.told import told
+from tests.wire.client import request_frame
 
-MOST_FILES = {"join": 66, "consumer-heartbeat": 73, "offsets/commit": 60}
+MOST_FILES = {"join": 66, "consumer-heartbeat": 73, "offsets/commit": 60, "heartbeat": 29}
 """Three are of coordinator nodes: whether this node answers (`groups.nodes.hosting`), the partition of the group
 (`groups.core.coordinator`), and whether its deadlines start over (`groups.core.rearming`). Five are of the lanes: what
 may be answered or written without a transaction of the group (`groups.lane`, `offsets.lane`). One counts requests
@@ -48,7 +58,30 @@ HEARTBEAT = {
     "subscribed_topic_names": ["orders"],
     "topic_partitions": [],
 }
+MOST_FILES_OF_KAFKA = {"join_group": 67, "consumer_group_heartbeat": 82, "offset_commit": 67, "heartbeat": 29}
+"""The same requests over Kafka's protocol."""
+
 COMMIT = {"topics": [{"name": "orders", "partitions": [{"partition": 0, "committed_offset": 7}]}]}
+
+KAFKA_JOIN = {
+    "session_timeout": 10_000,
+    "rebalance_timeout": 60_000,
+    "member_id": "",
+    "protocol_type": "consumer",
+    "protocols": [{"name": "range", "metadata": b""}],
+}
+KAFKA_HEARTBEAT = {
+    "member_id": "m",
+    "member_epoch": 0,
+    "rebalance_timeout": 60_000,
+    "subscribed_topic_names": ["orders"],
+    "topic_partitions": [],
+}
+KAFKA_COMMIT = {
+    "topics": [{"name": "orders", "partitions": [{"partition_index": 0, "committed_offset": 7}]}],
+    "generation_id_or_member_epoch": -1,
+    "member_id": "",
+}
 
 
 class Peer(asyncio.Transport):
@@ -64,6 +97,10 @@ class Peer(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return False
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
 
     def pause_reading(self) -> None: ...
 
@@ -81,17 +118,66 @@ class Connection:
         self._protocol = HttpProtocol(peers, config=config, server_state=ServerState(), app_state=state)
         self._protocol.connection_made(self._peer)
 
+    async def steady(self, call: str, body: dict[str, Any]) -> Walk:
+        """Of a heartbeat that is answered from memory."""
+        return await _steady(lambda: self._ask(f"/v1/groups/g/{call}".encode(), body, 200))
+
+    async def _ask(self, target: bytes, body: dict[str, Any], status: int) -> Walk:
+        self._peer.answer = b""
+        with walking() as walk:
+            self._protocol._own = copy_context()
+            self._protocol.data_received(post(target, json.dumps(body).encode(), token=self._token))
+            await eventually(lambda: self._peer.answer, "it is answered")
+        assert self._peer.answer.startswith(b"HTTP/1.1 %d " % status), self._peer.answer
+        return walk
+
     async def walk_of(self, call: str, body: dict[str, Any], status: int) -> Walk:
         """Of a request to a new group. The first of a process also reads what is kept in memory from then on."""
         for number in range(2):
-            target = f"/v1/groups/{call.replace('/', '-')}-{number}/{call}".encode()
-            self._peer.answer = b""
-            with walking() as walk:
-                self._protocol._own = copy_context()
-                self._protocol.data_received(post(target, json.dumps(body).encode(), token=self._token))
-                await eventually(lambda: self._peer.answer, "it is answered")
-            assert self._peer.answer.startswith(b"HTTP/1.1 %d " % status), self._peer.answer
+            walk = await self._ask(f"/v1/groups/{call.replace('/', '-')}-{number}/{call}".encode(), body, status)
         return walk
+
+
+class KafkaConnection:
+    """A connection of Kafka's door, logged in."""
+
+    def __init__(self, gateway: Gateway, token: str) -> None:
+        self._peer = Peer()
+        self._connection = connections.Connection(gateway)
+        self._connection.connection_made(self._peer)
+        session = self._connection.session
+        session.secret, session.token = token, digest(token)
+        self._connection.phase = connections.Phase.IDLE
+
+    async def walk_of(self, name: str, version: int, **fields: Any) -> Walk:
+        """As that of `Connection`. `fields` of the request, but its group."""
+        for number in range(2):
+            walk = await self._ask(name, version, fields | {"group_id": f"{name}-{number}"})
+        return walk
+
+    async def steady(self, name: str, version: int, **fields: Any) -> Walk:
+        """As that of `Connection`."""
+        return await _steady(lambda: self._ask(name, version, fields | {"group_id": "g"}))
+
+    async def _ask(self, name: str, version: int, fields: dict[str, Any]) -> Walk:
+        self._peer.answer = b""
+        frame = request_frame(name, version, fields)
+        with walking() as walk:
+            self._connection.data_received(SIZE.pack(len(frame)) + frame)
+            await eventually(lambda: self._peer.answer, "it is answered")
+        return walk
+
+
+async def _steady(ask: Callable[[], Awaitable[Walk]]) -> Walk:
+    found: list[Walk] = []
+
+    async def is_from_memory() -> bool:
+        answered = from_memory()
+        found.append(await ask())
+        return from_memory() > answered
+
+    await eventually(is_from_memory, "heartbeats are answered from memory")
+    return await ask()
 
 
 async def test_no_request_goes_through_more_files(runtime: Runtime, token: str) -> None:
@@ -103,6 +189,38 @@ async def test_no_request_goes_through_more_files(runtime: Runtime, token: str) 
         "consumer-heartbeat": await connection.walk_of("consumer-heartbeat", HEARTBEAT, 200),
         "offsets/commit": await connection.walk_of("offsets/commit", COMMIT, 200),
     }
+    check(walks, MOST_FILES)
+
+
+async def test_no_request_of_kafka_goes_through_more_files(runtime: Runtime, token: str) -> None:
+    await told(runtime)
+    await runtime.get(TopicService).create("orders", 3)
+    connection = KafkaConnection(Gateway(runtime, (*GROUPS, *OFFSETS)), token)
+    walks = {
+        "join_group": await connection.walk_of("join_group", 9, **KAFKA_JOIN),
+        "consumer_group_heartbeat": await connection.walk_of("consumer_group_heartbeat", 1, **KAFKA_HEARTBEAT),
+        "offset_commit": await connection.walk_of("offset_commit", 9, **KAFKA_COMMIT),
+    }
+    check(walks, MOST_FILES_OF_KAFKA)
+
+
+async def test_no_steady_heartbeat_goes_through_more_files(
+    runtime: Runtime, token: str, database: str, clock: VirtualClock
+) -> None:
+    """Answered from memory."""
+    process: Process = register(runtime, database, "one")
+    await process.open()
+    member = await stable_member(process.groups, clock)
+    await process.notified()
+    fields = {"member_id": member.member_id, "generation_id": member.generation_id}
+    by_http = Connection(runtime, token).steady("heartbeat", fields)
+    check({"heartbeat": await by_http}, MOST_FILES)
+    by_kafka = KafkaConnection(Gateway(runtime, (*GROUPS, *OFFSETS)), token).steady("heartbeat", 4, **fields)
+    check({"heartbeat": await by_kafka}, MOST_FILES_OF_KAFKA)
+
+
+def check(walks: dict[str, Walk], most: dict[str, int]) -> None:
+    """Print the counts, and compare them."""
     for call, walk in walks.items():
         print(f"{call}: {len(walk.files)} files, {walk.functions} functions")
-    assert {call: len(walk.files) for call, walk in walks.items() if len(walk.files) > MOST_FILES[call]} == {}
+    assert {call: len(walk.files) for call, walk in walks.items() if len(walk.files) > most[call]} == {}

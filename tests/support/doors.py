@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -99,7 +99,6 @@ class Door:
 
     config: Config
     service: Service = field(default_factory=Service)
-    is_direct: bool = True
     runtime: Runtime = field(init=False)
     protocols: list[HttpProtocol] = field(default_factory=list)
     peers: Peers = field(init=False)
@@ -124,7 +123,7 @@ class Door:
 
     @property
     def state(self) -> dict[str, Any]:
-        return {DOOR: ServerDoor(self.runtime, OPERATIONS)} if self.is_direct else {}
+        return {DOOR: ServerDoor(self.runtime, OPERATIONS)}
 
     def factory(self) -> Callable[[], HttpProtocol]:
         """Makes the protocols of connections, on the running loop."""
@@ -200,12 +199,6 @@ def run(work: Awaitable[T]) -> T:
         return runner.run(work)  # type: ignore[arg-type]
 
 
-def ways() -> Iterator[Door]:
-    """Where connections answer operations, and where the application does, as while requests are traced."""
-    for is_direct in (True, False):
-        yield Door(Config({}), is_direct=is_direct)
-
-
 def heartbeat(
     body: bytes = b'{"member_id":"ok","generation_id":1}',
     *headers: bytes,
@@ -259,6 +252,17 @@ def all_of(door: Door, *parts: bytes) -> bytes:
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
             return without_ids(await client.rest())
+
+    return run(conversation())
+
+
+def one_by_one(door: Door, *requests: bytes) -> bytes:
+    """The answers to requests on one connection, each sent when the one before was answered."""
+
+    async def conversation() -> bytes:
+        async with door.open() as connect:
+            client = await connect()
+            return b"".join([without_ids(await client.ask(request)) for request in requests])
 
     return run(conversation())
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from groups.catalogue.topics import TopicService
 from groups.core.model.types import Topic, TopicView
 from kcoord.config import Config
+from kcoord.process.later import Later
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.lines import PlainCommit
+from offsets.core.lines import Commit
 from offsets.core.types import FetchedOffset, OffsetCommit, OffsetCommitReply, OffsetFetch, OffsetFetchReply
-from offsets.lane.fetching import Found
 from offsets.service import OffsetService
 from tests.support.doors import CLOSE, DEADLINE, Door, heartbeat
 
@@ -47,7 +47,7 @@ class Offsets:
     """
 
     metadata_limit: int = 100
-    begun: list[PlainCommit] = field(default_factory=list)
+    begun: list[Commit] = field(default_factory=list)
     awaited: list[Any] = field(default_factory=list)
     fetched: list[OffsetFetch] = field(default_factory=list)
     may_land: asyncio.Event = field(default_factory=asyncio.Event)
@@ -57,7 +57,7 @@ class Offsets:
     def __post_init__(self) -> None:
         self.may_land.set()
 
-    def write(self, plain: PlainCommit) -> asyncio.Future[OffsetCommitReply | None]:
+    def write(self, plain: Commit) -> asyncio.Future[OffsetCommitReply | None]:
         self.begun.append(plain)
         self.seen()
         written: asyncio.Future[OffsetCommitReply | None] = asyncio.get_running_loop().create_future()
@@ -104,37 +104,31 @@ class Offsets:
             return OffsetCommitReply(Error.NONE, (), DEADLINE)
         return OffsetCommitReply(Error.UNKNOWN_MEMBER_ID, detail="who is that?")
 
-    def begin_fetch(self, fetch: OffsetFetch, wanted: Any) -> asyncio.Future[Found] | None:
-        if fetch.require_stable:
-            return None
+    def fetch(self, fetch: OffsetFetch) -> Awaitable[OffsetFetchReply]:
+        if fetch.require_stable or not any(partitions for _, partitions in fetch.topics or ()):
+            return self._fetch_alone(fetch)
         self.fetched.append(fetch)
-        found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
-        self._soon(lambda: found.set_result(Found(OFFSETS, None)))
-        return found
-
-    def is_fetcher(self, fetch: OffsetFetch, found: Found) -> bool:
-        return fetch.member_id is None
-
-    async def check_fetcher(self, fetch: OffsetFetch) -> None:
-        await asyncio.sleep(0)
+        found: asyncio.Future[OffsetFetchReply] = asyncio.get_running_loop().create_future()
+        reply = OffsetFetchReply(Error.NONE, tuple(OFFSETS))
         if fetch.member_id == "none":
-            raise ProtocolError(Error.UNKNOWN_MEMBER_ID, "who is that?")
+            self._soon(lambda: found.set_exception(ProtocolError(Error.UNKNOWN_MEMBER_ID, "who is that?")))
+        else:
+            self._soon(lambda: found.set_result(reply))
+        return Later(found, lambda reply: reply)
 
-    async def fetch(self, fetch: OffsetFetch) -> OffsetFetchReply:
-        await self.check_fetcher(fetch)
+    async def _fetch_alone(self, fetch: OffsetFetch) -> OffsetFetchReply:
+        await asyncio.sleep(0)
         self.awaited.append(fetch)
-        by_key = {(offset.topic, offset.partition): offset for offset in OFFSETS}
-        wanted = [(topic, number) for topic, numbers in fetch.topics or () for number in numbers]
-        return OffsetFetchReply(Error.NONE, tuple(by_key.get(key) or FetchedOffset(*key) for key in wanted))
+        return OffsetFetchReply(Error.NONE, tuple(OFFSETS if fetch.topics is None else ()))
 
 
 TASKS: set[asyncio.Task[None]] = set()
 OFFSETS = [FetchedOffset("t", 1, 7, 2, "m", 1_700_000_000_000)]
 
 
-def offset_door(*, is_direct: bool = True, **settings: Any) -> tuple[Door, Offsets]:
+def offset_door(**settings: Any) -> tuple[Door, Offsets]:
     """A door whose offsets are made up."""
-    door = Door(Config(settings), is_direct=is_direct)
+    door = Door(Config(settings))
     return door, give_offsets(door)
 
 
@@ -143,11 +137,6 @@ def give_offsets(door: Door) -> Offsets:
     offsets = Offsets()
     door.runtime._services |= {OffsetService: offsets, TopicService: Topics()}
     return offsets
-
-
-def offset_doors(**settings: Any) -> list[tuple[Door, Offsets]]:
-    """As `tests.support.doors.ways`."""
-    return [offset_door(is_direct=is_direct, **settings) for is_direct in (True, False)]
 
 
 def commit(

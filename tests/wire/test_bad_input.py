@@ -13,8 +13,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from kcoord.process.runtime import Runtime
+from kcoord.process.turnstile import Places
 from kcoord.wire.connection import LARGEST_BEFORE_LOGIN, READ_AHEAD
-from kcoord.wire.gateway import Budget, Gateway
+from kcoord.wire.gateway import Gateway
 from tests.support.members import eventually
 from tests.wire.client import WireClient, request_frame
 from tests.wire.conftest import Connect
@@ -164,9 +165,9 @@ async def test_too_many_connections(gateway: Gateway, connect: Connect) -> None:
 
 async def test_requests_under_way_are_bounded(gateway: Gateway, connect: Connect) -> None:
     """Of all connections together; the others wait, heartbeats too."""
-    gateway.requests = asyncio.Semaphore(1)
+    gateway.requests = Places(1)
     first, second = await connect(), await connect()
-    async with gateway.requests:
+    async with gateway.requests.place():
         first.send("metadata", 12, topics=[])
         second.send("heartbeat", 4, group_id="g", generation_id=1, member_id="m")
         answers = [asyncio.create_task(first.receive_raw()), asyncio.create_task(second.receive_raw())]
@@ -191,35 +192,6 @@ async def test_what_is_read_ahead_is_bounded(connect: Connect, gateway: Gateway)
     (connection,) = gateway._connections
     await eventually(lambda: not connection._reads, "it reads no more")
     assert len(connection._buffer) < READ_AHEAD + 300_000
-
-
-class Waiting:
-    """A connection that takes from a budget when it is told to."""
-
-    def __init__(self, budget: Budget, size: int) -> None:
-        self.budget, self.size, self.has = budget, size, False
-
-    def advance(self) -> None:
-        self.has = self.has or self.budget.take(self.size, self)  # type: ignore[arg-type]
-
-
-def test_bytes_of_all_connections_are_bounded_and_given_in_order() -> None:
-    budget = Budget(100)
-    first, second, third = (Waiting(budget, size) for size in (80, 60, 10))
-    for connection in (first, second, third):
-        connection.advance()
-    assert [c.has for c in (first, second, third)] == [True, False, False]
-    budget.give(80)
-    assert [c.has for c in (second, third)] == [True, True]
-
-
-def test_one_that_waits_and_goes_lets_the_next_one_in() -> None:
-    budget = Budget(100)
-    first, second, third = (Waiting(budget, size) for size in (80, 60, 10))
-    for connection in (first, second, third):
-        connection.advance()
-    budget.forget(second)  # type: ignore[arg-type]
-    assert third.has
 
 
 async def test_an_outage_of_postgres_is_an_error_that_can_be_tried_again(

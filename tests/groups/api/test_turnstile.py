@@ -42,7 +42,7 @@ async def test_big_requests_that_find_the_queue_full_are_told_to_come_back(
 ) -> None:
     gate = runtime.get(Turnstile)
     monkeypatch.setattr(gate, "_most_big", 0)
-    monkeypatch.setattr(gate, "_places", Places(0))
+    monkeypatch.setattr(gate, "big", Places(0))
     refused = await api.post(path, json=body)
     assert (refused.status_code, refused.json()["error"]) == (503, "COORDINATOR_NOT_AVAILABLE")
     assert refused.headers["retry-after"] == "1"
@@ -60,8 +60,8 @@ async def test_a_big_request_that_parks_keeps_no_place(
     await eventually(lambda: service._parked.has_waiters("g"), "the join is parked")
     gate = runtime.get(Turnstile)
     try:
-        assert not gate._places.locked()
-        assert gate._places._free == places_of(0)
+        assert not gate.big.locked()
+        assert gate.big._free == places_of(0)
     finally:
         parked.cancel()
         await asyncio.gather(parked, return_exceptions=True)

@@ -1,50 +1,53 @@
-"""Commits and fetches: the same answers, metrics and lines from a connection and through the application."""
+"""Commits and fetches on a connection: answers, metrics and lines."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
+import hypothesis
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from kcoord.database import request_age
 from kcoord.http import context
-from tests.kcoord.http.test_asked import asked, other
+from tests.kcoord.http.test_asked import asked, other, told
 from tests.support.doors import DATE, FORBIDDEN, TOKEN, heartbeat, run
-from tests.support.offset_doors import Offsets, commit, fetch, offset_door, offset_doors
+from tests.support.offset_doors import Offsets, commit, fetch, offset_door
 
 ROUTE = "/v1/groups/{group_id}/offsets/commit"
 OK = commit("ok")
 FETCH = fetch()
 
 
-def both(*requests: bytes, **settings: Any) -> Offsets:
-    """Asks on both ways and compares; what the connection asked for."""
-    doors = offset_doors(**settings)
-    found = [asked(door, *requests) for door, _ in doors]
-    assert found[0] == found[1]
-    (_, direct), (_, through_application) = doors
-    assert direct.begun == through_application.begun
-    return direct
+def given(*requests: bytes) -> tuple[list[tuple[int, str | None]], Offsets]:
+    """What the answers to requests of one connection say, and what was asked for."""
+    door, offsets = offset_door()
+    return [told(answer) for answer in asked(door, *requests)[0]], offsets
+
+
+@cache
+def alone(request: bytes) -> bytes:
+    """The answer to a request that is the only one of its connection."""
+    return asked(offset_door()[0], request)[0][0]
 
 
 def test_a_commit_and_a_fetch_in_full() -> None:
-    """Spelled out once: everything else is compared with the application."""
     begin = b"HTTP/1.1 200 OK\r\ndate: " + DATE + b"\r\ncontent-length: %d\r\ncontent-type: application/json\r\n"
     committed = (
         b'{"topics":[{"name":"t","topic_id":"00000000-0000-0000-0000-000000000001","partitions":'
         b'[{"partition":1,"error_code":0,"error":"NONE"}]}],"session_expires_at":"2023-11-14T22:13:32.345Z",'
         b'"error_code":0}'
     )
-    for door, offsets in offset_doors():
-        answers = asked(door, OK, OK, FETCH, OK, FETCH)[0]
-        expected = begin % len(committed) + b"x-request-id: new\r\n\r\n" + committed
-        assert [answers[0], answers[1], answers[3]] == [expected] * 3
-        assert answers[2] == answers[4]
-        assert b'{"partition":1,"committed_offset":7,"committed_leader_epoch":2,"metadata":"m",' in answers[2]
-        assert b'{"partition":2,"committed_offset":-1,"committed_leader_epoch":-1,"metadata":"",' in answers[2]
-        assert (len(offsets.begun), len(offsets.fetched)) == (3, 2)
+    door, offsets = offset_door()
+    answers = asked(door, OK, OK, FETCH, OK, FETCH)[0]
+    expected = begin % len(committed) + b"x-request-id: new\r\n\r\n" + committed
+    assert [answers[0], answers[1], answers[3]] == [expected] * 3
+    assert answers[2] == answers[4]
+    assert b'{"partition":1,"committed_offset":7,"committed_leader_epoch":2,"metadata":"m",' in answers[2]
+    assert b'{"partition":2,"committed_offset":-1,"committed_leader_epoch":-1,"metadata":"",' in answers[2]
+    assert (len(offsets.begun), len(offsets.fetched)) == (3, 2)
 
 
 BEGUN = {
@@ -82,26 +85,50 @@ OTHERS = {
 }  # fmt: skip
 
 
+UNKNOWN = 404, "UNKNOWN_MEMBER_ID"
+INVALID = 400, "INVALID_REQUEST"
+REFUSED = {
+    "a member that is not known": UNKNOWN,
+    "Postgres is down": (503, "COORDINATOR_NOT_AVAILABLE"),
+    "a bug": (500, "UNKNOWN_SERVER_ERROR"),
+    "an error with a request id": UNKNOWN,
+    "a field twice": INVALID,
+    "an unknown field": INVALID,
+    "an offset that is not a number": INVALID,
+    "no token": (401, "SASL_AUTHENTICATION_FAILED"),
+    "a token without rules": (403, "GROUP_AUTHORIZATION_FAILED"),
+    "a query": INVALID,
+    "no body": INVALID,
+    "of a member that is not known": UNKNOWN,
+    "without a name": INVALID,
+    "with another field": INVALID,
+}
+WELL = 200, None
+
+
 @pytest.mark.parametrize("name", BEGUN)
 def test_what_the_lane_takes(name: str) -> None:
-    asked_for = both(OK, BEGUN[name], BEGUN[name], OK)
+    answers, asked_for = given(OK, BEGUN[name], BEGUN[name], OK)
+    assert answers == [WELL, *[REFUSED.get(name, WELL)] * 2, WELL]
     assert len(asked_for.begun) == 4
     assert len(asked_for.awaited) == (2 if name == "the catalogue changes" else 0), "it was carried out once"
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_the_lane_does_not_take(name: str) -> None:
-    assert len(both(OK, OK, OTHERS[name], OTHERS[name], OK).begun) == 3
+    answers, asked_for = given(OK, OK, OTHERS[name], OTHERS[name], OK)
+    assert answers == [WELL, WELL, *[REFUSED.get(name, WELL)] * 2, WELL]
+    assert len(asked_for.begun) == 3
 
 
 FETCHES = {
     "of a member": (fetch(more=b',"member_id":"m","member_epoch":3'), True),
     "of a member that is not known": (fetch(more=b',"member_id":"none","member_epoch":3'), True),
-    "of no partitions": (fetch(topics=b'[{"name":"t","partitions":[]}]'), True),
+    "of no partitions": (fetch(topics=b'[{"name":"t","partitions":[]}]'), False),
     "of open transactions": (fetch(more=b',"require_stable":true'), False),
     "of everything": (fetch(topics=b"null"), False),
-    "of an unknown topic": (fetch(topics=b'[{"name":"u","partitions":[1]}]'), False),
-    "by id": (fetch(topics=b'[{"topic_id":"00000000-0000-0000-0000-000000000001","partitions":[1]}]'), False),
+    "of an unknown topic": (fetch(topics=b'[{"name":"u","partitions":[1]}]'), True),
+    "by id": (fetch(topics=b'[{"topic_id":"00000000-0000-0000-0000-000000000001","partitions":[1]}]'), True),
     "without a name": (fetch(topics=b'[{"partitions":[1]}]'), False),
     "with another field": (fetch(more=b',"x":1'), False),
 }
@@ -110,7 +137,9 @@ FETCHES = {
 @pytest.mark.parametrize("name", FETCHES)
 def test_fetches(name: str) -> None:
     request, is_begun = FETCHES[name]
-    assert len(both(FETCH, request, FETCH).fetched) == (3 if is_begun else 2)
+    answers, asked_for = given(FETCH, request, FETCH)
+    assert answers == [WELL, REFUSED.get(name, WELL), WELL]
+    assert len(asked_for.fetched) == (3 if is_begun else 2)
 
 
 ANY = st.sampled_from(
@@ -119,9 +148,9 @@ ANY = st.sampled_from(
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(ANY, min_size=1, max_size=8))
-def test_any_requests_one_after_the_other(requests: list[bytes]) -> None:
-    both(*requests)
+@hypothesis.given(st.lists(ANY, min_size=1, max_size=8))
+def test_what_came_before_on_a_connection_makes_no_difference(requests: list[bytes]) -> None:
+    assert asked(offset_door()[0], *requests)[0] == [alone(request) for request in requests]
 
 
 def test_metrics_and_lines() -> None:

@@ -232,7 +232,7 @@ async def test_lists_wait_for_a_place_which_they_leave_when_their_answer_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     running = Runtime(Config({"http.max.big.requests": 1, "http.max.big.queue": 0}), "")
-    places = running.get(Turnstile)._places
+    places = running.get(Turnstile).big
     seen: list[bool] = []
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:

@@ -6,11 +6,16 @@ import asyncio
 from collections import Counter
 
 import pytest
+from prometheus_client import REGISTRY
 
 from kcoord.config import Config
+from kcoord.http.door import Admission
+from kcoord.http.peers import PeerLimits, Peers
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import AT_ONCE, Turnstile, TwoLines, places_of
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.wire.gateway import Gateway
+from tests.support.database import ROOT
 from tests.support.rounds import counted_rounds
 
 
@@ -151,3 +156,38 @@ def test_there_are_places_for_each_core_and_at_least_two(monkeypatch: pytest.Mon
         monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)), raising=False)
         assert places_of(0) == places
     assert places_of(5) == 5
+
+
+def shown(name: str) -> dict[str, float]:
+    """The series of a metric, by queue."""
+    (family,) = (family for family in REGISTRY.collect() if family.name == name)
+    return {sample.labels["queue"]: sample.value for sample in family.samples}
+
+
+async def test_what_waits_and_what_is_held_is_in_the_metrics() -> None:
+    gate = turnstile(requests=1)
+
+    async def taken(holder: int) -> None:
+        async with gate.place(holder):
+            pass
+
+    async with gate.place(0):
+        waiting = [asyncio.create_task(taken(holder)) for holder in (1, 2)]
+        gate.later(lambda: None)
+        await asyncio.sleep(0)
+        assert shown("kcoord_admission_held")["big"] == 1
+        assert shown("kcoord_admission_waiting")["big"] == 2
+    await asyncio.gather(*waiting)
+    assert shown("kcoord_admission_held")["big"] == shown("kcoord_admission_waiting")["big"] == 0
+
+
+async def test_every_queue_is_documented() -> None:
+    runtime = Runtime(Config({}), "")
+    Gateway(runtime, ())
+    Peers(PeerLimits.of(runtime.config))
+    admission = runtime.get(Admission)
+    await admission._stop()
+    queues = shown("kcoord_admission_waiting").keys() | shown("kcoord_admission_held").keys()
+    assert {"requests", "hot_requests", "hot_tasks", "tasks", "pages", "big", "kafka_requests", "kafka_bytes"} <= queues
+    documented = (ROOT / "docs/monitoring/README.md").read_text()
+    assert [queue for queue in sorted(queues) if f"`{queue}`" not in documented] == []

@@ -1,4 +1,4 @@
-"""Quotas of what members send all the time, from a connection and through the application; and of connections."""
+"""Quotas of what members send all the time; and of connections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kcoord.config import Config
 from kcoord.http.peers import PeerLimits, Peers
 from kcoord.quotas.budgets import Budget
 from kcoord.quotas.quotas import Quotas
-from tests.support.doors import TOKEN, Client, Door, beat, post, run, statuses, until, ways
+from tests.support.doors import TOKEN, Client, Door, beat, post, run, statuses, until
 from tests.support.quotas import limit
 
 SLOW = 0.000_1
@@ -23,9 +23,10 @@ async def begun(door: Door, client: Client) -> None:
     await door.runtime.get(Access).authenticate(TOKEN)
 
 
-@pytest.mark.parametrize("door", ways(), ids=["direct", "application"])
 @pytest.mark.parametrize("limits", [{"heartbeats": SLOW}, {"bytes": SLOW}, {"commits": SLOW}])
-def test_heartbeats_are_counted_and_refused_alike(door: Door, limits: dict[str, float]) -> None:
+def test_heartbeats_are_counted_and_refused_alike(limits: dict[str, float]) -> None:
+    door = Door(Config({}))
+
     async def conversation() -> tuple[list[int], float]:
         async with door.open() as connect:
             client = await connect()
@@ -49,8 +50,8 @@ def test_heartbeats_are_counted_and_refused_alike(door: Door, limits: dict[str, 
         assert 1 < used < 1.01, "what is owed is bounded"
 
 
-@pytest.mark.parametrize("door", ways(), ids=["direct", "application"])
-def test_a_request_with_many_heartbeats_weighs_as_many(door: Door) -> None:
+def test_a_request_with_many_heartbeats_weighs_as_many() -> None:
+    door = Door(Config({}))
     one = b'{"group_id":"g","member_id":"ok","generation_id":1}'
     many = post(b"/v1/heartbeats", b'{"heartbeats":[' + b",".join([one] * 7) + b"]}")
 
@@ -64,8 +65,9 @@ def test_a_request_with_many_heartbeats_weighs_as_many(door: Door) -> None:
     assert run(conversation()) == [200, 200, 429, 429]
 
 
-@pytest.mark.parametrize("door", ways(), ids=["direct", "application"])
-def test_a_token_has_so_many_connections_and_may_open_another_when_one_ends(door: Door) -> None:
+def test_a_token_has_so_many_connections_and_may_open_another_when_one_ends() -> None:
+    door = Door(Config({}))
+
     async def conversation() -> None:
         async with door.open() as connect:
             first, second = await connect(), await connect()

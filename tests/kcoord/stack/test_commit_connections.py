@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
 from kcoord.http.asked import Asked
-from kcoord.http.door import STARTED_AT_ONCE, Admission
+from kcoord.http.door import Admission
 from kcoord.http.peers import Phase
+from kcoord.process.turnstile import HOT_AT_ONCE
 from kcoord.stack.protocol_httptools import HttpProtocol
 from tests.kcoord.stack.test_timers import wired
-from tests.support.doors import CLOSE, LAST, Client, Door, all_of, beat, run, statuses, until, without_ids
+from tests.support.doors import CLOSE, LAST, Client, Door, all_of, beat, one_by_one, run, statuses, until, without_ids
 from tests.support.offset_doors import (
     LAST_COMMIT,
     TASKS,
@@ -24,7 +25,6 @@ from tests.support.offset_doors import (
     fetch,
     give_offsets,
     offset_door,
-    offset_doors,
     request_ids,
 )
 
@@ -32,8 +32,9 @@ COMMIT = commit("ok")
 
 
 def test_requests_cut_at_every_byte() -> None:
-    whole = commit("ok1") + fetch() + commit("slow", b"X-Request-Id: mine") + beat("ok")
-    expected = all_of(offset_door(is_direct=False)[0], whole + LAST_COMMIT)
+    requests = commit("ok1"), fetch(), commit("slow", b"X-Request-Id: mine"), beat("ok")
+    expected = one_by_one(offset_door()[0], *requests, LAST_COMMIT)
+    whole = b"".join(requests)
     for at in range(len(whole)):
         door, offsets = offset_door()
         assert all_of(door, whole[:at], whole[at:] + LAST_COMMIT) == expected, whole[:at]
@@ -55,14 +56,15 @@ KINDS = {
 @given(st.lists(st.sampled_from(sorted(KINDS)), max_size=40), st.lists(st.integers(1, 600), max_size=40))
 def test_pipelined_requests_are_answered_in_order(kinds: list[str], sizes: list[int]) -> None:
     """However they are cut, and whichever way each of them goes."""
-    stream = b"".join(KINDS[kind](b"X-Request-Id: %d" % number) for number, kind in enumerate(kinds)) + LAST_COMMIT
+    requests = [*(KINDS[kind](b"X-Request-Id: %d" % number) for number, kind in enumerate(kinds)), LAST_COMMIT]
+    stream = b"".join(requests)
     parts = []
     for size in sizes:
         parts.append(stream[:size])
         stream = stream[size:]
-    found = [all_of(door, *parts, stream) for door, _ in offset_doors()]
-    assert found[0] == found[1]
-    assert request_ids(found[0])[:-1] == [b"%d" % number for number in range(len(kinds))]
+    found = all_of(offset_door()[0], *parts, stream)
+    assert found == one_by_one(offset_door()[0], *requests)
+    assert request_ids(found)[:-1] == [b"%d" % number for number in range(len(kinds))]
 
 
 Work = Callable[[Door, Offsets, HttpProtocol, Client], Awaitable[None]]
@@ -195,22 +197,20 @@ def test_a_server_that_cannot_wait_any_longer_says_that_the_outcome_is_not_known
 
 @pytest.mark.parametrize(("member", "status"), [("ok", 200), ("slow", 200), ("who", 404)])
 def test_a_client_that_wants_to_close(member: str, status: int) -> None:
-    found = [all_of(door, COMMIT, commit(member, CLOSE) + COMMIT) for door, _ in offset_doors()]
-    assert found[0] == found[1]
-    assert statuses(found[0]) == [200, status]
-    assert found[0].count(b"connection: close") == 1
+    found = all_of(offset_door()[0], COMMIT, commit(member, CLOSE) + COMMIT)
+    assert statuses(found) == [200, status]
+    assert found.count(b"connection: close") == 1
 
 
 def test_a_broken_request_after_a_commit_ends_the_connection() -> None:
-    found = [all_of(door, COMMIT, COMMIT + b"GARBAGE\r\n\r\n" + COMMIT) for door, _ in offset_doors()]
-    assert found[0] == found[1]
-    assert statuses(found[0]) == [200, 200, 400]
+    found = all_of(offset_door()[0], COMMIT, COMMIT + b"GARBAGE\r\n\r\n" + COMMIT)
+    assert statuses(found) == [200, 200, 400]
 
 
 def test_those_that_arrive_together_begin_a_few_each_round() -> None:
     """Thousands of connections whose commits are read at once leave the loop to others in between."""
     door, offsets = offset_door()
-    connections, turns = 4 * STARTED_AT_ONCE, [0]
+    connections, turns = 4 * HOT_AT_ONCE, [0]
 
     async def conversation() -> list[bytes]:
         loop = asyncio.get_running_loop()
@@ -239,7 +239,7 @@ def test_those_that_arrive_together_begin_a_few_each_round() -> None:
     for read in run(conversation()):
         assert statuses(read) == [200, 200]
     assert len(offsets.begun) == 2 * connections
-    assert max(turns) <= STARTED_AT_ONCE
+    assert max(turns) <= HOT_AT_ONCE
     assert sum(turns) == 2 * connections
 
 
@@ -258,13 +258,13 @@ def test_a_request_that_waits_for_its_turn_when_its_client_goes_away_or_the_serv
                 assert protocol.peer.phase is Phase.WORK
                 if stops:
                     protocol.shutdown()
-                    line._at_once = STARTED_AT_ONCE
+                    line._at_once = HOT_AT_ONCE
                     line._go_round()
                     return await client.rest()
                 client.writer.transport.abort()
                 protocol.transport.abort()
                 await until(lambda: not door.peers._open)
-                line._at_once = STARTED_AT_ONCE
+                line._at_once = HOT_AT_ONCE
                 line._go_round()
                 await until(lambda: not line)
                 return b""

@@ -26,7 +26,6 @@ from tests.support.doors import (
     run,
     statuses,
     until,
-    ways,
     without_ids,
 )  # fmt: skip
 
@@ -47,10 +46,9 @@ def test_nothing_is_answered_while_writing_is_paused() -> None:
 
 @pytest.mark.parametrize("value", [b"close", b"Close", b"x, close"])
 def test_a_client_that_wants_to_close_gets_no_second_answer(value: bytes) -> None:
-    for door in ways():
-        read = all_of(door, beat("ok"), beat("ok", b"Connection: " + value) + beat("ok"))
-        assert statuses(read) == [200, 200]
-        assert re.findall(rb"connection: (\w+)\r\n\r\n", read) == [b"close"]
+    read = all_of(Door(Config({})), beat("ok"), beat("ok", b"Connection: " + value) + beat("ok"))
+    assert statuses(read) == [200, 200]
+    assert re.findall(rb"connection: (\w+)\r\n\r\n", read) == [b"close"]
 
 
 def test_closing_again_and_again_with_the_same_headers() -> None:
@@ -72,16 +70,16 @@ def test_closing_again_and_again_with_the_same_headers() -> None:
 
 
 def test_http_1_0() -> None:
-    for door in ways():
-        read = all_of(door, beat("ok"), beat("ok").replace(b"HTTP/1.1", b"HTTP/1.0"))
-        assert statuses(read) == [200, 200]
-        assert b"connection: close" in read
-        assert len(door.service.at_once) == 2
+    door = Door(Config({}))
+    read = all_of(door, beat("ok"), beat("ok").replace(b"HTTP/1.1", b"HTTP/1.0"))
+    assert statuses(read) == [200, 200]
+    assert b"connection: close" in read
+    assert len(door.service.at_once) == 2
 
 
 def test_a_broken_request_ends_the_connection() -> None:
-    for door in ways():
-        assert statuses(all_of(door, beat("ok"), beat("ok") + b"GARBAGE\r\n\r\n" + beat("ok"))) == [200, 200, 400]
+    read = all_of(Door(Config({})), beat("ok"), beat("ok") + b"GARBAGE\r\n\r\n" + beat("ok"))
+    assert statuses(read) == [200, 200, 400]
 
 
 def with_connection(
@@ -112,26 +110,25 @@ HALF = beat("ok", CLOSE)[:-5]
 
 def test_what_is_expected_of_the_peer() -> None:
     """Its limits of time follow the phases."""
-    for is_direct in (True, False):
-        door, phases = Door(Config({}), is_direct=is_direct), []
+    door, phases = Door(Config({})), list[Phase]()
 
-        async def conversation(door: Door, phases: list[Phase]) -> None:
-            async with door.open() as connect:
-                client = await connect()
-                await until(lambda: bool(door.protocols))
-                (protocol,) = door.protocols
+    async def conversation() -> None:
+        async with door.open() as connect:
+            client = await connect()
+            await until(lambda: bool(door.protocols))
+            (protocol,) = door.protocols
+            phases.append(protocol.peer.phase)
+            for part in (beat("ok"), beat("ok"), HALF[:20], HALF[20:], beat("ok", CLOSE)[-5:]):
+                client.writer.write(part)
+                if part.endswith(b"}"):
+                    await client.answer()
+                else:
+                    before = protocol.peer.phase
+                    await until(lambda: protocol.peer.phase is not before)  # noqa: B023
                 phases.append(protocol.peer.phase)
-                for part in (beat("ok"), beat("ok"), HALF[:20], HALF[20:], beat("ok", CLOSE)[-5:]):
-                    client.writer.write(part)
-                    if part.endswith(b"}"):
-                        await client.answer()
-                    else:
-                        before = protocol.peer.phase
-                        await until(lambda: protocol.peer.phase is not before)  # noqa: B023
-                    phases.append(protocol.peer.phase)
 
-        run(conversation(door, phases))
-        assert phases == [Phase.SILENT, Phase.WORK, Phase.WORK, Phase.HEAD, Phase.BODY, Phase.WORK]
+    run(conversation())
+    assert phases == [Phase.SILENT, Phase.WORK, Phase.WORK, Phase.HEAD, Phase.BODY, Phase.WORK]
 
 
 def test_a_peer_that_sent_its_head_in_pieces_owes_nothing_afterwards() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from offsets.core.commit import LARGEST_INSTANT_MS, membership_half, record, utf16_length
+from offsets.core.commit import LARGEST_INSTANT_MS, membership_half, records_of, take, utf16_length
 from offsets.core.types import OffsetCommit, PartitionCommit
 
 NOW = 1_000
+COUNTS = {"orders": 3, "bills": 8}
 
 
 @pytest.mark.parametrize(
@@ -17,13 +18,15 @@ NOW = 1_000
 def test_every_retention_time_but_minus_one_adds_to_the_time_of_handling(
     retention_time_ms: int, expires: int | None
 ) -> None:
-    _, (stored,) = record((PartitionCommit("orders", 0, 5),), retention_time_ms, NOW, 4_096)
+    asked = OffsetCommit("g", "", None, -1, (PartitionCommit("orders", 0, 5),), retention_time_ms)
+    (stored,) = records_of(take(asked, COUNTS, 4_096), NOW)
     assert stored.expire_timestamp == expires
 
 
 @pytest.mark.parametrize(("metadata", "stored"), [(None, ""), ("", ""), ("note", "note")])
 def test_metadata_is_stored_and_missing_metadata_is_empty(metadata: str | None, stored: str) -> None:
-    _, (row,) = record((PartitionCommit("orders", 0, 5, metadata=metadata),), -1, NOW, 4_096)
+    asked = OffsetCommit("g", "", None, -1, (PartitionCommit("orders", 0, 5, metadata=metadata),))
+    (row,) = records_of(take(asked, COUNTS, 4_096), NOW)
     assert row.metadata == stored
 
 
@@ -41,7 +44,34 @@ def test_the_group_is_asked_about_partitions_that_will_be_stored() -> None:
         PartitionCommit("orders", 1, 5, metadata="five!"),
         PartitionCommit("bills", 7, 5),
     )
-    asked = membership_half(OffsetCommit("g", "m", "i", 3, entries), entries, 4)
+    commit = take(OffsetCommit("g", "m", "i", 3, entries), COUNTS, 4)
+    assert [error.name for _, _, error in commit.results] == ["NONE", "NONE", "OFFSET_METADATA_TOO_LARGE", "NONE"]
+    asked = membership_half(commit)
     assert asked.partitions == {"orders": frozenset({0, 2}), "bills": frozenset({7})}
     assert (asked.group_id, asked.member_id, asked.group_instance_id, asked.generation_id) == ("g", "m", "i", 3)
     assert not asked.transactional
+
+
+def test_results_are_in_the_order_of_the_request_and_the_last_entry_of_a_partition_is_stored() -> None:
+    """offsets.md 2.2 and 3.6."""
+    entries = (
+        PartitionCommit("orders", 1, 5),
+        PartitionCommit("orders", 9, 5),
+        PartitionCommit("secret", 0, 5),
+        PartitionCommit("bills", 0, 3),
+        PartitionCommit("orders", 1, 6),
+    )
+    commit = take(OffsetCommit("g", "", None, -1, entries, denied=frozenset({"secret"})), COUNTS, 4)
+    names = ["NONE", "UNKNOWN_TOPIC_OR_PARTITION", "TOPIC_AUTHORIZATION_FAILED", "NONE", "NONE"]
+    assert [error.name for _, _, error in commit.results] == names
+    stored = [(row.topic, row.partition, row.offset) for row in records_of(commit, NOW)]
+    assert stored == [("orders", 1, 6), ("bills", 0, 3)]
+
+
+@pytest.mark.parametrize(("partition", "metadata", "is_for_group"), [(0, "", True), (0, "five!", True), (9, "", False)])
+def test_the_group_is_asked_unless_the_partition_filter_leaves_nothing(
+    partition: int, metadata: str, is_for_group: bool
+) -> None:
+    """offsets.md 2.2."""
+    asked = OffsetCommit("g", "", None, -1, (PartitionCommit("orders", partition, 5, metadata=metadata),))
+    assert take(asked, COUNTS, 4).is_for_group is is_for_group

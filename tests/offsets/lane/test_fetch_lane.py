@@ -14,7 +14,7 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.types import FetchedOffset, OffsetFetch
+from offsets.core.types import NO_OFFSET, OffsetFetch
 from offsets.lane import fetching
 from offsets.lane import store as flights
 from offsets.service import OffsetService
@@ -40,8 +40,9 @@ async def fetched(runtime: Runtime, group_id: str, *partitions: int, **member: A
     """The committed offsets of some partitions of `orders`."""
     fetch = OffsetFetch(group_id, topics=(("orders", partitions), ("nope", (0,))), **member)
     reply = await runtime.get(OffsetService).fetch(fetch)
-    assert reply.offsets[-1] == FetchedOffset("nope", 0)
-    return [offset.committed_offset for offset in reply.offsets[:-1]]
+    found = {offset.partition: offset.committed_offset for offset in reply.offsets}
+    assert {offset.topic for offset in reply.offsets} <= {"orders"}
+    return [found.get(partition, NO_OFFSET) for partition in partitions]
 
 
 async def joined(service: GroupService, group_id: str) -> int:

@@ -22,7 +22,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.deletion import OffsetDelete
 from offsets.core.transactions import Producer, TransactionEnd
-from offsets.core.types import OffsetCommit, OffsetFetch, PartitionCommit
+from offsets.core.types import OffsetCommit, OffsetFetch, OffsetFetchReply, PartitionCommit
 from offsets.deletion import OffsetDeletion
 from offsets.service import OffsetService
 from offsets.transactions.service import TransactionService
@@ -217,7 +217,11 @@ class Transactions(RuleBasedStateMachine):
 
     def fetched(self, group: str, *, stable: bool) -> dict[int, int | Error]:
         fetch = OffsetFetch(self.name(group), topics=((TOPIC, PARTITIONS),), require_stable=stable)
-        offsets = self.wait(self.runtime.get(OffsetService).fetch(fetch)).offsets
+
+        async def asked() -> OffsetFetchReply:
+            return await self.runtime.get(OffsetService).fetch(fetch)
+
+        offsets = self.wait(asked()).offsets
         found = {o.partition: o.committed_offset if o.error is Error.NONE else o.error for o in offsets}
         return {partition: value for partition, value in found.items() if value != -1}
 
