@@ -1,6 +1,6 @@
 """Transactional commits: InitProducerId, AddOffsetsToTxn, TxnOffsetCommit, EndTxn.
 
-Source: KIP-98, 360 and 447 for the versions; offsets.md 2 and 4 for the rules, which are the service's.
+Source: KIP-98, 360, 447 and 1319 for the versions; offsets.md 2 and 4 for the rules, which are the service's.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from offsets.wire.commits import answered, commits_of
 from offsets.wire.named import check_identity, resolve, unreadable
 
 NO_PRODUCER = -1
+KNOWS_EPOCHS = 6
+"""The first version of TxnOffsetCommit whose clients know member epochs (KIP-1319)."""
 _TRANSACTIONAL_ID = re.compile(TRANSACTIONAL_ID_PATTERN)
 
 
@@ -53,7 +55,10 @@ async def add_offsets_to_txn(call: Call, request: Fields) -> Answer:
 
 
 async def txn_offset_commit(call: Call, request: Fields) -> Answer:
-    """TxnOffsetCommit 0 to 4."""
+    """TxnOffsetCommit 0 to 6, of topics by id from 6 on.
+
+    It also does what AddOffsetsToTxn would, in every version: clients of version 5 do not send that any more (KIP-890).
+    """
     principal = call.principal
     _require(principal, request.transactional_id)
     group_id = check_group_id(request.group_id, may_be_empty=True)
@@ -70,7 +75,8 @@ async def txn_offset_commit(call: Call, request: Fields) -> Answer:
         principal=principal.name,
     )
     service = call.runtime.get(TransactionService)
-    reply = await counted("txn_commit", accepted(service.commit(_producer(request), commit)))
+    work = accepted(service.commit(_producer(request), commit), knows_epochs=call.version >= KNOWS_EPOCHS)
+    reply = await counted("txn_commit", work)
     OFFSETS_COMMITTED.inc(sum(error is Error.NONE for _, _, error in reply.results))
     return {"topics": answered(request.topics, topics, reply.results)}
 

@@ -16,7 +16,7 @@ from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, GroupState
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.commit import Results, membership_half, record, refuse
-from offsets.core.transactions import stable
+from offsets.core.transactions import before_epochs, stable
 from offsets.core.types import FetchedOffset, Millis, OffsetCommit, OffsetRecord, PartitionCommit
 from tests.conformance.cases import Case
 from tests.conformance.core_admin import Decide, delete_offsets
@@ -80,7 +80,7 @@ class CoreOffsets:
             except ProtocolError as refusal:
                 error = refusal.error
             if error is not Error.NONE:
-                return _everywhere(args, error)
+                return _everywhere(args, before_epochs(error))
             accepted, records = record(passed, -1, now, self._metadata_limit)
             results += accepted
             written = [replace(entry, commit_timestamp=now) for entry in records]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.support.processes import free_port
 
-VERSION = "4.3.1"
+VERSION = "4.4.0"
 DOWNLOAD = "download"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kcoord-bench" / f"kafka-{VERSION}"
 READY_SECONDS = 90.0
