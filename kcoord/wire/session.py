@@ -23,6 +23,8 @@ MECHANISMS = ("PLAIN",)
 _SOFTWARE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9\-.]*[A-Za-z0-9])?")
 LONGEST_SOFTWARE = 128
 NO_NODE = -1
+GROUP_VERSION = "group.version"
+"""The feature that says that groups of the consumer protocol are served (KIP-848), at its level 1."""
 
 
 async def api_versions(call: Call, request: Fields) -> Answer:
@@ -38,10 +40,20 @@ async def api_versions(call: Call, request: Fields) -> Answer:
     return versions_served(call)
 
 
+FEATURES: Answer = {
+    "supported_features": [{"name": GROUP_VERSION, "min_version": 1, "max_version": 1}],
+    "finalized_features": [{"name": GROUP_VERSION, "min_version_level": 1, "max_version_level": 1}],
+    "finalized_features_epoch": 0,
+}
+"""What `kafka-features` shows. The level of a service cannot be changed, so its epoch is always the first."""
+
+
 def versions_served(call: Call, code: int = 0) -> Answer:
     """The answer to ApiVersions. With an error other than UNSUPPORTED_VERSION it has no keys."""
     apis = call.gateway.apis.values() if code in (Error.NONE.code, UNSUPPORTED_VERSION) else ()
+    features: Answer = {} if code else FEATURES
     return {
+        **features,
         "error_code": code,
         "api_keys": [
             {"api_key": api.key, "min_version": api.versions[0], "max_version": api.versions[1]}

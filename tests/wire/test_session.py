@@ -21,6 +21,10 @@ async def test_api_versions_lists_what_is_served(connect: Connect, gateway: Gate
     assert {(k.api_key, k.min_version, k.max_version) for k in answer.api_keys} == {
         (api.key, *api.versions) for api in gateway.apis.values()
     }
+    if version >= 3:
+        assert answer.finalized_features == [{"name": "group.version", "max_version_level": 1, "min_version_level": 1}]
+        assert answer.supported_features == [{"name": "group.version", "min_version": 1, "max_version": 1}]
+        assert answer.finalized_features_epoch == 0
 
 
 async def test_a_version_that_is_too_high_is_answered_in_version_0(connect: Connect) -> None:
