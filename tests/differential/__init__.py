@@ -5,6 +5,6 @@ steps that name members by slots, so it means the same to both; `sequences` make
 `rules` compares answers and knows the differences that are meant, `running` looks for the fewest steps that differ, and
 `sides` starts both.
 
-Not played: regular expressions and conversions of groups, whose results depend on when something is looked at, and
-groups of the classic protocol whose sessions end.
+Not played: `uniform`, which resolves ties by hashes; regular expressions and conversions of groups, whose results
+depend on when something is looked at; and groups of the classic protocol whose sessions end.
 """

@@ -16,7 +16,7 @@ group.consumer.assignor.offload.enable=false
 group.initial.rebalance.delay.ms=0
 group.consumer.assignors=range,uniform
 """
-"""The broker computes targets at once, as this service does; `range` decides nothing by chance."""
+"""The broker computes targets at once, as this service does; `uniform` resolves ties by hashes of member ids."""
 SETTINGS = {
     "KCOORD_GROUP_CONSUMER_SESSION_TIMEOUT_MS": 45_000,
     "KCOORD_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS": 5_000,

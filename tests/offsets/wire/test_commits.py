@@ -50,7 +50,7 @@ async def test_each_version_commits(wire: Wire, runtime: Runtime, topic: str, ve
 
 
 async def test_a_commit_that_is_refused_has_one_error(wire: Wire, topic: str) -> None:
-    """Differs from Kafka: there a partition that does not exist has an error of its own, whatever that of the group is."""
+    """Differs from Kafka: there a partition that does not exist has its own error, whatever the group's is."""
     asked = [{"partition_index": number, "committed_offset": 7, "committed_metadata": ""} for number in (0, 99)]
     member = {"member_id": "m", "generation_id_or_member_epoch": 3}
     assert await commit(wire, 9, group="missing", partitions=asked, **member) == [69, 69]
