@@ -11,7 +11,7 @@ CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 INSTALL := $(VENV)/bin/python -m kcoord.stack.install
 
-.PHONY: help up venv test test-all test-pythons pytest lint format release bench demo showcase screenshots model mutants chaos chromium
+.PHONY: help up venv test test-all test-pythons pytest lint format release bench demo showcase screenshots model mutants differential chaos chromium
 
 help:
 	@echo "make up       start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it); NODES=4: four servers;"
@@ -29,6 +29,7 @@ help:
 	@echo "make mutants  change the protocol rules and look for tests that notice; FILES names some of them"
 	@echo "make model    check the models of docs/models with spin; QUICK=1 checks the small ones"
 	@echo "make bench    measure the data plane; QUICK=1 in three minutes, KAFKA=path beside a broker, SPARK=1, ONLY=a,b JSON=file"
+	@echo "make differential  random sequences to a broker of Kafka and to the gateway; KAFKA=path, SEQUENCES=100, SEED=1"
 	@echo "make chaos    kill, freeze and cut off a stack under load, and check what its members were told; MINUTES=3 SEED=7"
 
 up: $(VENV)/.runtime
@@ -48,6 +49,10 @@ screenshots: $(VENV)/.tests chromium
 bench: $(VENV)/.tests
 	@exec $(VENV)/bin/python -m tests.bench $(if $(QUICK),--quick) $(if $(KAFKA),--kafka $(KAFKA)) $(if $(SPARK),--spark) \
 		$(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON)) $(ARGS)
+
+differential: $(VENV)/.tests
+	@exec $(VENV)/bin/python -m tests.differential --kafka $(or $(KAFKA),download) $(if $(SEQUENCES),--sequences $(SEQUENCES)) \
+		$(if $(SEED),--seed $(SEED)) $(ARGS)
 
 # Needs spin and gcc, and nothing of the virtual environment.
 model:

@@ -156,6 +156,10 @@ class GroupConfigs:
         overrides = self._overrides.known()
         return None if overrides is None else overrides.by_group.get(group_id, self._inherited)
 
+    async def overriding(self) -> list[str]:
+        """The groups that override a setting, in order; they need not exist."""
+        return sorted((await self._overrides.get()).by_group)
+
     async def describe(self, group_id: str) -> list[Entry]:
         """Every setting of a group, as stored now. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
         async with self._db.connection() as connection:

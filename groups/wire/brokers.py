@@ -3,7 +3,8 @@
 Every live node that listens for Kafka clients is a broker, under the number that it keeps over restarts. Brokers lead
 topic partitions only in name: any of them answers for any topic.
 
-Source: offsets.md 8.1; KIP-516 (topic ids), KIP-699 (FindCoordinator in batches), KIP-700 (DescribeCluster).
+Source: offsets.md 8.1; KIP-516 (topic ids), KIP-699 (FindCoordinator in batches), KIP-700 (DescribeCluster),
+KIP-1242 (the node in ApiVersions).
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from groups.nodes.view import Node
 from kcoord.access.rights import Operation, Resource
 from kcoord.http import serving
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.wire import session
 from kcoord.wire.api import Answer, Api, Call, HangUp
 from kcoord.wire.authorized import authorized_operations
+from kcoord.wire.codes import REBOOTSTRAP_REQUIRED
 from kcoord.wire.reading import Fields
 
 CLUSTER_ID = "kcoord"
@@ -63,6 +66,28 @@ def _broker(call: Call, node: Node) -> Broker:
 def _this(call: Call) -> Broker:
     host, port = kafka_address(call.runtime.config)
     return Broker(ALONE, host or call.session.server_host, port or call.session.server_port)
+
+
+async def api_versions(call: Call, request: Fields) -> Answer:
+    """ApiVersions 0 to 5: what is served, and from 5 on whether this is the node that the client wants to reach."""
+    answer = await session.api_versions(call, request)
+    if answer["error_code"] or request.get("cluster_id") is None:
+        return answer
+    is_meant = request.cluster_id == CLUSTER_ID and await _is_here(call, request.node_id)
+    return answer if is_meant else session.versions_served(call, REBOOTSTRAP_REQUIRED)
+
+
+async def _is_here(call: Call, broker_id: int) -> bool:
+    """Whether this node has that number, or the address of the one that has: nodes behind one address share it.
+
+    True while nodes cannot be read: the client keeps what it knows until then.
+    """
+    try:
+        found = await brokers(call)
+    except ProtocolError:
+        return True
+    own = found.get(node_name(call.runtime.config)) or _this(call)
+    return any(broker.id == broker_id and broker[1:] == own[1:] for broker in found.values())
 
 
 async def metadata(call: Call, request: Fields) -> Answer:
@@ -241,6 +266,7 @@ def _none(key: str, code: int, detail: str) -> Answer:
 
 
 APIS = (
+    Api(18, "api_versions", (0, 5), api_versions, needs_login=False, is_hot=True),
     Api(3, "metadata", (0, 12), metadata, refuse_metadata),
     Api(10, "find_coordinator", (0, 4), find_coordinator, refuse_coordinator),
     Api(60, "describe_cluster", (0, 1), describe_cluster),

@@ -1,9 +1,9 @@
-"""DescribeConfigs and IncrementalAlterConfigs, of groups and topics.
+"""DescribeConfigs, IncrementalAlterConfigs and ListConfigResources, of groups and topics.
 
 A group has the settings of `groups.configs`, whose names are Kafka's.
 Differs from Kafka: a topic or broker has no settings that a client could see or change. They are described as empty,
 so that tools which ask for them work.
-Source: KIP-226, 339, 848 for the versions; the rules are those of `groups.configs`.
+Source: KIP-226, 339, 848, 1142 for the versions; the rules are those of `groups.configs`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from typing import Any
 
 from groups.catalogue.topics import TopicService, check_topic_name, unknown_topic
 from groups.configs import SETTINGS, Entry, GroupConfigs, Source, invalid_config
+from groups.wire.brokers import brokers
 from kcoord.access.rights import Operation, Principal
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Call
+from kcoord.wire.codes import UNSUPPORTED_VERSION
 from kcoord.wire.reading import Fields
 
-TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 """Kinds of resources (`ConfigResource.Type`)."""
 
 SET, DELETE = 0, 1
@@ -164,6 +166,33 @@ def _named(resource: Fields) -> dict[str, Any]:
 
 def _error(refusal: ProtocolError) -> dict[str, Any]:
     return {"error_code": refusal.error.code, "error_message": refusal.detail or refusal.error.value.help}
+
+
+async def list_config_resources(call: Call, request: Fields) -> Answer:
+    """ListConfigResources 0 to 1: what DescribeConfigs can be asked about; version 0 asks for client metrics alone.
+
+    Of groups, those that override a setting, as in Kafka. What the caller may not describe is left out.
+    """
+    principal = call.principal
+    _require_cluster(principal, Operation.DESCRIBE)
+    known = {GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC}
+    wanted = set(request.get("resource_types", (CLIENT_METRICS,))) or known
+    if not wanted <= known:
+        return {"error_code": UNSUPPORTED_VERSION, "config_resources": ()}
+    found: list[tuple[int, str]] = []
+    if GROUP in wanted:
+        groups = await call.runtime.get(GroupConfigs).overriding()
+        found += [(GROUP, name) for name in groups if principal.may_group(Operation.DESCRIBE, name)]
+    if wanted & {BROKER, BROKER_LOGGER}:
+        ids = [str(broker.id) for broker in (await brokers(call)).values()]
+        found += [(kind, name) for kind in (BROKER_LOGGER, BROKER) if kind in wanted for name in ids]
+    if TOPIC in wanted:
+        topics = sorted((await call.runtime.get(TopicService).view()).by_name)
+        found += [(TOPIC, name) for name in topics if principal.may_topic(Operation.DESCRIBE, name)]
+    return {
+        "error_code": 0,
+        "config_resources": [{"resource_type": kind, "resource_name": name} for kind, name in found],
+    }
 
 
 def refused_description(request: Fields, version: int, code: int, detail: str) -> Answer:

@@ -138,30 +138,35 @@ def _description(group: GroupDescription) -> Answer:
 
 async def delete_groups(call: Call, request: Fields) -> Answer:
     """DeleteGroups: each group with a result of its own."""
-    results: dict[str, int] = {}
+    results: dict[str, tuple[Error, str]] = {}
     for group_id in request.groups_names:
         try:
             check_group_id(group_id, may_be_empty=True)
             call.principal.require_group(Operation.DELETE, group_id)
-            results[group_id] = Error.NONE.code
+            results[group_id] = Error.NONE, ""
         except ProtocolError as error:
-            results[group_id] = error.error.code
-    allowed = [group_id for group_id, code in results.items() if code == Error.NONE.code]
+            results[group_id] = error.error, error.detail
+    allowed = [group_id for group_id, (error, _) in results.items() if error is Error.NONE]
     for deleted in await call.runtime.get(GroupDeletion).delete(allowed, principal=call.principal.name):
-        results[deleted.group_id] = deleted.error.code
-    return _deleted(results)
+        results[deleted.group_id] = deleted.error, deleted.detail
+    return _deleted({name: (error.code, detail or error.value.help) for name, (error, detail) in results.items()})
 
 
 def refuse_deletion(request: Fields, version: int, code: int, detail: str) -> Answer:
     """The answer when no group could be deleted."""
-    return _deleted(dict.fromkeys(request.get("groups_names", ()), code))
+    return _deleted(dict.fromkeys(request.get("groups_names", ()), (code, detail)))
 
 
-def _deleted(results: dict[str, int]) -> Answer:
-    return {"results": [{"group_id": group_id, "error_code": code} for group_id, code in results.items()]}
+def _deleted(results: dict[str, tuple[int, str]]) -> Answer:
+    return {
+        "results": [
+            {"group_id": group_id, "error_code": code, "error_message": detail if code else None}
+            for group_id, (code, detail) in results.items()
+        ]
+    }
 
 
 APIS = (
     Api(15, "describe_groups", (0, 6), describe_groups, refuse_groups),
-    Api(42, "delete_groups", (0, 2), delete_groups, refuse_deletion),
+    Api(42, "delete_groups", (0, 3), delete_groups, refuse_deletion),
 )

@@ -26,6 +26,10 @@ SUCCESS: Answer = {"error_code": 0}
 """An answer that says nothing else. Return this one from a quick API: it is encoded once for each version."""
 
 
+NEWER: Mapping[str, int] = {"api_versions": 5, "delete_groups": 3, "txn_offset_commit": 6}
+"""Versions of `kcoord.wire.newer`."""
+
+
 class HangUp(Exception):
     """End the connection instead of an answer; the text goes to the log."""
 
@@ -150,6 +154,7 @@ def response_class(name: str, version: int) -> type:
 
 
 def _entity(name: str, version: int, kind: str) -> type:
-    module = import_module(f"kio.schema.{name}.v{version}.{kind}")
+    is_newer = version == NEWER.get(name)
+    module = import_module("kcoord.wire.newer" if is_newer else f"kio.schema.{name}.v{version}.{kind}")
     wanted = f"{name.replace('_', '')}{kind}"
     return next(value for key, value in vars(module).items() if key.lower() == wanted and isinstance(value, type))

@@ -1,9 +1,9 @@
-"""The APIs that a connection begins with: ApiVersions, SaslHandshake and SaslAuthenticate.
+"""What a connection begins with: ApiVersions (the API is in `groups.wire.brokers`), SaslHandshake, SaslAuthenticate.
 
 SASL/PLAIN with an API token as password; the user name is not looked at. A connection that has not logged in gets no
 other answer.
 
-Source: KIP-511 (client software), KIP-152 (SaslAuthenticate), RFC 4616 (PLAIN).
+Source: KIP-511 (client software), KIP-1242 (node), KIP-152 (SaslAuthenticate), RFC 4616 (PLAIN).
 """
 
 from __future__ import annotations
@@ -16,16 +16,21 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.connections import Connections
 from kcoord.quotas.quotas import Quotas
 from kcoord.wire.api import Answer, Api, Call, HangUp, Session
-from kcoord.wire.codes import ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANISM
+from kcoord.wire.codes import ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANISM, UNSUPPORTED_VERSION
 from kcoord.wire.reading import Fields
 
 MECHANISMS = ("PLAIN",)
 _SOFTWARE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9\-.]*[A-Za-z0-9])?")
 LONGEST_SOFTWARE = 128
+NO_NODE = -1
+GROUP_VERSION = "group.version"
+"""The feature that says that groups of the consumer protocol are served (KIP-848), at its level 1."""
 
 
 async def api_versions(call: Call, request: Fields) -> Answer:
-    """ApiVersions: what is served. From version 3 the client says what it is."""
+    """ApiVersions: what is served. From version 3 the client says what it is, from 5 which node it wants to reach."""
+    if (request.get("cluster_id") is None) != (request.get("node_id", NO_NODE) == NO_NODE):
+        return versions_served(call, Error.INVALID_REQUEST.code)
     if call.version >= 3:
         name, version = request.client_software_name, request.client_software_version
         if not (_is_software(name) and _is_software(version)):
@@ -35,10 +40,20 @@ async def api_versions(call: Call, request: Fields) -> Answer:
     return versions_served(call)
 
 
+FEATURES: Answer = {
+    "supported_features": [{"name": GROUP_VERSION, "min_version": 1, "max_version": 1}],
+    "finalized_features": [{"name": GROUP_VERSION, "min_version_level": 1, "max_version_level": 1}],
+    "finalized_features_epoch": 0,
+}
+"""What `kafka-features` shows. The level of a service cannot be changed, so its epoch is always the first."""
+
+
 def versions_served(call: Call, code: int = 0) -> Answer:
     """The answer to ApiVersions. With an error other than UNSUPPORTED_VERSION it has no keys."""
-    apis = call.gateway.apis.values() if code != Error.INVALID_REQUEST.code else ()
+    apis = call.gateway.apis.values() if code in (Error.NONE.code, UNSUPPORTED_VERSION) else ()
+    features: Answer = {} if code else FEATURES
     return {
+        **features,
         "error_code": code,
         "api_keys": [
             {"api_key": api.key, "min_version": api.versions[0], "max_version": api.versions[1]}
@@ -104,6 +119,5 @@ async def caller_of(runtime: Runtime, secret: str) -> Principal:
 
 APIS = (
     Api(17, "sasl_handshake", (0, 1), sasl_handshake, needs_login=False, is_hot=True),
-    Api(18, "api_versions", (0, 4), api_versions, needs_login=False, is_hot=True),
     Api(36, "sasl_authenticate", (0, 2), sasl_authenticate, needs_login=False, is_hot=True),
 )

@@ -23,6 +23,13 @@ from offsets.transactions.service import TransactionService
 @serve(txn_endpoints.TXN_COMMIT, metering=Metering(Budget.COMMITS))
 async def txn_commit(call: Call[txn_wire.TxnCommitRequest]) -> txn_wire.TxnCommitResponse:
     """TxnOffsetCommit."""
+    return await commit_in_transaction(call)
+
+
+async def commit_in_transaction(
+    call: Call[txn_wire.TxnCommitRequest], *, knows_epochs: bool = False
+) -> txn_wire.TxnCommitResponse:
+    """TxnOffsetCommit of either door. `knows_epochs`: as in `accepted`."""
     body = call.body
     call.principal.require_transactional_id(body.transactional_id)
     call.principal.require_group(Operation.READ, call.group_id)
@@ -37,7 +44,8 @@ async def txn_commit(call: Call[txn_wire.TxnCommitRequest]) -> txn_wire.TxnCommi
         denied=denied(call.principal, topics),
         principal=call.principal.name,
     )
-    reply = await counted("txn_commit", accepted(call.runtime.get(TransactionService).commit(producer, commit)))
+    work = accepted(call.runtime.get(TransactionService).commit(producer, commit), knows_epochs=knows_epochs)
+    reply = await counted("txn_commit", work)
     OFFSETS_COMMITTED.inc(sum(error is Error.NONE for _, _, error in reply.results))
     return txn_wire.TxnCommitResponse(answered(body.topics, topics, reply.results))
 

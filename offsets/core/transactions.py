@@ -27,6 +27,12 @@ class Producer:
     producer_epoch: int
 
 
+def before_epochs(error: Error) -> Error:
+    """What a client of TxnOffsetCommit is told that knows no member epochs, below version 6 (offsets.md 4.1)."""
+    is_newer = error in (Error.GROUP_ID_NOT_FOUND, Error.STALE_MEMBER_EPOCH)
+    return Error.ILLEGAL_GENERATION if is_newer else error
+
+
 class Standing(Enum):
     """How a producer's identity relates to the one registered for its transactional id."""
 

@@ -94,13 +94,14 @@ class GroupMetrics:
         async with self._db.snapshot() as connection:
             now = await self._db.now_ms(connection)
             overview = await self._db.records(connection, Overview, Q.sampled_overview)
+            ((offsets,),) = await self._db.rows(connection, Q.sampled_offsets)
             judged = Judged(
                 dict(await self._db.rows(connection, Q.counted_verdicts)),
                 dict(await self._db.rows(connection, Q.verdict_runs)),
             )
             alerts = await self._alerts(connection)
             named = Named() if caller is None else await self._named(connection, caller)
-        text = _overview(overview, now) + _judged(judged, now) + _told(*alerts, now)
+        text = _overview(overview, offsets, now) + _judged(judged, now) + _told(*alerts, now)
         if caller is not None:
             text += _left_out(named)
         series = len(named.groups) + len(named.topics) + len(named.verdicts)
@@ -129,7 +130,8 @@ def _key(caller: Principal | None) -> str:
     return " ".join(caller.rules.key(Operation.DESCRIBE, resource) for resource in (Resource.GROUP, Resource.TOPIC))
 
 
-def _overview(found: Sequence[Overview], now: Millis) -> str:
+def _overview(found: Sequence[Overview], offsets: int, now: Millis) -> str:
+    """Kafka's `classic-group-count` and `consumer-group-count` by state, and `offset-count` (offsets.md 12)."""
     if not found:
         return ""
     members: Mapping[str, int] = {
@@ -142,6 +144,8 @@ def _overview(found: Sequence[Overview], now: Millis) -> str:
             *(f'kcoord_groups{{type="{row.type}",state="{row.state}"}} {row.groups}\n' for row in found),
             heading("kcoord_members", "gauge", "Members of all groups, when they were sampled."),
             *(f'kcoord_members{{type="{kind}"}} {count}\n' for kind, count in members.items()),
+            heading("kcoord_offsets", "gauge", "Committed offsets of all groups, when they were sampled."),
+            f"kcoord_offsets {offsets}\n",
             heading("kcoord_sample_age_seconds", "gauge", "How long ago groups were last sampled."),
             f"kcoord_sample_age_seconds {age}\n",
         ]

@@ -7,6 +7,10 @@ where l.state <> ''
 group by g.type, l.state
 order by g.type, l.state
 
+-- name: sampled_offsets
+-- Committed offsets of all groups. No names.
+select coalesce(sum(partitions), 0)::bigint from offsets_topiclag
+
 -- name: counted_verdicts
 -- Groups by verdict. No names.
 select kind, count(*)

@@ -7,16 +7,20 @@ from typing import TypeVar
 
 from kcoord.metrics import COMMANDS
 from kcoord.protocol.errors import Error, ProtocolError
+from offsets.core.transactions import before_epochs
 from offsets.core.types import OffsetCommitReply
 
 T = TypeVar("T")
 
 
-async def accepted(work: Awaitable[OffsetCommitReply]) -> OffsetCommitReply:
-    """The reply to a commit. Raises ProtocolError if it was refused as a whole."""
+async def accepted(work: Awaitable[OffsetCommitReply], *, knows_epochs: bool = False) -> OffsetCommitReply:
+    """The reply to a commit. Raises ProtocolError if it was refused as a whole.
+
+    `knows_epochs`: the client knows the errors of TxnOffsetCommit 6; HTTP has those of the versions before.
+    """
     reply = await work
     if reply.error is not Error.NONE:
-        raise ProtocolError(reply.error, reply.detail)
+        raise ProtocolError(reply.error if knows_epochs else before_epochs(reply.error), reply.detail)
     return reply
 
 

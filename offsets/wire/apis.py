@@ -13,7 +13,7 @@ from offsets.wire import commits, fetches, logs, named, transactions
 
 APIS: tuple[Api, ...] = (
     Api(0, "produce", (3, 9), logs.produce, logs.refused_produce, is_hot=True),
-    Api(1, "fetch", (4, 12), logs.fetch, logs.refused_fetch, waits=True, is_hot=True),
+    Api(1, "fetch", (4, 18), logs.fetch, logs.refused_fetch, waits=True, is_hot=True),
     Api(2, "list_offsets", (1, 9), logs.list_offsets, logs.refused_list),
     Api(8, "offset_commit", (2, 10), commits.offset_commit, named.refused, is_hot=True),
     Api(9, "offset_fetch", (1, 10), fetches.offset_fetch, fetches.refused, is_hot=True),
@@ -23,10 +23,11 @@ APIS: tuple[Api, ...] = (
     Api(22, "init_producer_id", (0, 5), transactions.init_producer_id),
     Api(25, "add_offsets_to_txn", (0, 4), transactions.add_offsets_to_txn),
     Api(26, "end_txn", (0, 4), transactions.end_txn),
-    Api(28, "txn_offset_commit", (0, 4), transactions.txn_offset_commit, named.refused),
+    Api(28, "txn_offset_commit", (0, 6), transactions.txn_offset_commit, named.refused),
     Api(32, "describe_configs", (1, 4), configs.describe_configs, configs.refused_description),
     Api(37, "create_partitions", (0, 3), topics.create_partitions, topics.refused_partitions),
     Api(44, "incremental_alter_configs", (0, 1), configs.incremental_alter_configs, configs.refused_change),
     Api(47, "offset_delete", (0, 0), commits.offset_delete),
+    Api(74, "list_config_resources", (0, 1), configs.list_config_resources),
     Api(75, "describe_topic_partitions", (0, 0), partitions.describe_topic_partitions, partitions.refused),
 )

@@ -28,6 +28,9 @@ UNSUPPORTED_FOR_MESSAGE_FORMAT, POLICY_VIOLATION = 43, 44
 LATEST, EARLIEST, LARGEST_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 """Timestamps with a meaning of their own."""
 
+TOPIC_IDS = 13
+"""The first version of Fetch that names topics by id (KIP-516)."""
+
 NOTHING: dict[str, Any] = {"offset": -1, "timestamp": -1}
 
 NO_RECORDS = (
@@ -94,23 +97,29 @@ def _by_time(found: AtTime, at: int) -> dict[str, Any]:
 
 
 async def fetch(call: Call, request: Fields) -> Answer:
-    """Fetch 4 to 12: nothing, after the time that the client allows; errors at once.
+    """Fetch 4 to 18: nothing, after the time that the client allows; errors at once. From 13 on topics have ids.
 
     The end that it tells is never below what is asked for: watermarks lag behind, and OFFSET_OUT_OF_RANGE would make
     the client give up its place.
     """
-    view = await call.runtime.get(TopicService).find(names=[entry.topic for entry in request.topics])
-    topics = [await _nothing(call, view, entry) for entry in request.topics]
+    service, by_id = call.runtime.get(TopicService), call.version >= TOPIC_IDS
+    asked = [str(entry.topic_id) if by_id else entry.topic for entry in request.topics]
+    view = await service.find(topic_ids=asked) if by_id else await service.find(names=asked)
+    names = [view.by_id[key].name if key in view.by_id else None for key in asked] if by_id else asked
+    topics = [await _nothing(call, view, *each) for each in zip(names, request.topics, strict=True)]
     if not any(partition["error_code"] for topic in topics for partition in topic["partitions"]):
         await call.runtime.get(Holding).hold(request.max_wait)
     return {"error_code": 0, "session_id": 0, "responses": topics}
 
 
-async def _nothing(call: Call, view: TopicView, entry: Fields) -> dict[str, Any]:
+async def _nothing(call: Call, view: TopicView, name: str | None, entry: Fields) -> dict[str, Any]:
+    """The answer for a topic; `name` None: its id is unknown."""
+    if name is None:
+        return {"topic_id": entry.topic_id, "partitions": _unread(entry.partitions, Error.UNKNOWN_TOPIC_ID.code)}
     numbers = [partition.partition for partition in entry.partitions]
-    errors = {number: _refusal(call, view, Operation.READ, entry.topic, number) for number in numbers}
+    errors = {number: _refusal(call, view, Operation.READ, name, number) for number in numbers}
     readable = [number for number in numbers if errors[number] is Error.NONE]
-    logs = await call.runtime.get(LogEnds).lately(entry.topic, readable) if readable else {}
+    logs = await call.runtime.get(LogEnds).lately(name, readable) if readable else {}
 
     def answer(partition: Fields) -> dict[str, Any]:
         log = logs.get(partition.partition, LogEnd(-1, -1))
@@ -125,7 +134,8 @@ async def _nothing(call: Call, view: TopicView, entry: Fields) -> dict[str, Any]
             "records": b"",  # not null: kafka-python fails on that
         }
 
-    return {"topic": entry.topic, "partitions": [answer(partition) for partition in entry.partitions]}
+    partitions = [answer(partition) for partition in entry.partitions]
+    return {"topic": name, "topic_id": entry.get("topic_id"), "partitions": partitions}
 
 
 class Holding:
@@ -189,7 +199,12 @@ def refused_fetch(request: Fields, version: int, code: int, detail: str) -> Answ
         "error_code": code,
         "session_id": 0,
         "responses": [
-            {"topic": entry.topic, "partitions": _unread(entry.partitions, code)} for entry in request.topics
+            {
+                "topic": entry.get("topic", ""),
+                "topic_id": entry.get("topic_id"),
+                "partitions": _unread(entry.partitions, code),
+            }
+            for entry in request.topics
         ],
     }
 

@@ -26,7 +26,10 @@ def topic_answer(entry: Fields, partitions: Sequence[Answer]) -> dict[str, Any]:
 
 
 def refused(request: Fields, version: int, code: int, detail: str) -> Answer:
-    """An answer in which every partition has the error of the whole request, for which there is no other room."""
+    """An answer in which every partition has the error of the whole request, for which there is no other room.
+
+    Differs from Kafka: partitions that do not exist, or that the caller may not read, have it too; Kafka tells theirs.
+    """
     topics = [
         topic_answer(entry, [{"partition_index": p.partition_index, "error_code": code} for p in entry.partitions])
         for entry in request.topics

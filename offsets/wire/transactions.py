@@ -1,12 +1,11 @@
 """Transactional commits: InitProducerId, AddOffsetsToTxn, TxnOffsetCommit, EndTxn.
 
-Source: KIP-98, 360 and 447 for the versions; offsets.md 2 and 4 for the rules, which are the service's.
+Source: KIP-98, 360, 447 and 1319 for the versions; offsets.md 2 and 4 for the rules, which are the service's.
 """
 
 from __future__ import annotations
 
 import re
-from typing import cast
 
 from kcoord.access.rights import Operation, Principal
 from kcoord.http.paths import check_group_id
@@ -14,8 +13,8 @@ from kcoord.http.types import REMEDIES, TRANSACTIONAL_ID_PATTERN
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Call
 from kcoord.wire.reading import Fields
-from offsets.api.txn_handlers import txn_commit as commit_over_http
-from offsets.api.txn_wire import TxnCommitRequest, TxnCommitResponse
+from offsets.api.txn_handlers import commit_in_transaction
+from offsets.api.txn_wire import TxnCommitRequest
 from offsets.core.transactions import Producer
 from offsets.transactions.doors import counted
 from offsets.transactions.service import TransactionService
@@ -23,6 +22,8 @@ from offsets.wire.commits import answer, topics_of
 from offsets.wire.named import check_identity
 
 NO_PRODUCER = -1
+KNOWS_EPOCHS = 6
+"""The first version of TxnOffsetCommit whose clients know member epochs (KIP-1319)."""
 _TRANSACTIONAL_ID = re.compile(TRANSACTIONAL_ID_PATTERN)
 
 
@@ -54,7 +55,10 @@ async def add_offsets_to_txn(call: Call, request: Fields) -> Answer:
 
 
 async def txn_offset_commit(call: Call, request: Fields) -> Answer:
-    """TxnOffsetCommit 0 to 4."""
+    """TxnOffsetCommit 0 to 6, of topics by id from 6 on.
+
+    It also does what AddOffsetsToTxn would, in every version: clients of version 5 do not send that any more (KIP-890).
+    """
     principal = call.principal
     _require(principal, request.transactional_id)
     group_id = check_group_id(request.group_id, may_be_empty=True)
@@ -70,8 +74,8 @@ async def txn_offset_commit(call: Call, request: Fields) -> Answer:
         member_id=request.get("member_id", ""),
         group_instance_id=request.get("group_instance_id", None),
     )
-    found = cast(TxnCommitResponse, await commit_over_http.carry_out(call.over_http(body, group_id)))
-    return await answer(request.topics, found.topics)
+    work = commit_in_transaction(call.over_http(body, group_id), knows_epochs=call.version >= KNOWS_EPOCHS)
+    return await answer(request.topics, (await work).topics)
 
 
 async def end_txn(call: Call, request: Fields) -> Answer:

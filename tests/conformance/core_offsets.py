@@ -17,7 +17,7 @@ from groups.core.model.types import ClassicGroup, GroupState
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.commit import membership_half, records_of, take
 from offsets.core.lines import Results
-from offsets.core.transactions import stable
+from offsets.core.transactions import before_epochs, stable
 from offsets.core.types import FetchedOffset, Millis, OffsetCommit, OffsetRecord, PartitionCommit
 from tests.conformance.cases import Case
 from tests.conformance.core_admin import Decide, delete_offsets
@@ -78,7 +78,7 @@ class CoreOffsets:
             except ProtocolError as refusal:
                 error = refusal.error
             if error is not Error.NONE:
-                return _everywhere(args, error)
+                return _everywhere(args, before_epochs(error))
             records = records_of(commit, now)
             written = [replace(entry, commit_timestamp=now) for entry in records]
             self.transactions.write(args["producer_id"], group_id, written)

@@ -16,7 +16,7 @@ from typing import Any
 from tests.conformance.cases import Case, Step, Suite
 from tests.conformance.conventions import NEWEST_VERSIONS
 
-BASELINE = (4, 3)
+BASELINE = (4, 4)
 """The release whose behaviour this project has (consumer.md 0.1)."""
 
 
@@ -91,7 +91,7 @@ def _older_than_baseline(case: Case) -> bool:
 
 
 SKIPS: tuple[Skip, ...] = (
-    Skip("`until` is older than the baseline 4.3", case=_older_than_baseline),
+    Skip("`until` is older than the baseline 4.4", case=_older_than_baseline),
     Skip("needs an older version of the call than is served", step=_older_version),
     Skip("FindCoordinator of Kafka's protocol does not tell the partition", step=_tells_the_partition),
     Skip("append.linger.ms: Postgres replaces the replicated log", case=lambda case: LINGER in case.config),

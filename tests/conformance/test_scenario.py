@@ -113,9 +113,9 @@ async def test_skips_are_the_table_and_hide_nothing() -> None:
         Status.SKIPPED,
         ("append.linger.ms: Postgres replaces the replicated log",),
     )
-    old = await run(call("X"), suite=Suite.CONSUMER, until="4.1")
+    old = await run(call("X"), suite=Suite.CONSUMER, until="4.3")
     assert old.status is Status.SKIPPED
-    current = await run(call("X"), suite=Suite.CONSUMER, until="4.3")
+    current = await run(call("X"), suite=Suite.CONSUMER, until="4.4")
     assert current.status is Status.PASSED
     version = call("JoinGroup", "x", args={"api_version": 8})
     assert (await run(call("X"), version)).status is Status.SKIPPED

@@ -48,6 +48,7 @@ KEYS = {
     "create_partitions": 37,
     "incremental_alter_configs": 44,
     "offset_delete": 47,
+    "list_config_resources": 74,
     "describe_topic_partitions": 75,
 }
 

@@ -21,6 +21,8 @@ from tests.wire.record import FRAMES, served
 SERVED = {(api.key, version): api for api, version in served()}
 RECORDED = [json.loads(line) for line in FRAMES.read_text(encoding="utf-8").splitlines()]
 NO_UUID = "A" * 22
+RENAMED = "_or_member_epoch"
+"""What Kafka 4.4 appended to the generation of TxnOffsetCommit, in all versions."""
 RECORDS = ("records", "recordsSizeInBytes")
 """Kafka tells how long records are, not what they contain."""
 
@@ -65,7 +67,7 @@ def of_struct(ours: Fields, kafkas: dict[str, Any], where: str) -> int:
         if name in RECORDS:
             left.pop("records")
             continue
-        known = snake(name) if snake(name) in left else snake(name).removesuffix("_ms")
+        known = snake(name) if snake(name) in left else snake(name).removesuffix("_ms").removesuffix(RENAMED)
         compared += same(left.pop(known), value, f"{where}.{name}")
     assert not left, f"{where}: Kafka does not tell {', '.join(left)}"
     return compared

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.wire.client import KEYS, read_answer, request_frame
 from tests.wire.conftest import Connect
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", range(6))
 async def test_api_versions_lists_what_is_served(connect: Connect, gateway: Gateway, version: int) -> None:
     client = await connect(None)
     answer = await client.ask("api_versions", version, client_software_name="franz-go", client_software_version="1.20")
@@ -20,6 +21,10 @@ async def test_api_versions_lists_what_is_served(connect: Connect, gateway: Gate
     assert {(k.api_key, k.min_version, k.max_version) for k in answer.api_keys} == {
         (api.key, *api.versions) for api in gateway.apis.values()
     }
+    if version >= 3:
+        assert answer.finalized_features == [{"name": "group.version", "max_version_level": 1, "min_version_level": 1}]
+        assert answer.supported_features == [{"name": "group.version", "min_version": 1, "max_version": 1}]
+        assert answer.finalized_features_epoch == 0
 
 
 async def test_a_version_that_is_too_high_is_answered_in_version_0(connect: Connect) -> None:
@@ -28,8 +33,31 @@ async def test_a_version_that_is_too_high_is_answered_in_version_0(connect: Conn
     correlation_id, answer = read_answer("api_versions", 0, await client.receive_raw())
     assert correlation_id == 7
     assert answer.error_code == 35
-    assert [key.max_version for key in answer.api_keys if key.api_key == KEYS["api_versions"]] == [4]
+    assert [key.max_version for key in answer.api_keys if key.api_key == KEYS["api_versions"]] == [5]
     assert (await client.ask("api_versions", 0)).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"),
+    [
+        ({"cluster_id": "kcoord", "node_id": 1}, 0),
+        ({"cluster_id": "other", "node_id": 1}, 129),
+        ({"cluster_id": "kcoord", "node_id": 6}, 129),
+        ({"cluster_id": "kcoord"}, 42),
+        ({"node_id": 1}, 42),
+        ({"cluster_id": "", "node_id": -1}, 42),
+        ({"cluster_id": "other", "node_id": 1, "client_software_name": "<>"}, 42),
+    ],
+    ids=str,
+)
+async def test_a_client_that_wants_another_node_has_to_ask_again_who_there_is(
+    connect: Connect, wanted: dict[str, Any], code: int
+) -> None:
+    """KIP-1242. The codes are those of a broker of Kafka 4.4.0."""
+    client = await connect(None)
+    asked = {"client_software_name": "x", "client_software_version": "1", **wanted}
+    answer = await client.ask("api_versions", 5, **asked)
+    assert (answer.error_code, bool(answer.api_keys)) == (code, code == 0)
 
 
 async def test_software_is_remembered_by_client_and_host(connect: Connect, gateway: Gateway) -> None:

@@ -176,16 +176,18 @@ async def test_every_version_of_describe_groups(
     assert (missing.error_code, missing.group_state) == (69 if version >= 6 else 0, "Dead")
 
 
-@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize("version", range(4))
 async def test_every_version_of_delete_groups(
     wire: WireClient, service: GroupService, clock: VirtualClock, version: int
 ) -> None:
     member_id = await stable(wire, service, clock)
     refused = await wire.ask("delete_groups", version, groups_names=["g", "h"])
     assert {entry.group_id: entry.error_code for entry in refused.results} == {"g": 68, "h": 69}
+    if version >= 3:
+        assert ["there is no group 'h'" in entry.error_message for entry in refused.results] == [False, True]
     await wire.ask("leave_group", 5, group_id="g", members=[{"member_id": member_id}])
     deleted = await wire.ask("delete_groups", version, groups_names=["g"])
-    assert [entry.error_code for entry in deleted.results] == [0]
+    assert [(entry.error_code, entry.get("error_message")) for entry in deleted.results] == [(0, None)]
 
 
 async def test_a_caller_sees_and_deletes_what_its_token_allows(

@@ -51,9 +51,8 @@ def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
 
 def _create_simple_group(turn: Turn, command: CommitOffsets) -> None:
     if command.generation_id >= 0:
-        error = Error.ILLEGAL_GENERATION if command.transactional else Error.GROUP_ID_NOT_FOUND
         detail = f"there is no group {command.group_id!r}: join it, or commit without member and generation"
-        raise ProtocolError(error, detail)
+        raise ProtocolError(Error.GROUP_ID_NOT_FOUND, detail)
     turn.emit(GroupCreated(command.group_id, turn.now, turn.env.gap))
 
 

@@ -30,8 +30,7 @@ PROTOCOL_TYPE = "consumer"
 def join_member(turn: Turn, command: JoinGroup) -> JoinReply:
     """JoinGroup into a consumer group that has members. Raises `ProtocolError`.
 
-    Differs from Kafka: metadata that cannot be read is INCONSISTENT_GROUP_PROTOCOL, in Kafka UNKNOWN_SERVER_ERROR. The
-    member is checked before its metadata is read.
+    The member is checked before its metadata is read, and metadata that cannot be read is INCONSISTENT_GROUP_PROTOCOL.
     """
     require_room(turn, command.member_id)
     _check_protocols(turn, command)

@@ -60,6 +60,8 @@ def advance(
     `before` is the member as it was, `owned` what it reports as owned (None: not reported), `joins`: it is new.
     `rights`: those of the caller.
     Differs from Kafka: the first epoch of a new group is 1, as before KAFKA-20268 (consumer.md 0.1).
+    Differs from Kafka: a vote that makes another assignor win is heard at the next epoch, as before 4.4, and is no
+    reason for one.
     Raises `ProtocolError`.
     """
     names_changed = before.subscribed_topic_names != turn.consumer.members[member_id].subscribed_topic_names

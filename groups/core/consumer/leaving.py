@@ -39,18 +39,17 @@ def leave_group(turn: Turn, command: LeaveGroup, remove: Remove) -> LeaveReply:
     """LeaveGroup (consumer.md 9.7): members of either protocol leave, and the group epoch is bumped once for all.
 
     Each entry is checked against the group as it was before the request, so a member that is named twice leaves twice.
-    For a member that is named by its instance id alone the answer has the member id (classic.md 9).
+    Entries echo the requested ids, "" for a member that is named by its instance id alone (classic.md 9).
     """
     left: dict[str, None] = {}
     results = []
     for entry in command.members:
-        member_id, error = entry.member_id, Error.NONE
+        error = Error.NONE
         try:
-            member_id = _named_member(turn.consumer, entry).member_id
-            left[member_id] = None
+            left[_named_member(turn.consumer, entry).member_id] = None
         except ProtocolError as refusal:
             error = refusal.error
-        results.append(LeftMember(member_id, entry.group_instance_id, error))
+        results.append(LeftMember(entry.member_id, entry.group_instance_id, error))
     if left:
         remove(turn, list(left), Cause.MEMBER_LEFT)
     return LeaveReply(Error.NONE, tuple(results))

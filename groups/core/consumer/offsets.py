@@ -28,7 +28,7 @@ def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
         raise unknown_member(command.member_id)
     if epoch == member.member_epoch or _had_all_since(member, command, turn.env.topics):
         return accepted
-    raise _stale(member, epoch, transactional=command.transactional)
+    raise _stale(member, epoch)
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, member_epoch: int) -> None:
@@ -61,9 +61,8 @@ def _had_all_since(member: ConsumerMember, command: CommitOffsets, topics: Topic
     return True
 
 
-def _stale(member: ConsumerMember, epoch: int, *, transactional: bool = False) -> ProtocolError:
-    classic = transactional or member.classic is not None
+def _stale(member: ConsumerMember, epoch: int) -> ProtocolError:
     return ProtocolError(
-        Error.ILLEGAL_GENERATION if classic else Error.STALE_MEMBER_EPOCH,
+        Error.STALE_MEMBER_EPOCH if member.classic is None else Error.ILLEGAL_GENERATION,
         f"member {member.member_id} is at epoch {member.member_epoch}, not {epoch}",
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.support.processes import free_port
 
-VERSION = "4.3.1"
+VERSION = "4.4.0"
 DOWNLOAD = "download"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kcoord-bench" / f"kafka-{VERSION}"
 READY_SECONDS = 90.0
@@ -101,14 +101,14 @@ def java() -> str:
 
 
 @contextlib.contextmanager
-def running(given: str) -> Iterator[Broker]:
-    """Start it, wait until it takes connections, and end it."""
+def running(given: str, more: str = "") -> Iterator[Broker]:
+    """Start it, wait until it takes connections, and end it. `more`: lines of properties, which prevail."""
     jars = jars_of(given)
     version = next(jars.glob("kafka_2.13-*.jar")).name.removeprefix("kafka_2.13-").removesuffix(".jar")
     directory = Path(tempfile.mkdtemp(prefix="kcoord-kafka-"))
     port, controller = free_port(), free_port()
     settings = directory / "server.properties"
-    settings.write_text(PROPERTIES.format(port=port, controller=controller, directory=directory))
+    settings.write_text(PROPERTIES.format(port=port, controller=controller, directory=directory) + more)
     command = [java(), "-cp", f"{jars}/*"]
     try:
         format_storage = ["kafka.tools.StorageTool", "format", "-t", "bench0bench0bench0bench", "-c", str(settings)]

@@ -150,6 +150,25 @@ async def test_settings_of_a_group_are_changed(wire: Wire, wire_with: WireWith, 
     assert await value() == 45_000
 
 
+async def test_what_has_settings_is_listed(wire: Wire, wire_with: WireWith, topic: str) -> None:
+    """Groups that override one, brokers and topics; version 0 asks for client metrics, of which there are none."""
+
+    async def found(client: Wire, *kinds: int, version: int = 1) -> tuple[int, list[tuple[int, str]]]:
+        asked = {"resource_types": kinds} if version else {}
+        answer = await client.ask("list_config_resources", version, **asked)
+        return answer.error_code, [(one.resource_type, one.resource_name) for one in answer.config_resources]
+
+    await altered(wire, {"name": SESSION, "config_operation": 0, "value": "50000"}, name="b")
+    await altered(wire, {"name": SESSION, "config_operation": 0, "value": "50000"}, name="a")
+    assert await found(wire) == (0, [(GROUP, "a"), (GROUP, "b"), (8, "1"), (BROKER, "1"), (TOPIC, topic)])
+    assert await found(wire, GROUP, TOPIC) == (0, [(GROUP, "a"), (GROUP, "b"), (TOPIC, topic)])
+    assert await found(wire, 16) == await found(wire, version=0) == (0, [])
+    assert await found(wire, 99) == (35, [])
+    assert await found(wire_with("describe:group:a")) == (31, [])
+    limited = wire_with("describe:cluster:kafka-cluster", "describe:group:b")
+    assert await found(limited, GROUP, TOPIC) == (0, [(GROUP, "b")])
+
+
 async def pages(wire: Wire, limit: int, names: tuple[str, ...] = ()) -> list[list[tuple[str, list[int]]]]:
     """What DescribeTopicPartitions tells, page by page: names with numbers of partitions."""
     found: list[list[tuple[str, list[int]]]] = []

@@ -117,6 +117,7 @@ async def test_without_a_token_groups_are_counted_but_not_named(sampled: object,
         (("state", "Stable"), ("type", "classic")): 1,
     }
     assert found["kcoord_members"] == {(("type", "classic"),): 1}
+    assert found["kcoord_offsets"] == {(): 4}
     assert found["kcoord_sample_age_seconds"] == {(): 4.5}
     for name in ("billing", "mailing", "orders", "refunds"):
         assert name not in text

@@ -49,6 +49,13 @@ async def test_each_version_commits(wire: Wire, runtime: Runtime, topic: str, ve
     assert [(p.committed_offset, p.metadata) for p in found.topics[0].partitions] == [(7, "m"), (-1, "")]
 
 
+async def test_a_commit_that_is_refused_has_one_error(wire: Wire, topic: str) -> None:
+    """Differs from Kafka: there a partition that does not exist has its own error, whatever the group's is."""
+    asked = [{"partition_index": number, "committed_offset": 7, "committed_metadata": ""} for number in (0, 99)]
+    member = {"member_id": "m", "generation_id_or_member_epoch": 3}
+    assert await commit(wire, 9, group="missing", partitions=asked, **member) == [69, 69]
+
+
 @pytest.mark.parametrize("version", FETCHES)
 async def test_each_version_fetches(wire: Wire, runtime: Runtime, topic: str, version: int) -> None:
     topic_id = (await runtime.get(TopicService).get(topic)).topic_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from tests.offsets.wire.test_commits import commit
 from tests.support.wire import BY_NAME, Wire, WireWith
 
 LISTS = range(BY_NAME["list_offsets"].versions[0], BY_NAME["list_offsets"].versions[1] + 1)
+WITH_IDS = 13
+"""The first version of Fetch that names topics by id."""
 FETCHES = range(BY_NAME["fetch"].versions[0], BY_NAME["fetch"].versions[1] + 1)
 MINUTE = 60_000
 
@@ -28,10 +31,10 @@ async def listed(wire: Wire, timestamp: int, version: int = 7, partition: int = 
     return found.error_code, found.offset, found.timestamp
 
 
-async def fetched(wire: Wire, version: int = 12, wait: int = 0, offset: int = 0, topic: str = "orders") -> Any:
-    """What a Fetch says of one partition."""
+async def fetched(wire: Wire, version: int = 12, wait: int = 0, offset: int = 0, topic: Any = "orders") -> Any:
+    """What a Fetch says of one partition. `topic`: its name, or from version 13 on its id."""
     partitions = [{"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1}]
-    topics = [{"topic": topic, "partitions": partitions}]
+    topics = [{"topic" if version < WITH_IDS else "topic_id": topic, "partitions": partitions}]
     answer = await wire.ask("fetch", version, max_wait=wait, min_bytes=1, topics=topics)
     return answer.responses[0].partitions[0]
 
@@ -103,8 +106,20 @@ async def test_what_is_not_there_and_not_allowed(wire: Wire, wire_with: WireWith
 @pytest.mark.parametrize("version", FETCHES)
 async def test_each_version_fetches_nothing(wire: Wire, runtime: Runtime, topic: str, version: int) -> None:
     await report(runtime, 3, 50)
-    found = await fetched(wire, version, offset=20)
+    named = uuid.UUID(str((await runtime.get(TopicService).get(topic)).topic_id)) if version >= WITH_IDS else topic
+    found = await fetched(wire, version, offset=20, topic=named)
     assert (found.error_code, found.records, found.high_watermark, found.last_stable_offset) == (0, b"", 50, 50)
+
+
+async def test_a_topic_that_is_fetched_by_its_id(wire: Wire, wire_with: WireWith, runtime: Runtime, topic: str) -> None:
+    """Its answer has the id, and one that is unknown has an error of its own (KIP-516)."""
+    known, unknown = uuid.UUID(str((await runtime.get(TopicService).get(topic)).topic_id)), uuid.uuid4()
+    asked = [{"topic_id": one, "partitions": [{"partition": 0, "fetch_offset": 0}]} for one in (known, unknown)]
+    answer = await wire.ask("fetch", 13, max_wait=0, min_bytes=1, topics=asked)
+    shown = {found.topic_id: found.partitions[0].error_code for found in answer.responses}
+    assert shown == {known: 0, unknown: 100}
+    assert (await fetched(wire_with("describe:topic:*"), 13, topic=known)).error_code == 29, "to fetch is to read"
+    assert (await fetched(wire_with("describe:topic:*"), 13, topic=unknown)).error_code == 100
 
 
 async def test_no_offset_is_out_of_range(wire: Wire, runtime: Runtime, topic: str) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
 
-from tests.offsets.wire.test_commits import fetch
+from groups.catalogue.topics import TopicService
+from kcoord.process.runtime import Runtime
+from tests.offsets.wire.test_commits import fetch, topic_of
 from tests.support.wire import BY_NAME, Wire, WireWith
 
 ENDS = range(BY_NAME["end_txn"].versions[1] + 1)
+WITH_IDS = 6
+"""The first version of TxnOffsetCommit that names topics by id."""
 
 
 async def begun(wire: Wire, version: int = 3, **changes: Any) -> dict[str, Any]:
@@ -19,11 +24,13 @@ async def begun(wire: Wire, version: int = 3, **changes: Any) -> dict[str, Any]:
     return {"transactional_id": "tx", "producer_id": answer.producer_id, "producer_epoch": answer.producer_epoch}
 
 
-async def pend(wire: Wire, producer: dict[str, Any], version: int, group: str = "g") -> list[int]:
+async def pend(wire: Wire, producer: dict[str, Any], version: int, group: str = "g", **changes: Any) -> list[int]:
     """The error codes of an offset that becomes pending."""
     partitions = [{"partition_index": 0, "committed_offset": 7, "committed_metadata": ""}]
-    topics = [{"name": "orders", "partitions": partitions}]
-    answer = await wire.ask("txn_offset_commit", version, group_id=group, topics=topics, **producer)
+    topic_id = changes.pop("topic_id", None)
+    topic = topic_of(version, WITH_IDS, topic_id)
+    topics = [{**topic, "partitions": partitions}]
+    answer = await wire.ask("txn_offset_commit", version, group_id=group, topics=topics, **producer, **changes)
     return [partition.error_code for topic in answer.topics for partition in topic.partitions]
 
 
@@ -43,6 +50,45 @@ async def test_offsets_are_committed_with_their_transaction(wire: Wire, topic: s
     assert answer.groups[0].topics[0].partitions[0].error_code == 88
     assert (await wire.ask("end_txn", version, committed=True, **producer)).error_code == 0
     assert (await fetch(wire, 9)).topics[0].partitions[0].committed_offset == 7
+
+
+@pytest.mark.parametrize("version", [5, 6])
+async def test_a_commit_adds_its_group_to_the_transaction(
+    wire: Wire, runtime: Runtime, topic: str, version: int
+) -> None:
+    """KIP-890: clients of these versions send no AddOffsetsToTxn."""
+    producer = await begun(wire)
+    topic_id = (await runtime.get(TopicService).get(topic)).topic_id
+    assert await pend(wire, producer, version, topic_id=topic_id) == [0]
+    assert (await fetch(wire, 9)).topics[0].partitions[0].committed_offset == -1
+    assert (await wire.ask("end_txn", 4, committed=True, **producer)).error_code == 0
+    assert (await fetch(wire, 9)).topics[0].partitions[0].committed_offset == 7
+
+
+async def test_version_6_tells_what_is_wrong_with_topic_group_and_epoch(
+    wire: Wire, runtime: Runtime, topic: str
+) -> None:
+    """KIP-1319; clients of versions before are told ILLEGAL_GENERATION. The codes are those of a broker of 4.4.0."""
+    producer = await begun(wire)
+    topic_id = uuid.UUID(str((await runtime.get(TopicService).get(topic)).topic_id))
+    assert await pend(wire, producer, 6, topic_id=uuid.uuid4()) == [100]
+    missing: dict[str, Any] = {"group": "missing", "topic_id": topic_id, "generation_id": 3, "member_id": "m"}
+    assert await pend(wire, producer, 6, **missing) == [69]
+    assert await pend(wire, producer, 5, **missing) == [22]
+    joined = await wire.ask(
+        "consumer_group_heartbeat",
+        1,
+        group_id="c",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout=30_000,
+        subscribed_topic_names=["orders"],
+        topic_partitions=[],
+    )
+    stale: dict[str, Any] = {"group": "c", "topic_id": topic_id, "generation_id": 9, "member_id": "m"}
+    assert await pend(wire, producer, 6, **stale) == [113]
+    assert await pend(wire, producer, 5, **stale) == [22]
+    assert await pend(wire, producer, 6, **{**stale, "generation_id": joined.member_epoch}) == [0]
 
 
 async def test_an_aborted_transaction_leaves_nothing(wire: Wire, topic: str) -> None:

@@ -166,6 +166,7 @@ def test_the_most_votes_win_and_ties_go_by_the_configuration(votes: list[str | N
 
 
 def test_a_vote_is_heard_at_the_next_epoch_and_leaves_with_its_member() -> None:
+    """Differs from Kafka: since 4.4 it bumps the epoch when another assignor wins by it."""
     made = world()
     made.assignors = BUILT_IN
     made.join("m1", "foo")

@@ -56,7 +56,7 @@ TRANSACTIONAL = {
     "nobody": ("", -1, "NONE"),
     "stranger": ("x", -1, "UNKNOWN_MEMBER_ID"),
     "at its epoch": ("m1", 3, "NONE"),
-    "newer": ("m1", 9, "ILLEGAL_GENERATION"),
+    "newer": ("m1", 9, "STALE_MEMBER_EPOCH"),
     "nobody with an epoch": ("", 3, "UNKNOWN_MEMBER_ID"),
 }
 

@@ -1,0 +1,10 @@
+"""Random sequences of requests over Kafka's protocol, to a broker and to the gateway; whole answers are compared.
+
+`python -m tests.differential --kafka download` plays them (`make differential KAFKA=download`). A sequence is a list of
+steps that name members by slots, so it means the same to both; `sequences` makes it from a seed, `playing` sends it,
+`rules` compares answers and knows the differences that are meant, `running` looks for the fewest steps that differ, and
+`sides` starts both.
+
+Not played: `uniform`, which resolves ties by hashes; regular expressions and conversions of groups, whose results
+depend on when something is looked at; and groups of the classic protocol whose sessions end.
+"""
