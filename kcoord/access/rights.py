@@ -111,11 +111,15 @@ class Principal:
 
         That is `read`, as for every call of a member: Kafka's write on the id is not one of our operations.
         """
-        if not self.rules.allows(Operation.READ, Resource.TRANSACTIONAL_ID, transactional_id):
+        if not self.may_transactional_id(transactional_id):
             raise ProtocolError(
                 Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
                 f"{self.said} may not READ transactional id {transactional_id!r}",
             )
+
+    def may_transactional_id(self, transactional_id: str) -> bool:
+        """Whether the caller may work under the transactional id, and see what becomes of it."""
+        return self.rules.allows(Operation.READ, Resource.TRANSACTIONAL_ID, transactional_id)
 
     def visible(self, resource: Resource) -> Visible:
         """The groups or topics that the caller may describe; everything shown to it is filtered by them."""

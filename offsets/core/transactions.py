@@ -27,6 +27,20 @@ class Producer:
     producer_epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """The producer of a transactional id, and what it has under way.
+
+    `opened_at` (ms): since when a transaction is open; None: there is none. `groups`: whose offsets are in it.
+    """
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    opened_at: Millis | None
+    groups: Sequence[str]
+
+
 def before_epochs(error: Error) -> Error:
     """What a client of TxnOffsetCommit is told that knows no member epochs, below version 6 (offsets.md 4.1)."""
     is_newer = error in (Error.GROUP_ID_NOT_FOUND, Error.STALE_MEMBER_EPOCH)

@@ -147,3 +147,14 @@ group by p.transactional_id
 having min(o.opened_at) <= %(before)s
 order by min(o.opened_at)
 limit %(limit)s
+
+-- name: list_transactions
+-- `transactional_id` null: of all producers. Without an open transaction `opened_at` is null.
+select p.transactional_id, p.producer_id, p.producer_epoch, min(o.opened_at) as opened_at,
+       coalesce(array_agg(distinct g.group_id) filter (where g.group_id is not null), '{}') as groups
+from offsets_producer p
+left join offsets_pendingoffset o on o.producer_id = p.producer_id
+left join groups_group g on g.id = o.group_id
+where %(transactional_id)s::text[] is null or p.transactional_id = any(%(transactional_id)s)
+group by p.producer_id
+order by p.transactional_id

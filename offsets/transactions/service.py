@@ -7,7 +7,7 @@ Source: offsets.md 4; KIP-98 for producers and their epochs.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import structlog
@@ -26,6 +26,7 @@ from offsets.core.commit import membership_half, records_of, take
 from offsets.core.transactions import (
     Producer,
     Standing,
+    Transaction,
     TransactionEnd,
     foreign,
     overdue,
@@ -33,7 +34,7 @@ from offsets.core.transactions import (
     standing,
     successor,
 )
-from offsets.core.types import ChangeKind, OffsetCommit, OffsetCommitReply
+from offsets.core.types import ChangeKind, Millis, OffsetCommit, OffsetCommitReply
 from offsets.service import counts_for, provenance
 from offsets.transactions.store import Held, StartOver, TransactionStore
 
@@ -163,6 +164,18 @@ class TransactionService:
         if ended.ended:
             TRANSACTIONS_ENDED.labels("committed" if committed else "aborted").inc()
         return ended
+
+    async def transactions(
+        self, transactional_ids: Sequence[str] | None = None, *, longer_ms: Millis = -1
+    ) -> list[Transaction]:
+        """The transactions of these transactional ids, or of all; from 0 on only those open for more than `longer_ms`.
+
+        Raises COORDINATOR_NOT_AVAILABLE.
+        """
+        async with self._db.connection() as connection:
+            found = await self._store.transactions(connection, transactional_ids)
+            now = await self._db.now_ms(connection)
+        return [each for each in found if longer_ms < 0 or now - (each.opened_at or now) > longer_ms]
 
     async def abort_abandoned(self) -> int:
         """Abort transactions open for `transaction.max.timeout.ms` or longer, and fence their producers; returns their

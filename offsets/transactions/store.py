@@ -14,7 +14,7 @@ from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
-from offsets.core.transactions import PendingOffset, Producer
+from offsets.core.transactions import PendingOffset, Producer, Transaction
 from offsets.core.types import ChangeKind, FetchedOffset, Millis, OffsetRecord, Provenance, TopicPartition
 
 Q = queries("offsets")
@@ -181,6 +181,11 @@ class TransactionStore:
         """Transactional ids whose transaction has been open since `before` (ms) or longer, oldest first."""
         async with self._db.connection() as connection:
             return await self._db.column(connection, Q.abandoned_transactions, {"before": before, "limit": limit})
+
+    async def transactions(self, connection: Connection, transactional_ids: Sequence[str] | None) -> list[Transaction]:
+        """Those of these transactional ids, or of all, in their order; ids that are not registered are left out."""
+        parameters = {"transactional_id": None if transactional_ids is None else list(transactional_ids)}
+        return await self._db.records(connection, Transaction, Q.list_transactions, parameters)
 
     async def _producer(self, connection: Connection, statement: str, transactional_id: str) -> Producer | None:
         return await self._db.record(connection, Producer, statement, {"transactional_id": transactional_id})

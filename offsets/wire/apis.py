@@ -28,6 +28,8 @@ APIS: tuple[Api, ...] = (
     Api(37, "create_partitions", (0, 3), topics.create_partitions, topics.refused_partitions),
     Api(44, "incremental_alter_configs", (0, 1), configs.incremental_alter_configs, configs.refused_change),
     Api(47, "offset_delete", (0, 0), commits.offset_delete),
+    Api(65, "describe_transactions", (0, 0), transactions.describe, transactions.refused_descriptions),
+    Api(66, "list_transactions", (0, 1), transactions.list_transactions),
     Api(74, "list_config_resources", (0, 1), configs.list_config_resources),
     Api(75, "describe_topic_partitions", (0, 0), partitions.describe_topic_partitions, partitions.refused),
 )

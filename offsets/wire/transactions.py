@@ -1,27 +1,42 @@
-"""Transactional commits: InitProducerId, AddOffsetsToTxn, TxnOffsetCommit, EndTxn.
+"""Transactional commits: InitProducerId, AddOffsetsToTxn, TxnOffsetCommit, EndTxn; and what is under way.
 
-Source: KIP-98, 360, 447 and 1319 for the versions; offsets.md 2 and 4 for the rules, which are the service's.
+Source: KIP-98, 360, 447, 664, 994 and 1319 for the versions; offsets.md 2 and 4 for the rules, which are the service's.
 """
 
 from __future__ import annotations
 
 import re
 
+from groups.core.coordinator import partition_of
 from kcoord.access.rights import Operation, Principal
 from kcoord.http.paths import check_group_id
 from kcoord.http.types import REMEDIES, TRANSACTIONAL_ID_PATTERN
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Call
+from kcoord.wire.codes import TRANSACTIONAL_ID_NOT_FOUND
 from kcoord.wire.reading import Fields
 from offsets.api.txn_handlers import commit_in_transaction
 from offsets.api.txn_wire import TxnCommitRequest
-from offsets.core.transactions import Producer
+from offsets.core.transactions import Producer, Transaction
 from offsets.transactions.doors import counted
 from offsets.transactions.service import TransactionService
 from offsets.wire.commits import answer, topics_of
 from offsets.wire.named import check_identity
 
 NO_PRODUCER = -1
+EMPTY, ONGOING = "Empty", "Ongoing"
+STATES = {
+    EMPTY,
+    ONGOING,
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "PrepareEpochFence",
+    "Dead",
+}
+"""Kafka's states of a transaction. Here one ends at once, so that only the first two are seen."""
+OFFSETS_TOPIC = "__consumer_offsets"
 KNOWS_EPOCHS = 6
 """The first version of TxnOffsetCommit whose clients know member epochs (KIP-1319)."""
 _TRANSACTIONAL_ID = re.compile(TRANSACTIONAL_ID_PATTERN)
@@ -84,6 +99,83 @@ async def end_txn(call: Call, request: Fields) -> Answer:
     service = call.runtime.get(TransactionService)
     await counted("end_txn", service.end(_producer(request), committed=request.committed))
     return {"error_code": 0}
+
+
+async def list_transactions(call: Call, request: Fields) -> Answer:
+    """ListTransactions 0 to 1. Transactional ids that the caller may not use are left out."""
+    found = await call.runtime.get(TransactionService).transactions(longer_ms=request.get("duration_filter", -1))
+
+    def is_wanted(transaction: Transaction) -> bool:
+        return (
+            call.principal.may_transactional_id(transaction.transactional_id)
+            and (not request.state_filters or _state(transaction) in request.state_filters)
+            and (not request.producer_id_filters or transaction.producer_id in request.producer_id_filters)
+        )
+
+    return {
+        "error_code": 0,
+        "unknown_state_filters": [name for name in request.state_filters if name not in STATES],
+        "transaction_states": [
+            {
+                "transactional_id": transaction.transactional_id,
+                "producer_id": transaction.producer_id,
+                "transaction_state": _state(transaction),
+            }
+            for transaction in found
+            if is_wanted(transaction)
+        ],
+    }
+
+
+def _state(transaction: Transaction) -> str:
+    return EMPTY if transaction.opened_at is None else ONGOING
+
+
+async def describe(call: Call, request: Fields) -> Answer:
+    """DescribeTransactions 0. The topic of a transaction is Kafka's `__consumer_offsets`, as it has offsets only."""
+    allowed = [name for name in request.transactional_ids if call.principal.may_transactional_id(name)]
+    found = {each.transactional_id: each for each in await call.runtime.get(TransactionService).transactions(allowed)}
+    timeout_ms = call.runtime.config.int("transaction.max.timeout.ms")
+    partitions = call.runtime.config.int("offsets.topic.num.partitions")
+
+    def described(name: str) -> Answer:
+        transaction = found.get(name)
+        if transaction is None:
+            refused = (
+                TRANSACTIONAL_ID_NOT_FOUND if name in allowed else Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED.code
+            )
+            return _undescribed(name, refused)
+        numbers = sorted({partition_of(group_id, partitions) for group_id in transaction.groups})
+        return {
+            "error_code": 0,
+            "transactional_id": name,
+            "transaction_state": _state(transaction),
+            "transaction_timeout": timeout_ms,
+            "transaction_start_time": -1 if transaction.opened_at is None else transaction.opened_at,
+            "producer_id": transaction.producer_id,
+            "producer_epoch": transaction.producer_epoch,
+            "topics": [{"topic": OFFSETS_TOPIC, "partitions": numbers}] if numbers else (),
+        }
+
+    return {"transaction_states": [described(name) for name in request.transactional_ids]}
+
+
+def refused_descriptions(request: Fields, version: int, code: int, detail: str) -> Answer:
+    """The answer to DescribeTransactions with the same error for every transactional id."""
+    return {"transaction_states": [_undescribed(name, code) for name in request.transactional_ids]}
+
+
+def _undescribed(name: str, code: int) -> Answer:
+    return {
+        "error_code": code,
+        "transactional_id": name,
+        "transaction_state": "",
+        "transaction_timeout": 0,
+        "transaction_start_time": 0,
+        "producer_id": 0,
+        "producer_epoch": 0,
+        "topics": (),
+    }
 
 
 def _require(principal: Principal, transactional_id: str) -> None:

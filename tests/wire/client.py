@@ -42,6 +42,8 @@ KEYS = {
     "init_producer_id": 22,
     "add_offsets_to_txn": 25,
     "end_txn": 26,
+    "describe_transactions": 65,
+    "list_transactions": 66,
     "txn_offset_commit": 28,
     "describe_configs": 32,
     "describe_log_dirs": 35,

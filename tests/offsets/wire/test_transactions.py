@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from groups.catalogue.topics import TopicService
+from groups.core.coordinator import partition_of
+from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from tests.offsets.wire.test_commits import fetch, topic_of
 from tests.support.wire import BY_NAME, Wire, WireWith
@@ -135,3 +137,54 @@ async def test_rights_and_bad_input(wire: Wire, wire_with: WireWith, topic: str)
     assert (await wire.ask("end_txn", 3, committed=True, **nameless)).error_code == 42
     negative = {**producer, "producer_id": -5}
     assert await pend(wire, negative, 3) == [42]
+
+
+async def listed(wire: Wire, version: int = 1, **changes: Any) -> dict[str, str]:
+    """Transactional ids with their states."""
+    request = {"state_filters": [], "producer_id_filters": [], **changes}
+    answer = await wire.ask("list_transactions", version, **request)
+    assert answer.error_code == 0
+    return {each.transactional_id: each.transaction_state for each in answer.transaction_states}
+
+
+async def test_transactions_are_listed_by_state_producer_and_age(wire: Wire, topic: str, clock: VirtualClock) -> None:
+    assert await listed(wire) == {}
+    producer = await begun(wire)
+    assert await listed(wire, 0) == {"tx": "Empty"}
+    await pend(wire, producer, 3)
+    clock.advance(5_000)
+    assert await listed(wire, 0) == await listed(wire, 1) == {"tx": "Ongoing"}
+    assert await listed(wire, state_filters=["Empty", "CompleteAbort"]) == {}
+    assert await listed(wire, producer_id_filters=[producer["producer_id"] + 1]) == {}
+    assert await listed(wire, producer_id_filters=[producer["producer_id"]], state_filters=["Ongoing"]) == {
+        "tx": "Ongoing"
+    }
+    assert await listed(wire, duration_filter=4_999) == {"tx": "Ongoing"}
+    assert await listed(wire, duration_filter=5_000) == {}
+    answer = await wire.ask("list_transactions", 1, state_filters=["Ongoing", "Resting"], producer_id_filters=[])
+    assert answer.unknown_state_filters == ("Resting",)
+
+
+async def test_a_transaction_is_described_with_the_partitions_of_its_groups(wire: Wire, topic: str) -> None:
+    producer = await begun(wire)
+    await pend(wire, producer, 3)
+    await pend(wire, producer, 3, group="h")
+    answer = await wire.ask("describe_transactions", 0, transactional_ids=["tx", "unknown"])
+    found, unknown = answer.transaction_states
+    assert (found.error_code, found.transaction_state) == (0, "Ongoing")
+    assert (found.producer_id, found.producer_epoch) == (producer["producer_id"], producer["producer_epoch"])
+    assert [(each.topic, each.partitions) for each in found.topics] == [
+        ("__consumer_offsets", tuple(sorted({partition_of("g", 50), partition_of("h", 50)})))
+    ]
+    assert (unknown.error_code, unknown.transactional_id) == (105, "unknown")
+    await wire.ask("end_txn", 3, committed=True, **producer)
+    (ended,) = (await wire.ask("describe_transactions", 0, transactional_ids=["tx"])).transaction_states
+    assert (ended.transaction_state, ended.topics) == ("Empty", ())
+
+
+async def test_transactions_of_others_are_not_shown(wire: Wire, wire_with: WireWith, topic: str) -> None:
+    await begun(wire)
+    other = wire_with("read:group:g")
+    assert await listed(other) == {}
+    (found,) = (await other.ask("describe_transactions", 0, transactional_ids=["tx"])).transaction_states
+    assert (found.error_code, found.producer_id) == (53, 0)
