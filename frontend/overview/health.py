@@ -145,7 +145,8 @@ def _sampler(found: Sampler, now: Millis, limits: Limits) -> Sequence[HealthLine
 
 
 def _postgres(found: Postgres, now: Millis, limits: Limits) -> Sequence[HealthLine]:
-    waiting = sum(pool.waiting for pool in found.pools.values())
+    # A pool that may still grow is opening a connection for them.
+    waiting = sum(pool.waiting for pool in found.pools.values() if pool.used + pool.idle >= pool.most)
     text = (
         f"version {found.version.split()[0]} answers in {max(found.answer_ms, 0.1):.1f} ms; "
         f"{found.connections:,} of {found.most_connections:,} connections"

@@ -65,7 +65,7 @@ def test_a_commit_with_a_generation_creates_no_group() -> None:
     """Generation 0 is one, too."""
     world = World()
     assert commit(world, "", 0) is Error.GROUP_ID_NOT_FOUND
-    assert commit(world, "", 0, transactional=True) is Error.ILLEGAL_GENERATION
+    assert commit(world, "", 0, transactional=True) is Error.GROUP_ID_NOT_FOUND
     assert world.group is None
     assert commit(world, "", -1) is Error.NONE
     assert world.state is GroupState.EMPTY

@@ -306,7 +306,7 @@ def test_unknown_group() -> None:
     assert ask(lambda world: world.heartbeat("m")) == U
     assert ask(lambda world: world.leave("m")) == U
     assert ask(lambda world: world.commit("m", generation_id=1)) == "GROUP_ID_NOT_FOUND"
-    assert ask(lambda world: world.commit("m", generation_id=1, transactional=True)) == G
+    assert ask(lambda world: world.commit("m", generation_id=1, transactional=True)) == "GROUP_ID_NOT_FOUND"
     assert ask(lambda world: world.delete()) == "GROUP_ID_NOT_FOUND"
     assert ask(lambda world: world.tick()) == N
 
