@@ -201,7 +201,7 @@ def test_nothing_is_wrong_with_a_service_that_is_well() -> None:
         ("sampler", Sampler(NOW - 200_000, WELL["sampler"].judged_at), "Sampler", WATCH, "sampled"),  # type: ignore[attr-defined]
         ("postgres", Postgres("18", 1, 95, 100, {}), "Postgres", WATCH, "95 of 100"),
         ("postgres", Postgres("18", 1, 9, 99, {"read": PoolUsage(8, 0, 8, 3)}), "Postgres", WATCH, "3 requests wait"),
-        ("postgres", Postgres("18", 1, 9, 99, {"read": PoolUsage(2, 0, 8, 3)}), "Postgres", GOOD, "9 of 99 connections"),
+        ("postgres", Postgres("18", 1, 9, 99, {"read": PoolUsage(2, 0, 8, 3)}), "Postgres", GOOD, "9 of 99"),
         ("archive", Archive("/archive", ()), "Archive", OFF, "no run yet"),
     ],
 )

@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 import pytest
+from kio.serial.errors import OutOfBoundValue
 
 from groups.catalogue.topics import TopicService
 from groups.core.coordinator import partition_of
@@ -178,8 +179,9 @@ async def test_a_transaction_is_described_with_the_partitions_of_its_groups(wire
     ]
     assert (unknown.error_code, unknown.transactional_id) == (105, "unknown")
     await wire.ask("end_txn", 3, committed=True, **producer)
-    (ended,) = (await wire.ask("describe_transactions", 0, transactional_ids=["tx"])).transaction_states
-    assert (ended.transaction_state, ended.topics) == ("Empty", ())
+    assert await listed(wire) == {"tx": "Empty"}
+    with pytest.raises(OutOfBoundValue):  # it began at -1, as Kafka says; kio reads no such instant
+        await wire.ask("describe_transactions", 0, transactional_ids=["tx"])
 
 
 async def test_transactions_of_others_are_not_shown(wire: Wire, wire_with: WireWith, topic: str) -> None:
