@@ -47,7 +47,7 @@ async def limit(
         "statement": f"{statement_ms}ms",
         "idle": f"{idle_transaction_ms}ms",
         "lock": f"{lock_ms}ms",
-        "transaction": f"{transaction_ms}ms",
+        "transaction": f"{transaction_ms if connection.info.server_version >= PIPELINED_FROM else 0}ms",
     }
     await connection.execute(Q.limit_session.encode(), parameters)
 
