@@ -32,7 +32,7 @@ LIVING = {"console-classic": "kafka-python", "console-consumer": "confluent-cons
 WHOLE = "[lines-0,lines-1,lines-2,lines-3]"
 
 UNSUPPORTED = [
-    "acls", "add-acl", "delete-acls", "quorum", "quotas", "alter-quota", "users", "transactions", "delegation-tokens",
+    "acls", "add-acl", "delete-acls", "quorum", "quotas", "alter-quota", "users", "delegation-tokens",
     "reassignments", "reassign lines", "elect lines", "delete-records lines", "move lines",
 ]  # fmt: skip
 """Calls that are not served. Both consoles take the refusal of the first four as "this cluster has none of that"."""
@@ -87,7 +87,8 @@ def living(listening: Listening) -> Iterator[None]:
 
 def test_pages_of_the_cluster(console: Console) -> None:
     assert console.ask("cluster") == "kcoord controller=1 nodes=1"
-    assert console.ask("features") == "{}"
+    features = console.ask("features")
+    assert features == "{group.version=FinalizedVersionRange[min_version_level:1, max_version_level:1]}"
     assert console.ask("broker-settings", 1) == ""
     assert console.ask("directories") == "1:/no-records=0"
 

@@ -122,7 +122,7 @@ async def test_without_a_login_the_connection_is_closed(connect: Connect) -> Non
 
 async def test_what_is_not_served_is_answered_unsupported_version(connect: Connect, token: str) -> None:
     client = await connect(token)
-    client.send_raw(struct.pack(">hhih", 65, 0, 5, -1) + b"\0\1\0")  # DescribeTransactions: no error at the top
+    client.send_raw(struct.pack(">hhih", 27, 1, 5, -1) + b"\0\1\0")  # WriteTxnMarkers: no error at the top
     assert await client.is_closed()
     client = await connect(token)
     client.send_raw(struct.pack(">hhih", 55, 0, 5, -1) + b"\0\1\0")  # DescribeQuorum
