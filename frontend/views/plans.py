@@ -94,7 +94,8 @@ def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> Http
     cursor, only_risky = text(request, "after") or None, text(request, "only") == "risky"
     found, missed = attempt(lambda runtime: _review(runtime, viewer, group_id, plan_id, cursor, only_risky))
     if found is None:
-        return message(request, missed.status, "No such plan", missed.text)
+        title = "No such plan" if missed.status == 404 else "The plan cannot be read now"
+        return message(request, missed.status, title, missed.text)
     context = {
         **_facts(request, found),
         **_allowed(viewer, group_id),

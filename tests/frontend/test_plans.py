@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from datetime import UTC, datetime
 
 import psycopg
@@ -11,8 +12,10 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from frontend.offsets.reset_form import CHOICES
+from frontend.views import plans as views
 from frontend.views.plans import LINES, RISKY
 from kcoord.models import AccessRule
+from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import PARAMETER, Strategy
 from tests.frontend.seed import Seed, now_ms, working_group
 from tests.frontend.viewers import allow
@@ -285,3 +288,21 @@ class TestPermissions:
         refused = person.post(plan, {"act": "apply"})
         assert refused.status_code == 403
         assert committed(database) == before
+
+
+def test_a_plan_that_cannot_be_read_now_is_not_called_unknown(
+    operator: Client, seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"/groups/billing/plans/{uuid.uuid4()}"
+    answer = operator.get(address)
+    assert (answer.status_code, "No such plan" in answer.content.decode()) == (404, True)
+
+    async def fails(*given: object) -> object:
+        raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "no connection was free")
+
+    monkeypatch.setattr(views, "_review", fails)
+    answer = operator.get(address)
+    page = answer.content.decode()
+    assert (answer.status_code, "No such plan" in page) == (503, False)
+    assert "The plan cannot be read now" in page
+    assert "no connection was free" in page
