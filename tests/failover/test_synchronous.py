@@ -34,8 +34,8 @@ def pair() -> Iterator[Pair]:
 
 @pytest.fixture
 async def runtime(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Runtime]:
-    """A service whose database is the primary, and which waits for it a second before it asks what is wrong."""
-    monkeypatch.setattr(liveness, "UNRESPONSIVE_SECONDS", 1.0)
+    """A service whose database is the primary, and which waits for it 2.5 s before it asks what is wrong."""
+    monkeypatch.setattr(liveness, "UNRESPONSIVE_SECONDS", 2.5)
     running = Runtime(Config({}), pair.conninfo)
     await running.start()
     await running.notifications.wait_listening()
@@ -54,14 +54,14 @@ async def write(runtime: Runtime, name: str) -> None:
 async def test_its_death_is_answered_and_told_until_it_is_back(pair: Pair, runtime: Runtime) -> None:
     await write(runtime, "before")
     pair.kill_standby()
-    for name in ("one", "two", "three"):
+    for name in ("one", "two"):
         with pytest.raises(ProtocolError, match="no synchronous standby") as refusal:
             await write(runtime, name)
         assert refusal.value.error is Error.COORDINATOR_NOT_AVAILABLE
     with psycopg.connect(pair.conninfo) as connection:
         assert connection.execute(STUCK).fetchone() == (0,), "sessions that nobody waits for are ended"
         stored = {name for (name,) in connection.execute("select name from written")}
-    assert stored == {"before", "one", "two", "three"}, "as the answer says"
+    assert stored == {"before", "one", "two"}, "as the answer says"
     database = (await readiness(runtime))["database"]
     assert (database.ok, "waiting for a synchronous standby" in database.detail) == (False, True)
     pair.start_standby()
@@ -79,10 +79,3 @@ async def test_a_node_keeps_its_lease_without_a_standby(pair: Pair, runtime: Run
         assert agent.holds_lease
     finally:
         pair.start_standby()
-
-
-async def test_a_standby_that_is_only_slow_is_waited_for(pair: Pair, runtime: Runtime) -> None:
-    pair.kill_standby()
-    writing = asyncio.create_task(write(runtime, "slow"))
-    await asyncio.to_thread(pair.start_standby)
-    await writing
