@@ -208,7 +208,7 @@ class Database:
                 await self.value(connection, Q.cancel_session, {"pid": process_id})
 
     async def can_commit(self) -> bool:
-        """Whether commits return: False while one waits for a synchronous standby, of which there is none."""
+        """Whether commits return. False while they wait for a synchronous standby that is missing."""
         if self._no_standby:
             try:
                 async with asyncio.timeout(COMMIT_SECONDS):

@@ -34,9 +34,7 @@ MISSED_SAMPLES = 5
 LITTLE_SPACE = 32 * 2**20
 """Bytes; Postgres writes its log in files of 16 MiB, and ends when it cannot."""
 
-NO_STANDBY = (
-    "waiting for a synchronous standby: commits return to nobody; start one, or change synchronous_standby_names"
-)
+NO_STANDBY = "waiting for a synchronous standby, without which no commit returns; start one"
 NO_WRITER = "reads are answered, but transactions get no connection; see max_connections and the sessions of Postgres"
 
 

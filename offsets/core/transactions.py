@@ -31,7 +31,7 @@ class Producer:
 class Transaction:
     """The producer of a transactional id, and what it has under way.
 
-    `opened_at` (ms): since when a transaction is open; None: there is none. `groups`: whose offsets are in it.
+    `opened_at` (ms): since when a transaction is open; None: no transaction is open. `groups`: whose offsets are in it.
     """
 
     transactional_id: str
@@ -42,7 +42,7 @@ class Transaction:
 
 
 def before_epochs(error: Error) -> Error:
-    """What a client of TxnOffsetCommit is told that knows no member epochs, below version 6 (offsets.md 4.1)."""
+    """The error for clients of TxnOffsetCommit below version 6, which do not know member epochs (offsets.md 4.1)."""
     is_newer = error in (Error.GROUP_ID_NOT_FOUND, Error.STALE_MEMBER_EPOCH)
     return Error.ILLEGAL_GENERATION if is_newer else error
 

@@ -1,4 +1,4 @@
-"""A primary whose only synchronous standby dies: no request hangs, and everybody is told why."""
+"""A primary whose only synchronous standby dies: no request hangs, and each answer says why."""
 
 from __future__ import annotations
 
