@@ -46,18 +46,18 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "django.middleware.security.SecurityMiddleware",
+    "kcoord.http.hooks.Security",
     "frontend.compression.Compression",
     "frontend.middleware.ContentSecurityPolicy",
     "frontend.middleware.StaticFiles",
     "frontend.outage.DatabaseOutage",
     "kcoord.audit.requests.Audited",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "kcoord.http.hooks.Sessions",
+    "kcoord.http.hooks.Common",
+    "kcoord.http.hooks.Csrf",
+    "kcoord.http.hooks.Authentication",
+    "kcoord.http.hooks.Messages",
+    "kcoord.http.hooks.FrameOptions",
 ]
 
 ROOT_URLCONF = "kcoord.urls"
