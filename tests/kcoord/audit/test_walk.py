@@ -226,6 +226,13 @@ def records(database: str, after: int) -> list[Any]:
         return connection.execute("select * from kcoord_auditrecord where seq > %s order by seq", [after]).fetchall()
 
 
+def only_record(database: str, after: int) -> Any:
+    """The only record after one."""
+    found = records(database, after)
+    assert len(found) == 1, found
+    return found[0]
+
+
 async def send(client: httpx.AsyncClient, operation: str, story: Story, given: dict[str, str]) -> httpx.Response:
     method, path = changing()[operation]
     content = {} if story.body is None else {"json": story.body}
@@ -240,7 +247,7 @@ async def test_an_act_leaves_one_record_with_before_and_after(operation: str, wo
     before = await world.runtime.get(Audit).chain()
     answer = await send(world.api, operation, story, given or {})
     assert answer.is_success, answer.text
-    (found,) = records(database, before.seq)
+    found = only_record(database, before.seq)
     assert (found.result, found.act) == ("done", OPERATIONS[operation])
     # An alert that was muted is in the records of its group; a refusal has only its number.
     assert operation == "muteAlert" or found.resource == resource_of(found.act)
@@ -266,7 +273,7 @@ async def test_a_refused_act_leaves_one_record(
     before = await world.runtime.get(Audit).chain()
     answer = await send(nobody, operation, story, given or {})
     assert operation == "deleteGroups" or 400 <= answer.status_code < 500
-    (found,) = records(database, before.seq)
+    found = only_record(database, before.seq)
     assert (found.result, found.act, found.count) == ("refused", OPERATIONS[operation], 1)
     assert found.resource == resource_of(found.act)
     assert found.error

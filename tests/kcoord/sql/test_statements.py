@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -24,11 +25,20 @@ def numbered(statement: str) -> str:
     return PARAMETER.sub(position, statement).replace("%%", "%")
 
 
+@pytest.fixture(scope="module")
+def session(worker_database: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """One session for all statements: they are prepared, not executed."""
+    with psycopg.connect(worker_database, autocommit=True, prepare_threshold=None) as connection:
+        yield connection
+
+
 @pytest.mark.parametrize(("package", "name", "statement"), STATEMENTS, ids=[f"{p}.{n}" for p, n, _ in STATEMENTS])
-def test_statement_can_be_prepared(database: str, package: str, name: str, statement: str) -> None:
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(f"prepare it as {numbered(statement)}".encode())
-        prepared = connection.execute("select statement from pg_prepared_statements").fetchone()
+def test_statement_can_be_prepared(
+    session: psycopg.Connection[tuple[str, ...]], package: str, name: str, statement: str
+) -> None:
+    session.execute("deallocate all")
+    session.execute(f"prepare it as {numbered(statement)}".encode())
+    prepared = session.execute("select statement from pg_prepared_statements").fetchone()
     assert prepared is not None
     assert f"/* {package}.{name} */" in prepared[0]
 
