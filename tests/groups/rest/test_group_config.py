@@ -121,38 +121,37 @@ async def test_a_value_of_the_whole_server_is_told_from_the_default(api: httpx.A
     assert (session["default"], session["inherited"]) == (45_000, 55_000)
 
 
-@pytest.mark.parametrize(
-    ("changes", "field", "reason"),
-    [
-        ({"consumer.colour": 1}, "consumer.colour", "not a group setting"),
-        ({"group.consumer.session.timeout.ms": 50_000}, "group.consumer.session.timeout.ms", "not a group setting"),
-        ({SESSION_TIMEOUT: "50000"}, SESSION_TIMEOUT, "must be an integer"),
-        ({SESSION_TIMEOUT: 50_000.0}, SESSION_TIMEOUT, "must be an integer"),
-        ({SESSION_TIMEOUT: True}, SESSION_TIMEOUT, "must be an integer"),
-        ({SESSION_TIMEOUT: 0}, SESSION_TIMEOUT, "from 1 to 2147483647"),
-        ({SESSION_TIMEOUT: 2**80}, SESSION_TIMEOUT, "from 1 to 2147483647"),
-        ({SESSION_TIMEOUT: 44_999}, SESSION_TIMEOUT, "less than 45000 (group.consumer.min.session.timeout.ms)"),
-        ({SESSION_TIMEOUT: 60_001}, SESSION_TIMEOUT, "more than 60000 (group.consumer.max.session.timeout.ms)"),
-        ({HEARTBEAT_INTERVAL: 4_999}, HEARTBEAT_INTERVAL, "less than 5000"),
-        ({HEARTBEAT_INTERVAL: 15_001}, HEARTBEAT_INTERVAL, "more than 15000"),
-        ({ASSIGNOR: "sticky"}, ASSIGNOR, "'sticky' is not one of uniform, range (group.consumer.assignors)"),
-        ({ASSIGNOR: 1}, ASSIGNOR, "must be a string"),
-        ({ASSIGNOR: ""}, ASSIGNOR, "is not one of"),
-        ({ASSIGNOR: "x" * 10_000}, ASSIGNOR, "is not one of"),
-        # The order of the checks: names, types and own bounds, then limits, the heartbeat's before the session's.
-        ({SESSION_TIMEOUT: "x", "nope": 1}, "nope", "not a group setting"),
-        ({HEARTBEAT_INTERVAL: 1, SESSION_TIMEOUT: 0}, SESSION_TIMEOUT, "from 1"),
-        ({SESSION_TIMEOUT: 1, HEARTBEAT_INTERVAL: 1}, HEARTBEAT_INTERVAL, "less than 5000"),
-        ({ASSIGNOR: "sticky", SESSION_TIMEOUT: 1}, SESSION_TIMEOUT, "less than 45000"),
-    ],
-)
-async def test_what_cannot_be_is_refused_by_name(
-    api: httpx.AsyncClient, changes: dict[str, Any], field: str, reason: str
-) -> None:
-    body = assert_problem(await patch(api, {ASSIGNOR: "range", **changes}), Error.INVALID_CONFIG, field=field)
-    assert reason in body["detail"]
-    assert len(body["detail"]) < 500
-    assert {name: value for name, (value, _) in (await values_of(api)).items()} == DEFAULTS
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"consumer.colour": 1}, "consumer.colour", "not a group setting"),
+    ({"group.consumer.session.timeout.ms": 50_000}, "group.consumer.session.timeout.ms", "not a group setting"),
+    ({SESSION_TIMEOUT: "50000"}, SESSION_TIMEOUT, "must be an integer"),
+    ({SESSION_TIMEOUT: 50_000.0}, SESSION_TIMEOUT, "must be an integer"),
+    ({SESSION_TIMEOUT: True}, SESSION_TIMEOUT, "must be an integer"),
+    ({SESSION_TIMEOUT: 0}, SESSION_TIMEOUT, "from 1 to 2147483647"),
+    ({SESSION_TIMEOUT: 2**80}, SESSION_TIMEOUT, "from 1 to 2147483647"),
+    ({SESSION_TIMEOUT: 44_999}, SESSION_TIMEOUT, "less than 45000 (group.consumer.min.session.timeout.ms)"),
+    ({SESSION_TIMEOUT: 60_001}, SESSION_TIMEOUT, "more than 60000 (group.consumer.max.session.timeout.ms)"),
+    ({HEARTBEAT_INTERVAL: 4_999}, HEARTBEAT_INTERVAL, "less than 5000"),
+    ({HEARTBEAT_INTERVAL: 15_001}, HEARTBEAT_INTERVAL, "more than 15000"),
+    ({ASSIGNOR: "sticky"}, ASSIGNOR, "'sticky' is not one of uniform, range (group.consumer.assignors)"),
+    ({ASSIGNOR: 1}, ASSIGNOR, "must be a string"),
+    ({ASSIGNOR: ""}, ASSIGNOR, "is not one of"),
+    ({ASSIGNOR: "x" * 10_000}, ASSIGNOR, "is not one of"),
+    # The order of the checks: names, types and own bounds, then limits, the heartbeat's before the session's.
+    ({SESSION_TIMEOUT: "x", "nope": 1}, "nope", "not a group setting"),
+    ({HEARTBEAT_INTERVAL: 1, SESSION_TIMEOUT: 0}, SESSION_TIMEOUT, "from 1"),
+    ({SESSION_TIMEOUT: 1, HEARTBEAT_INTERVAL: 1}, HEARTBEAT_INTERVAL, "less than 5000"),
+    ({ASSIGNOR: "sticky", SESSION_TIMEOUT: 1}, SESSION_TIMEOUT, "less than 45000"),
+]
+
+
+async def test_what_cannot_be_is_refused_by_name(api: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    for changes, field, reason in REFUSED:
+        with subtests.test(f"{changes} {field} {reason}"):
+            body = assert_problem(await patch(api, {ASSIGNOR: "range", **changes}), Error.INVALID_CONFIG, field=field)
+            assert reason in body["detail"]
+            assert len(body["detail"]) < 500
+            assert {name: value for name, (value, _) in (await values_of(api)).items()} == DEFAULTS
 
 
 @pytest.mark.parametrize("body", ["[]", "null", '"x"', "{", '{"consumer.assignor": "range", "consumer.assignor": "x"}'])

@@ -174,32 +174,33 @@ async def test_permissions(api: httpx.AsyncClient, client_with: ClientWith) -> N
     assert (await config_only.post(GROUPS, json={**with_config, "group_id": "h", "topics": []})).status_code == 201
 
 
-@pytest.mark.parametrize(
-    ("content", "field"),
-    [
-        ({}, "group_id"),
-        ({"group_id": 7}, "group_id"),
-        ({"group_id": "g", "offsets": []}, "offsets"),
-        (wanted((0, -1)), "topics[0].partitions[0].committed_offset"),
-        (wanted((0, 2**63)), "topics[0].partitions[0].committed_offset"),
-        (wanted((0, "9223372036854775808")), "topics[0].partitions[0].committed_offset"),
-        (wanted((0, "7x")), "topics[0].partitions[0].committed_offset"),
-        (wanted((0, 1.5)), "topics[0].partitions[0].committed_offset"),
-        (wanted((0, None)), "topics[0].partitions[0].committed_offset"),
-        (wanted((-1, 0)), "topics[0].partitions[0].partition"),
-        (wanted(("0", 0)), "topics[0].partitions[0].partition"),
-        (wanted((2**31, 0)), "topics[0].partitions[0].partition"),
-        (wanted((0, 1), (1, 1), (0, 2)), "topics[0].partitions[2].partition"),
-        (wanted((0, 1), (0, 1)), "topics[0].partitions[1].partition"),
-        ({"group_id": "g", "topics": [{"name": "orders"}]}, "topics[0].partitions"),
-        ({"group_id": "g", "topics": [{"topic": "orders", "partitions": []}]}, "topics[0].topic"),
-        ({"group_id": "g", "topics": "orders"}, "topics"),
-        ({"group_id": "g", "config": [1]}, "config"),
-    ],
-)
-async def test_bad_requests_name_the_field(api: httpx.AsyncClient, content: dict[str, Any], field: str) -> None:
-    assert_problem(await api.post(GROUPS, json=content), Error.INVALID_REQUEST, field=field)
-    await nothing_was_made(api)
+BAD_REQUESTS: list[tuple[dict[str, Any], str]] = [
+    ({}, "group_id"),
+    ({"group_id": 7}, "group_id"),
+    ({"group_id": "g", "offsets": []}, "offsets"),
+    (wanted((0, -1)), "topics[0].partitions[0].committed_offset"),
+    (wanted((0, 2**63)), "topics[0].partitions[0].committed_offset"),
+    (wanted((0, "9223372036854775808")), "topics[0].partitions[0].committed_offset"),
+    (wanted((0, "7x")), "topics[0].partitions[0].committed_offset"),
+    (wanted((0, 1.5)), "topics[0].partitions[0].committed_offset"),
+    (wanted((0, None)), "topics[0].partitions[0].committed_offset"),
+    (wanted((-1, 0)), "topics[0].partitions[0].partition"),
+    (wanted(("0", 0)), "topics[0].partitions[0].partition"),
+    (wanted((2**31, 0)), "topics[0].partitions[0].partition"),
+    (wanted((0, 1), (1, 1), (0, 2)), "topics[0].partitions[2].partition"),
+    (wanted((0, 1), (0, 1)), "topics[0].partitions[1].partition"),
+    ({"group_id": "g", "topics": [{"name": "orders"}]}, "topics[0].partitions"),
+    ({"group_id": "g", "topics": [{"topic": "orders", "partitions": []}]}, "topics[0].topic"),
+    ({"group_id": "g", "topics": "orders"}, "topics"),
+    ({"group_id": "g", "config": [1]}, "config"),
+]
+
+
+async def test_bad_requests_name_the_field(api: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    for content, field in BAD_REQUESTS:
+        with subtests.test(f"{content} {field}"):
+            assert_problem(await api.post(GROUPS, json=content), Error.INVALID_REQUEST, field=field)
+            await nothing_was_made(api)
 
 
 @pytest.mark.parametrize("group_id", ["", "a/b", "a\nb", "x" * 256])

@@ -86,33 +86,34 @@ async def test_pages_follow_each_other_by_age(api: httpx.AsyncClient) -> None:
     assert seen[1:] == ["member-0", "member-1", "member-2"]
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"rules": [READ]}, "name"),
-        ({"name": "", "rules": [READ]}, "name"),
-        ({"name": " ", "rules": [READ]}, "name"),
-        ({"name": "x" * 201, "rules": [READ]}, "name"),
-        ({"name": 5, "rules": [READ]}, "name"),
-        ({"name": "m", "rules": []}, "rules"),
-        ({"name": "m", "rules": "all"}, "rules"),
-        ({"name": "m", "rules": [READ, 1]}, "rules[1]"),
-        ({"name": "m", "rules": [{**READ, "operation": "write"}]}, "rules[0].operation"),
-        ({"name": "m", "rules": [{**READ, "operation": True}]}, "rules[0].operation"),
-        ({"name": "m", "rules": [{**READ, "resource": "broker"}]}, "rules[0].resource"),
-        ({"name": "m", "rules": [{**READ, "pattern": "regex"}]}, "rules[0].pattern"),
-        ({"name": "m", "rules": [{**READ, "pattern": "literal", "name": ""}]}, "rules[0].name"),
-        ({"name": "m", "rules": [{**READ, "name": "x" * 256}]}, "rules[0].name"),
-        ({"name": "m", "rules": [{**READ, "name": "\0"}]}, "rules[0].name"),
-        ({"name": "m", "rules": [{**READ, "host": "*"}]}, "rules[0].host"),
-        ({"name": "m", "rules": [READ], "expires_at": 5}, "expires_at"),
-        ({"name": "m", "rules": [READ], "expires_at": rfc3339(START_MS)}, "expires_at"),
-        ({"name": "m", "rules": [READ], "owner": "root"}, "owner"),
-    ],
-)
-async def test_bad_tokens(api: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
-    assert_problem(await api.post(TOKENS, json=body), Error.INVALID_REQUEST, field=field)
-    assert len((await api.get(TOKENS)).json()["tokens"]) == 1
+BAD_TOKENS: list[tuple[dict[str, Any], str]] = [
+    ({"rules": [READ]}, "name"),
+    ({"name": "", "rules": [READ]}, "name"),
+    ({"name": " ", "rules": [READ]}, "name"),
+    ({"name": "x" * 201, "rules": [READ]}, "name"),
+    ({"name": 5, "rules": [READ]}, "name"),
+    ({"name": "m", "rules": []}, "rules"),
+    ({"name": "m", "rules": "all"}, "rules"),
+    ({"name": "m", "rules": [READ, 1]}, "rules[1]"),
+    ({"name": "m", "rules": [{**READ, "operation": "write"}]}, "rules[0].operation"),
+    ({"name": "m", "rules": [{**READ, "operation": True}]}, "rules[0].operation"),
+    ({"name": "m", "rules": [{**READ, "resource": "broker"}]}, "rules[0].resource"),
+    ({"name": "m", "rules": [{**READ, "pattern": "regex"}]}, "rules[0].pattern"),
+    ({"name": "m", "rules": [{**READ, "pattern": "literal", "name": ""}]}, "rules[0].name"),
+    ({"name": "m", "rules": [{**READ, "name": "x" * 256}]}, "rules[0].name"),
+    ({"name": "m", "rules": [{**READ, "name": "\0"}]}, "rules[0].name"),
+    ({"name": "m", "rules": [{**READ, "host": "*"}]}, "rules[0].host"),
+    ({"name": "m", "rules": [READ], "expires_at": 5}, "expires_at"),
+    ({"name": "m", "rules": [READ], "expires_at": rfc3339(START_MS)}, "expires_at"),
+    ({"name": "m", "rules": [READ], "owner": "root"}, "owner"),
+]
+
+
+async def test_bad_tokens(api: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    for body, field in BAD_TOKENS:
+        with subtests.test(f"{body} {field}"):
+            assert_problem(await api.post(TOKENS, json=body), Error.INVALID_REQUEST, field=field)
+            assert len((await api.get(TOKENS)).json()["tokens"]) == 1
 
 
 async def test_a_name_is_used_once(api: httpx.AsyncClient) -> None:

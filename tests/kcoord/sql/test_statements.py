@@ -43,27 +43,28 @@ def test_statement_can_be_prepared(
     assert f"/* {package}.{name} */" in prepared[0]
 
 
-@pytest.mark.parametrize(
-    ("statement", "parameters", "index"),
-    [
-        ("groups.lock_group", {"group_id": "g1"}, "groups_group_group_id"),
-        ("groups.due_groups", {"now": 5, "limit": 10, "owner": 1, "margin_ms": 1}, "groups_group_due"),
-        ("groups.load_members", {"ids": [1]}, "groups_member"),
-        ("groups.load_members", {"ids": list(range(1, 251))}, "groups_member"),
-        ("groups.group_sizes", {"group_id": [f"g{n}" for n in range(250)], "most": 1_000}, "groups_group_group_id"),
-        ("offsets.fetch_named", {"group_id": "g1", "topic": ["t"], "partition": [1]}, "offsets_committedoffset_pkey"),
-    ],
-)
-def test_hot_statement_uses_its_index(database: str, statement: str, parameters: dict[str, object], index: str) -> None:
-    package, name = statement.split(".")
+HOT: list[tuple[str, dict[str, object], str]] = [
+    ("groups.lock_group", {"group_id": "g1"}, "groups_group_group_id"),
+    ("groups.due_groups", {"now": 5, "limit": 10, "owner": 1, "margin_ms": 1}, "groups_group_due"),
+    ("groups.load_members", {"ids": [1]}, "groups_member"),
+    ("groups.load_members", {"ids": list(range(1, 251))}, "groups_member"),
+    ("groups.group_sizes", {"group_id": [f"g{n}" for n in range(250)], "most": 1_000}, "groups_group_group_id"),
+    ("offsets.fetch_named", {"group_id": "g1", "topic": ["t"], "partition": [1]}, "offsets_committedoffset_pkey"),
+]
+
+
+def test_hot_statement_uses_its_index(database: str, subtests: pytest.Subtests) -> None:
     with psycopg.connect(database) as connection:
         fill(connection)
-        text = f"explain {getattr(queries(package), name)}"
-        plan = "\n".join(row[0] for row in connection.execute(text.encode(), parameters))
-    assert index in plan, plan
-    # Coordinator partitions are fifty, and nodes a few.
-    assert not re.search("Seq Scan on groups_(?!coordinator)", plan), plan
-    assert "Seq Scan on offsets_" not in plan, plan
+        for statement, parameters, index in HOT:
+            with subtests.test(f"{statement} {parameters}"):
+                package, name = statement.split(".")
+                text = f"explain {getattr(queries(package), name)}"
+                plan = "\n".join(row[0] for row in connection.execute(text.encode(), parameters))
+                assert index in plan, plan
+                # Coordinator partitions are fifty, and nodes a few.
+                assert not re.search("Seq Scan on groups_(?!coordinator)", plan), plan
+                assert "Seq Scan on offsets_" not in plan, plan
 
 
 def fill(connection: psycopg.Connection[tuple[object, ...]]) -> None:

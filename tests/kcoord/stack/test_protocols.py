@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -60,23 +61,40 @@ class Echo:
         return dict(self.seen[index][0]["headers"])
 
 
+class Noticed(HttpProtocol):
+    """Says when it has read something."""
+
+    has_read: asyncio.Event
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self.has_read.set()
+
+
 def talk(app: Echo, *parts: bytes) -> bytes:
-    """All that comes back on one connection until the server closes it; parts are sent with a pause between."""
+    """All that comes back on one connection until the server closes it.
+
+    A part is sent when the one before was read, or after 10 ms: the server does not read while it answers.
+    """
 
     async def conversation() -> bytes:
         loop = asyncio.get_running_loop()
         config = uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, ws="none")  # type: ignore[arg-type]
-        peers, state = Peers(PeerLimits.of(Config({}))), ServerState()
+        peers, state, has_read = Peers(PeerLimits.of(Config({}))), ServerState(), asyncio.Event()
 
         def connection() -> asyncio.Protocol:
-            return HttpProtocol(peers, config=config, server_state=state, app_state={})
+            protocol = Noticed(peers, config=config, server_state=state, app_state={})
+            protocol.has_read = has_read
+            return protocol
 
         server = await loop.create_server(connection, "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
         for part in parts:
+            has_read.clear()
             writer.write(part)
             await writer.drain()
-            await asyncio.sleep(0.01)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(has_read.wait(), 0.01)
         read = await asyncio.wait_for(reader.read(), SECONDS)
         writer.close()
         server.close()

@@ -161,24 +161,25 @@ async def test_permissions(api: httpx.AsyncClient, client_with: ClientWith, data
     assert stored(database) == [("orders", 0)]
 
 
-@pytest.mark.parametrize(
-    ("content", "field"),
-    [
-        ({}, "topics"),
-        ({"topics": None}, "topics"),
-        ({"topics": [], "group": "g"}, "group"),
-        ({"topics": [{"name": "orders"}]}, "topics[0].partitions"),
-        ({"topics": [{"partitions": [0]}]}, "topics[0]"),
-        ({"topics": [{"name": "orders", "topic_id": "x", "partitions": []}]}, "topics[0]"),
-        ({"topics": [{"topic_id": "x", "partitions": [0]}]}, "topics[0].topic_id"),
-        ({"topics": [{"name": "orders", "partitions": [0, "1"]}]}, "topics[0].partitions[1]"),
-        ({"topics": [{"name": "orders", "partitions": [True]}]}, "topics[0].partitions[0]"),
-        ({"topics": [{"name": "orders", "partitions": [2**31]}]}, "topics[0].partitions[0]"),
-        ({"topics": [{"name": "orders", "partitions": [2**63]}]}, "topics[0].partitions[0]"),
-        ({"topics": [{"name": "orders", "partitions": 0}]}, "topics[0].partitions"),
-        ({"topics": [{"name": "o" * 250, "partitions": [0]}]}, "topics[0].name"),
-    ],
-)
-async def test_bad_requests_name_the_field(api: httpx.AsyncClient, content: dict[str, Any], field: str) -> None:
-    await commit(api, "orders", 0)
-    assert_problem(await api.post(DELETE, json=content), Error.INVALID_REQUEST, field=field)
+BAD_REQUESTS: list[tuple[dict[str, Any], str]] = [
+    ({}, "topics"),
+    ({"topics": None}, "topics"),
+    ({"topics": [], "group": "g"}, "group"),
+    ({"topics": [{"name": "orders"}]}, "topics[0].partitions"),
+    ({"topics": [{"partitions": [0]}]}, "topics[0]"),
+    ({"topics": [{"name": "orders", "topic_id": "x", "partitions": []}]}, "topics[0]"),
+    ({"topics": [{"topic_id": "x", "partitions": [0]}]}, "topics[0].topic_id"),
+    ({"topics": [{"name": "orders", "partitions": [0, "1"]}]}, "topics[0].partitions[1]"),
+    ({"topics": [{"name": "orders", "partitions": [True]}]}, "topics[0].partitions[0]"),
+    ({"topics": [{"name": "orders", "partitions": [2**31]}]}, "topics[0].partitions[0]"),
+    ({"topics": [{"name": "orders", "partitions": [2**63]}]}, "topics[0].partitions[0]"),
+    ({"topics": [{"name": "orders", "partitions": 0}]}, "topics[0].partitions"),
+    ({"topics": [{"name": "o" * 250, "partitions": [0]}]}, "topics[0].name"),
+]
+
+
+async def test_bad_requests_name_the_field(api: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    for content, field in BAD_REQUESTS:
+        with subtests.test(f"{content} {field}"):
+            await commit(api, "orders", 0)
+            assert_problem(await api.post(DELETE, json=content), Error.INVALID_REQUEST, field=field)

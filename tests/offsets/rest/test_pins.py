@@ -111,25 +111,24 @@ async def test_a_group_has_a_bounded_number_of_pins(api: httpx.AsyncClient, monk
     assert (await api.post(PINS, json={"topic": "a"})).status_code == 200, "it is there already"
 
 
-@pytest.mark.parametrize(
-    ("body", "error", "field"),
-    [
-        ({"topic": 5}, Error.INVALID_REQUEST, "topic"),
-        ({"topic": ""}, Error.INVALID_REQUEST, "topic"),
-        ({"topic": "a/b"}, Error.INVALID_TOPIC_EXCEPTION, "topic"),
-        ({"topic": "t" * 250}, Error.INVALID_REQUEST, "topic"),
-        ({"topic": ["orders"]}, Error.INVALID_REQUEST, "topic"),
-        ({"topics": ["orders"]}, Error.INVALID_REQUEST, "topics"),
-        ({"reason": None}, Error.INVALID_REQUEST, "reason"),
-        ({"reason": "r" * 1_001}, Error.INVALID_REQUEST, "reason"),
-        ({"reason": "a\0b"}, Error.INVALID_REQUEST, "reason"),
-    ],
-)
-async def test_bad_pins_are_refused_by_name(
-    api: httpx.AsyncClient, body: dict[str, Any], error: Error, field: str
-) -> None:
-    assert_problem(await api.post(PINS, json=body), error, field=field)
-    assert (await api.get(PINS)).json()["pins"] == []
+BAD_PINS: list[tuple[dict[str, Any], Error, str]] = [
+    ({"topic": 5}, Error.INVALID_REQUEST, "topic"),
+    ({"topic": ""}, Error.INVALID_REQUEST, "topic"),
+    ({"topic": "a/b"}, Error.INVALID_TOPIC_EXCEPTION, "topic"),
+    ({"topic": "t" * 250}, Error.INVALID_REQUEST, "topic"),
+    ({"topic": ["orders"]}, Error.INVALID_REQUEST, "topic"),
+    ({"topics": ["orders"]}, Error.INVALID_REQUEST, "topics"),
+    ({"reason": None}, Error.INVALID_REQUEST, "reason"),
+    ({"reason": "r" * 1_001}, Error.INVALID_REQUEST, "reason"),
+    ({"reason": "a\0b"}, Error.INVALID_REQUEST, "reason"),
+]
+
+
+async def test_bad_pins_are_refused_by_name(api: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    for body, error, field in BAD_PINS:
+        with subtests.test(f"{body} {error} {field}"):
+            assert_problem(await api.post(PINS, json=body), error, field=field)
+            assert (await api.get(PINS)).json()["pins"] == []
 
 
 async def test_bad_queries_are_refused_by_name(api: httpx.AsyncClient) -> None:

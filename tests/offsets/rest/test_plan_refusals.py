@@ -38,79 +38,81 @@ def stored(database: str) -> tuple[int, int]:
     return plans, lines
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"strategy": "to-infinity"}, "strategy"),
-        ({"strategy": None}, "strategy"),
-        ({}, "strategy"),
-        ({"strategy": "to-earliest", "ofset": 5}, "ofset"),
-        ({"strategy": "to-offset", "topics": WHOLE}, "offset"),
-        ({"strategy": "to-offset", "topics": WHOLE, "offset": None}, "offset"),
-        ({"strategy": "to-offset", "topics": WHOLE, "offset": -1}, "offset"),
-        ({"strategy": "to-offset", "topics": WHOLE, "offset": 2**63}, "offset"),
-        ({"strategy": "to-offset", "topics": WHOLE, "offset": "9223372036854775808"}, "offset"),
-        ({"strategy": "to-offset", "topics": WHOLE, "offset": "5.0"}, "offset"),
-        ({"strategy": "to-offset", "topics": WHOLE, "offset": "five"}, "offset"),
-        ({"strategy": "to-offset", "topics": WHOLE, "offset": True}, "offset"),
-        ({"strategy": "to-offset", "topics": WHOLE, "offset": 1.5}, "offset"),
-        ({"strategy": "to-offset", "topics": WHOLE, "offset": 5, "by": 1}, "by"),
-        ({"strategy": "to-earliest", "topics": WHOLE, "offset": 5}, "offset"),
-        ({"strategy": "shift-by", "topics": WHOLE}, "by"),
-        ({"strategy": "shift-by", "topics": WHOLE, "by": 2**63}, "by"),
-        ({"strategy": "shift-by", "topics": WHOLE, "by": -(2**63)}, "by"),
-        ({"strategy": "to-datetime", "topics": WHOLE}, "at"),
-        ({"strategy": "to-datetime", "topics": WHOLE, "at": "yesterday"}, "at"),
-        ({"strategy": "to-datetime", "topics": WHOLE, "at": "2026-01-31T12:00:00.000"}, "at"),
-        ({"strategy": "to-datetime", "topics": WHOLE, "at": "2026-02-30T12:00:00Z"}, "at"),
-        ({"strategy": "to-datetime", "topics": WHOLE, "at": 1_700_000_000_000}, "at"),
-        ({"strategy": "by-duration", "topics": WHOLE}, "duration"),
-        ({"strategy": "by-duration", "topics": WHOLE, "duration": "1 day"}, "duration"),
-        ({"strategy": "by-duration", "topics": WHOLE, "duration": "P1Y"}, "duration"),
-        ({"strategy": "by-duration", "topics": WHOLE, "duration": "-P1D"}, "duration"),
-        ({"strategy": "copy-from-group", "topics": WHOLE}, "from_group"),
-        ({"strategy": "from-file"}, "csv"),
-        ({"strategy": "from-file", "csv": ""}, "csv"),
-        ({"strategy": "from-file", "csv": "orders,0,5", "topics": WHOLE}, "topics"),
-        ({"strategy": "to-latest", "csv": "not, read", "topics": WHOLE}, "csv"),
-        ({"strategy": "to-committed-at"}, "at"),
-        ({"strategy": "to-committed-at", "at": rfc3339(START_MS + 1)}, "at"),
-        ({"strategy": "to-committed-at", "at": rfc3339(START_MS - 31 * 86_400_000)}, "at"),
-        ({"strategy": "to-latest", "topics": []}, "topics"),
-        ({"strategy": "to-latest", "topics": {}}, "topics"),
-        ({"strategy": "to-latest", "topics": [{"name": "orders", "partitions": []}]}, "topics[0].partitions"),
-        ({"strategy": "to-latest", "topics": [{"name": "orders", "partitions": [-1]}]}, "topics[0].partitions"),
-        ({"strategy": "to-latest", "topics": [{"name": "orders", "partitions": ["0"]}]}, "topics[0].partitions"),
-        ({"strategy": "to-latest", "topics": [{"name": "orders", "partitions": [2**31]}]}, "topics[0].partitions"),
-        ({"strategy": "to-latest", "topics": [{"name": "orders", "partitions": [1, 1]}]}, "topics[0].partitions"),
-        ({"strategy": "to-latest", "topics": [*WHOLE, *WHOLE]}, "topics[1].name"),
-        ({"strategy": "to-latest", "topics": [{"partitions": [0]}]}, "topics[0].name"),
-        ({"strategy": "to-latest", "topics": [{"name": "or\0ders"}]}, "topics[0].name"),
-        ({"strategy": "to-latest", "topics": WHOLE, "reason": 5}, "reason"),
-        ({"strategy": "to-latest"}, "topics"),
-    ],
-)
-async def test_bad_requests_name_the_field(plans: Plans, database: str, body: dict[str, Any], field: str) -> None:
-    response = await plans.api.post(f"{GROUP}/offsets/plan", json=body)
-    problem = assert_problem(response, Error.INVALID_REQUEST)
-    assert problem["field"].startswith(field)
-    assert field in problem["detail"]
-    assert stored(database) == (0, 0)
+BAD_REQUESTS: list[tuple[dict[str, Any], str]] = [
+    ({"strategy": "to-infinity"}, "strategy"),
+    ({"strategy": None}, "strategy"),
+    ({}, "strategy"),
+    ({"strategy": "to-earliest", "ofset": 5}, "ofset"),
+    ({"strategy": "to-offset", "topics": WHOLE}, "offset"),
+    ({"strategy": "to-offset", "topics": WHOLE, "offset": None}, "offset"),
+    ({"strategy": "to-offset", "topics": WHOLE, "offset": -1}, "offset"),
+    ({"strategy": "to-offset", "topics": WHOLE, "offset": 2**63}, "offset"),
+    ({"strategy": "to-offset", "topics": WHOLE, "offset": "9223372036854775808"}, "offset"),
+    ({"strategy": "to-offset", "topics": WHOLE, "offset": "5.0"}, "offset"),
+    ({"strategy": "to-offset", "topics": WHOLE, "offset": "five"}, "offset"),
+    ({"strategy": "to-offset", "topics": WHOLE, "offset": True}, "offset"),
+    ({"strategy": "to-offset", "topics": WHOLE, "offset": 1.5}, "offset"),
+    ({"strategy": "to-offset", "topics": WHOLE, "offset": 5, "by": 1}, "by"),
+    ({"strategy": "to-earliest", "topics": WHOLE, "offset": 5}, "offset"),
+    ({"strategy": "shift-by", "topics": WHOLE}, "by"),
+    ({"strategy": "shift-by", "topics": WHOLE, "by": 2**63}, "by"),
+    ({"strategy": "shift-by", "topics": WHOLE, "by": -(2**63)}, "by"),
+    ({"strategy": "to-datetime", "topics": WHOLE}, "at"),
+    ({"strategy": "to-datetime", "topics": WHOLE, "at": "yesterday"}, "at"),
+    ({"strategy": "to-datetime", "topics": WHOLE, "at": "2026-01-31T12:00:00.000"}, "at"),
+    ({"strategy": "to-datetime", "topics": WHOLE, "at": "2026-02-30T12:00:00Z"}, "at"),
+    ({"strategy": "to-datetime", "topics": WHOLE, "at": 1_700_000_000_000}, "at"),
+    ({"strategy": "by-duration", "topics": WHOLE}, "duration"),
+    ({"strategy": "by-duration", "topics": WHOLE, "duration": "1 day"}, "duration"),
+    ({"strategy": "by-duration", "topics": WHOLE, "duration": "P1Y"}, "duration"),
+    ({"strategy": "by-duration", "topics": WHOLE, "duration": "-P1D"}, "duration"),
+    ({"strategy": "copy-from-group", "topics": WHOLE}, "from_group"),
+    ({"strategy": "from-file"}, "csv"),
+    ({"strategy": "from-file", "csv": ""}, "csv"),
+    ({"strategy": "from-file", "csv": "orders,0,5", "topics": WHOLE}, "topics"),
+    ({"strategy": "to-latest", "csv": "not, read", "topics": WHOLE}, "csv"),
+    ({"strategy": "to-committed-at"}, "at"),
+    ({"strategy": "to-committed-at", "at": rfc3339(START_MS + 1)}, "at"),
+    ({"strategy": "to-committed-at", "at": rfc3339(START_MS - 31 * 86_400_000)}, "at"),
+    ({"strategy": "to-latest", "topics": []}, "topics"),
+    ({"strategy": "to-latest", "topics": {}}, "topics"),
+    ({"strategy": "to-latest", "topics": [{"name": "orders", "partitions": []}]}, "topics[0].partitions"),
+    ({"strategy": "to-latest", "topics": [{"name": "orders", "partitions": [-1]}]}, "topics[0].partitions"),
+    ({"strategy": "to-latest", "topics": [{"name": "orders", "partitions": ["0"]}]}, "topics[0].partitions"),
+    ({"strategy": "to-latest", "topics": [{"name": "orders", "partitions": [2**31]}]}, "topics[0].partitions"),
+    ({"strategy": "to-latest", "topics": [{"name": "orders", "partitions": [1, 1]}]}, "topics[0].partitions"),
+    ({"strategy": "to-latest", "topics": [*WHOLE, *WHOLE]}, "topics[1].name"),
+    ({"strategy": "to-latest", "topics": [{"partitions": [0]}]}, "topics[0].name"),
+    ({"strategy": "to-latest", "topics": [{"name": "or\0ders"}]}, "topics[0].name"),
+    ({"strategy": "to-latest", "topics": WHOLE, "reason": 5}, "reason"),
+    ({"strategy": "to-latest"}, "topics"),
+]
 
 
-@pytest.mark.parametrize(
-    ("body", "named"),
-    [
-        ({"strategy": "to-latest", "topics": [{"name": "nothing"}]}, "nothing"),
-        ({"strategy": "to-latest", "topics": [{"name": "orders", "partitions": [0, 3, 7]}]}, "orders-3"),
-        ({"strategy": "from-file", "csv": "orders,0,5\norders,3,5"}, "orders-3"),
-        ({"strategy": "from-file", "csv": "orders,0,5\nnothing,0,5"}, "nothing-0"),
-    ],
-)
-async def test_what_does_not_exist_is_named(plans: Plans, database: str, body: dict[str, Any], named: str) -> None:
-    response = await plans.api.post(f"{GROUP}/offsets/plan", json=body)
-    assert named in assert_problem(response, Error.UNKNOWN_TOPIC_OR_PARTITION)["detail"]
-    assert stored(database) == (0, 0)
+async def test_bad_requests_name_the_field(plans: Plans, database: str, subtests: pytest.Subtests) -> None:
+    for body, field in BAD_REQUESTS:
+        with subtests.test(f"{body} {field}"):
+            response = await plans.api.post(f"{GROUP}/offsets/plan", json=body)
+            problem = assert_problem(response, Error.INVALID_REQUEST)
+            assert problem["field"].startswith(field)
+            assert field in problem["detail"]
+            assert stored(database) == (0, 0)
+
+
+NOT_THERE: list[tuple[dict[str, Any], str]] = [
+    ({"strategy": "to-latest", "topics": [{"name": "nothing"}]}, "nothing"),
+    ({"strategy": "to-latest", "topics": [{"name": "orders", "partitions": [0, 3, 7]}]}, "orders-3"),
+    ({"strategy": "from-file", "csv": "orders,0,5\norders,3,5"}, "orders-3"),
+    ({"strategy": "from-file", "csv": "orders,0,5\nnothing,0,5"}, "nothing-0"),
+]
+
+
+async def test_what_does_not_exist_is_named(plans: Plans, database: str, subtests: pytest.Subtests) -> None:
+    for body, named in NOT_THERE:
+        with subtests.test(f"{body} {named}"):
+            response = await plans.api.post(f"{GROUP}/offsets/plan", json=body)
+            assert named in assert_problem(response, Error.UNKNOWN_TOPIC_OR_PARTITION)["detail"]
+            assert stored(database) == (0, 0)
 
 
 async def test_one_partition_that_cannot_be_planned_refuses_all(
