@@ -392,5 +392,5 @@ class Config:
         return value
 
 
-NOT_SETTINGS = frozenset({"KCOORD_CONFORMANCE_DIR", "KCOORD_TOKEN", "KCOORD_URL", "KCOORD_TEST_DATABASE_URL"})
+NOT_SETTINGS = frozenset({"KCOORD_CONFORMANCE_DIR", "KCOORD_TOKEN", "KCOORD_URL"})
 """Variables with the same prefix that the client, the demo and the tests read; not settings of the service."""

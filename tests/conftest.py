@@ -12,7 +12,12 @@ import os
 import secrets
 import signal
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import certifi
@@ -42,7 +47,9 @@ hypothesis_settings.register_profile("kcoord", deadline=None)
 hypothesis_settings.register_profile("kcoord in short", deadline=None, max_examples=30)
 hypothesis_settings.load_profile("kcoord")
 
-ADMIN_VARIABLE = "KCOORD_TEST_DATABASE_URL"
+ADMIN_VARIABLE = "TEST_DATABASE_FILE"
+"""The file with the address of the server that the workers share."""
+START_SECONDS = 180.0
 START_MS = 1_700_000_000_000
 """Where virtual time begins."""
 FEW_STARTS = 8
@@ -104,6 +111,17 @@ end
 $$
 """
 
+TOKEN = """
+with token as (
+    insert into kcoord_apitoken (name, digest, prefix, created_at)
+    select %s, %s, %s, extract(epoch from now()) * 1000
+    returning id
+)
+insert into kcoord_accessrule (token_id, effect, operation, resource, pattern, name)
+select token.id, 'allow', rule.operation, rule.resource, 'prefix', ''
+from token cross join unnest(%s::text[], %s::text[]) as rule (operation, resource)
+"""
+
 
 def _read_authorities_once() -> None:
     """httpx reads all certificate authorities for each client, also for those that speak http alone."""
@@ -148,11 +166,46 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if not config.pluginmanager.hasplugin("xdist") or not config.option.numprocesses:
         return
-    stack = embedded_server()
-    admin = stack.__enter__()
-    config.add_cleanup(lambda: stack.__exit__(None, None, None))
-    make_template(admin)
-    os.environ[ADMIN_VARIABLE] = admin
+    directory = tempfile.TemporaryDirectory(prefix="kcoord-run-")
+    told = Path(directory.name) / "conninfo"
+    os.environ[ADMIN_VARIABLE] = str(told)
+    stack, starting = embedded_server(), ThreadPoolExecutor(1)
+    started = starting.submit(_start_shared, stack, told)
+
+    def stop() -> None:
+        with directory:
+            started.result()
+            stack.__exit__(None, None, None)
+
+    config.add_cleanup(stop)
+
+
+def _start_shared(stack: AbstractContextManager[str], told: Path) -> None:
+    """Start the server while the workers import and collect, and write where it is, or why it is nowhere."""
+    try:
+        admin = stack.__enter__()
+        make_template(admin)
+    except Exception as error:
+        _write_whole(told.with_suffix(".failed"), repr(error))
+        raise
+    _write_whole(told, admin)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(text)
+    unfinished.rename(path)
+
+
+def _shared_server(told: Path) -> str:
+    """Where the server of this run is, as soon as it can be used."""
+    deadline = time.monotonic() + START_SECONDS
+    while not told.exists():
+        failed = told.with_suffix(".failed")
+        assert not failed.exists(), failed.read_text()
+        assert time.monotonic() < deadline, f"no Postgres after {START_SECONDS:.0f} s"
+        time.sleep(0.05)
+    return told.read_text()
 
 
 @pytest.fixture(autouse=True)
@@ -208,7 +261,7 @@ def postgres() -> Iterator[str]:
     """Conninfo of the run's server, with the migrated template on it."""
     shared = os.environ.get(ADMIN_VARIABLE)
     if shared:
-        yield shared
+        yield _shared_server(Path(shared))
         return
     with embedded_server() as admin:
         make_template(admin)
@@ -250,29 +303,35 @@ def django_db_setup(worker_database: str) -> Iterator[None]:
     connections.close_all()
 
 
-@pytest.fixture(scope="session")
-def empty_tables(worker_database: str) -> Iterator[Callable[[], None]]:
-    """Empty the tables of the service, in one session: a new one costs more than the statement."""
-    connection = psycopg.connect(worker_database, autocommit=True)
+class EmptyTables:
+    """Empties the tables of the service, in one session: a new one costs more than the statement."""
 
-    def empty() -> None:
-        nonlocal connection
+    def __init__(self, conninfo: str) -> None:
+        self._conninfo = conninfo
+        self.connection = psycopg.connect(conninfo, autocommit=True)
+
+    def __call__(self) -> None:
         try:
-            connection.execute(EMPTIED)
+            self.connection.execute(EMPTIED)
         except psycopg.OperationalError:
-            if not connection.closed:
+            if not self.connection.closed:
                 raise
-            connection = psycopg.connect(worker_database, autocommit=True)  # a test ended all sessions
-            connection.execute(EMPTIED)
+            self.connection = psycopg.connect(self._conninfo, autocommit=True)  # a test ended all sessions
+            self.connection.execute(EMPTIED)
 
-    yield empty
-    connection.close()
+
+@pytest.fixture(scope="session")
+def empty_tables(worker_database: str) -> Iterator[EmptyTables]:
+    """What empties the tables of this worker's database."""
+    emptying = EmptyTables(worker_database)
+    yield emptying
+    emptying.connection.close()
 
 
 @pytest.fixture
 def database(
     worker_database: str,
-    empty_tables: Callable[[], None],
+    empty_tables: EmptyTables,
     django_db_setup: None,
     django_db_blocker: pytest.FixtureRequest,
 ) -> Iterator[str]:
@@ -309,11 +368,16 @@ async def runtime(database: str, clock: VirtualClock, config: Config) -> AsyncIt
 
 
 @pytest.fixture
-def token(database: str) -> str:
-    """The secret of a token that may do everything."""
-    from kcoord.access.tokens import ALL_RULES, create_token
+def token(database: str, empty_tables: EmptyTables) -> str:
+    """The secret of a token that may do everything, stored by one statement: most tests need one."""
+    from kcoord.access.tokens import ALL_RULES, digest, generate_secret, prefix
 
-    return create_token(f"test-{secrets.token_hex(4)}", ALL_RULES).secret
+    secret = generate_secret()
+    rules = [(rule.operation, rule.resource) for rule in ALL_RULES]
+    empty_tables.connection.execute(
+        TOKEN, [f"test-{secrets.token_hex(4)}", digest(secret), prefix(secret), *map(list, zip(*rules, strict=True))]
+    )
+    return secret
 
 
 @pytest.fixture

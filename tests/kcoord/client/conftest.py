@@ -8,6 +8,7 @@ import pytest
 
 from tests.kcoord.client.blocking import loops
 from tests.kcoord.client.drivers import DRIVERS, THREADS, Chosen
+from tests.support.selection import sample
 
 BOTH = {
     "test_consumer_leaving", "test_consumer_reactions", "test_consumer_rebalances", "test_group_metadata",
@@ -19,7 +20,7 @@ BOTH = {
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marked = metafunc.definition.get_closest_marker("one_driver")
     if metafunc.module.__name__.rpartition(".")[2] in BOTH and marked is None:
-        metafunc.parametrize("driver", DRIVERS, indirect=True)
+        metafunc.parametrize("driver", sample(DRIVERS, "on the other driver as well"), indirect=True)
 
 
 @pytest.fixture(autouse=True)
