@@ -11,7 +11,7 @@ CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 INSTALL := $(VENV)/bin/python -m kcoord.stack.install
 
-.PHONY: help up venv test test-all test-pythons pytest lint format release bench demo showcase screenshots model mutants differential chaos chromium
+.PHONY: help up venv test test-all test-pythons selection pytest lint format release bench demo showcase screenshots model mutants differential chaos chromium
 
 help:
 	@echo "make up       start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it); NODES=4: four servers;"
@@ -65,11 +65,15 @@ chaos: $(VENV)/.tests
 	@exec $(VENV)/bin/python -m tests.chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 # The tests that are not marked `whole`; the end of the output says which those are and why they are left out.
-test: lint chromium
+test: chromium
+	@tests/support/beside_lint.sh selection
+
+selection: chromium
 	$(if $(FILES),tests=$$($(VENV)/bin/python -m tests.support.belonging $(FILES)) && )\
 		$(VENV)/bin/python -m pytest $(PYTEST_ARGS) -m "not whole" $(if $(FILES),$$tests)
 
-test-all: lint pytest
+test-all: chromium
+	@tests/support/beside_lint.sh pytest
 
 pytest: chromium
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
