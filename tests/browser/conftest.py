@@ -204,10 +204,12 @@ async def stranger(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) 
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def page(stranger: Page) -> Page:
+async def page(stranger: Page, site: Running) -> Page:
     """A page of somebody who has signed in; it shows the list of groups."""
+    await stranger.context.add_cookies(_cookies.get(site.url, []))
     await stranger.goto("/groups")
-    await sign_in(stranger)
+    if urlsplit(stranger.url).path != "/groups":
+        await sign_in(stranger)
     return stranger
 
 
