@@ -99,7 +99,8 @@ def test_conventional_labels_come_first() -> None:
 def test_the_head_of_a_group_has_its_labels(person: Client, idle: Seed) -> None:
     label(idle, "idle", owner="<b>ann</b>", runbook=RUNBOOK, contact="javascript:alert(1)")
     page = person.get("/groups/idle").content.decode()
-    assert f'href="{html.escape(RUNBOOK)}" rel="external noopener noreferrer"' in page
+    attributes = f'href="{html.escape(RUNBOOK)}" rel="external noopener noreferrer" title="{html.escape(RUNBOOK)}"'
+    assert f"{attributes}>Runbook</a>" in page
     assert "&lt;b&gt;ann&lt;/b&gt;" in page
     assert 'href="javascript' not in page
     assert 'href="/groups?label=owner%3D%3Cb%3Eann%3C%2Fb%3E"' in page
