@@ -21,7 +21,7 @@ NOW_MS: Millis = 120_000
 READ = 1_000
 SHOWN = 10
 
-NOBODY = State("none", "Well", "good", "Nobody sent more than their quota.")
+NOBODY = State("none", "Healthy", "good", "Nobody sent more than their quota.")
 EARLIER = State("earlier", "Earlier", "idle", "Somebody was throttled within the last hour.")
 THROTTLED = State("throttled", "Throttled", "warn", "Somebody is told to wait.")
 

@@ -15,9 +15,9 @@ from frontend.wording import joined, plural
 from groups.nodes.overview import Overview as Nodes
 from kcoord.http.health import Check
 
-GOOD = State("good", "Well", "good", "Nothing is wrong.")
-WATCH = State("watch", "Watch", "warn", "It works, but not as it should.")
-BAD = State("bad", "Fails", "bad", "It does not do its work.")
+GOOD = State("good", "Healthy", "good", "Nothing is wrong.")
+WATCH = State("watch", "Degraded", "warn", "It works, but not as it should.")
+BAD = State("bad", "Failing", "bad", "It does not do its work.")
 OFF = State("off", "Off", "idle", "It is not used.")
 UNKNOWN = State("unknown", "Unknown", "idle", "It could not be read.")
 
@@ -176,7 +176,7 @@ def _archive(found: Archive, now: Millis, limits: Limits) -> Sequence[HealthLine
 
 def _alerts(found: Alerts, now: Millis, limits: Limits) -> Sequence[HealthLine]:
     if not found.opened:
-        return [HealthLine("Alerts", OFF, "there are no rules")]
+        return [HealthLine("Alerts", OFF, "no rules yet")]
     text = f"{plural(len(found.opened), 'rule')}, {plural(sum(found.opened.values()), 'open alert')}"
     outcomes = found.outcomes
     if outcomes.failed_at is not None and now - outcomes.failed_at < FAILED_MS:
