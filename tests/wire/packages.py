@@ -1,11 +1,10 @@
-"""Clients of Kafka from PyPI and npm, kept in a cache beside Kafka's jars. Skips tests where they cannot be had."""
+"""Clients of Kafka from npm, kept in a cache beside Kafka's jars. Skips tests where they cannot be had."""
 
 from __future__ import annotations
 
 import contextlib
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from functools import cache
@@ -17,13 +16,6 @@ from tests.bench.kafka.broker import CACHE
 
 INSTALL_SECONDS = 600.0
 """node-rdkafka is compiled, which took four minutes on two busy cores."""
-
-
-@cache
-def of_pypi(name: str, version: str) -> Path:
-    """A directory for PYTHONPATH with a package and what it needs."""
-    command = [sys.executable, "-m", "pip", "install", "-q", "--only-binary", ":all:", f"{name}=={version}", "--target"]
-    return _installed(f"python{sys.version_info[0]}{sys.version_info[1]}-{name}-{version}", command)
 
 
 @cache

@@ -14,15 +14,10 @@ from tests.wire.kafka_workers import Listening
 from tests.wire.process_members import ProcessMember
 
 PEERS = Path(__file__).parent / "peers"
-AIOKAFKA, KAFKAJS, NODE_RDKAFKA = "0.14.0", "2.2.4", "3.6.1"
+KAFKAJS, NODE_RDKAFKA = "2.2.4", "3.6.1"
 
 Program = tuple[Sequence[str], dict[str, str]]
 """A command and what it needs in its environment."""
-
-
-def _aiokafka() -> Program:
-    found = packages.of_pypi("aiokafka", AIOKAFKA)
-    return [sys.executable, str(PEERS / "aiokafka_member.py")], {"PYTHONPATH": str(found)}
 
 
 def _kafkajs() -> Program:
@@ -37,7 +32,7 @@ def _node_rdkafka() -> Program:
 
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
-    "aiokafka": _aiokafka,
+    "aiokafka": lambda: ([sys.executable, str(PEERS / "aiokafka_member.py")], {}),
     "kafkajs": _kafkajs,
     "node-rdkafka": _node_rdkafka,
     "sarama": lambda: ([golang.built(PEERS / "sarama")], {}),

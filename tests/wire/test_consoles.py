@@ -22,7 +22,7 @@ from tests.wire.process_members import ProcessMember
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.xdist_group("kafka-clients"),
-    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each"),
+    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka, Java and aiokafka once each"),
 ]
 
 PROGRAM = Path(__file__).parent / "java_console" / "Console.java"

@@ -18,7 +18,7 @@ from tests.wire.kafka_workers import Listening, listening_on
 from tests.wire.members import KINDS, described, member_of, polled
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]
-WHOLE = pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each")
+WHOLE = pytest.mark.whole("more Kafka clients and tools; the default has librdkafka, Java and aiokafka once each")
 DEFAULT = ("confluent-consumer", "java")
 
 EVERYTHING = set(range(PARTITIONS))
