@@ -25,6 +25,7 @@ APIS: tuple[Api, ...] = (
     Api(26, "end_txn", (0, 4), transactions.end_txn),
     Api(28, "txn_offset_commit", (0, 6), transactions.txn_offset_commit, named.refused),
     Api(32, "describe_configs", (1, 4), configs.describe_configs, configs.refused_description),
+    Api(33, "alter_configs", (0, 2), configs.alter_configs, configs.refused_change),
     Api(37, "create_partitions", (0, 3), topics.create_partitions, topics.refused_partitions),
     Api(44, "incremental_alter_configs", (0, 1), configs.incremental_alter_configs, configs.refused_change),
     Api(47, "offset_delete", (0, 0), commits.offset_delete),
