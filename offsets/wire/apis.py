@@ -22,7 +22,7 @@ APIS: tuple[Api, ...] = (
     Api(20, "delete_topics", (1, 6), topics.delete_topics, topics.refused_deletions),
     Api(22, "init_producer_id", (0, 5), transactions.init_producer_id),
     Api(25, "add_offsets_to_txn", (0, 4), transactions.add_offsets_to_txn),
-    Api(26, "end_txn", (0, 4), transactions.end_txn),
+    Api(26, "end_txn", (0, 5), transactions.end_txn),
     Api(28, "txn_offset_commit", (0, 6), transactions.txn_offset_commit, named.refused),
     Api(32, "describe_configs", (1, 4), configs.describe_configs, configs.refused_description),
     Api(33, "alter_configs", (0, 2), configs.alter_configs, configs.refused_change),

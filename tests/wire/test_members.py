@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.kcoord.client.live import SESSION_MS
@@ -101,6 +102,10 @@ def test_a_transaction_of_java_commits_offsets(listening: Listening, kind: str) 
         assert member.committed(0) == 11
         member.transaction(0, 12, "abort")  # type: ignore[attr-defined]
         assert member.committed(0) == 11
+        member.transaction(0, 13, "commit")  # type: ignore[attr-defined]
+        assert member.committed(0) == 13
+    metrics = httpx.get(f"{listening.service.url}/metrics").text
+    assert 'kcoord_kafka_requests_total{api="end_txn",version="5"}' in metrics, "it has an epoch for each (KIP-890)"
 
 
 @WHOLE
