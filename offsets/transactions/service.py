@@ -142,7 +142,7 @@ class TransactionService:
         Sent again it finds nothing, which is a success, as it is for a producer that never committed anything. A
         producer that takes over with it has nothing pending: its predecessor's offsets are aborted.
 
-        `goes_on`: the producer is given a new epoch (offsets.md 4.5), so it has to be the registered one. An end that it
+        `goes_on`: the producer is given a new epoch (offsets.md 4.5), so it has to be registered. An end that it
         sends again with the epoch of before is answered as before, unless something came after it; INVALID_TXN_STATE if
         it says the opposite.
         """
