@@ -68,7 +68,7 @@ async def prepared(port: int, token: str) -> Place:
     missing = [{"name": name, "num_partitions": n, "replication_factor": 1} for name, n in TOPICS.items()]
     await client.ask("create_topics", 7, topics=missing, timeout=10_000)
     for kind in (0, 1):
-        await _until(client, "find_coordinator", 4, key_type=kind, coordinator_keys=["any"])
+        await until_ready(client, "find_coordinator", 4, key_type=kind, coordinator_keys=["any"])
     while len(place.topics) < len(TOPICS):
         found = await client.ask("metadata", 12, topics=[{"name": name} for name in TOPICS])
         place.topics.update({topic.name: topic.topic_id for topic in found.topics if not topic.error_code})
@@ -76,7 +76,7 @@ async def prepared(port: int, token: str) -> Place:
     return place
 
 
-async def _until(client: WireClient, name: str, version: int, **body: Any) -> Fields:
+async def until_ready(client: WireClient, name: str, version: int, **body: Any) -> Fields:
     """The first answer that has no error of those that pass by themselves."""
     async with asyncio.timeout(ANSWER_SECONDS * 3):
         while True:
@@ -118,7 +118,7 @@ class Player:
         return [await getattr(self, step.kind)(**step.given) for step in steps]
 
     async def _ask(self, name: str, version: int, **body: Any) -> Fields:
-        return await _until(self._clients[-1], name, version, **body)
+        return await until_ready(self._clients[-1], name, version, **body)
 
     def _topics(self, name: str, version: int, partitions: Partitions, entry: Any) -> list[dict[str, Any]]:
         """Partitions by topic, which versions with ids name by id."""
