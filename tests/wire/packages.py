@@ -24,7 +24,7 @@ def of_npm(name: str, version: str) -> Path:
     if shutil.which("npm") is None or shutil.which("node") is None:
         pytest.skip("no node and npm on the path")
     command = ["npm", "install", "--silent", "--no-save", "--no-audit", "--no-fund", f"{name}@{version}", "--prefix"]
-    return _installed(f"node-{name}-{version}", command) / "node_modules"
+    return _installed(f"node-{name.strip('@').replace('/', '-')}-{version}", command) / "node_modules"
 
 
 def _installed(called: str, command: Sequence[str]) -> Path:
