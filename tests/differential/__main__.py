@@ -33,7 +33,7 @@ def main() -> int:
             for name, unequal in compared.unequal.items():
                 say("\n".join([f"{name}:", *(f"  {line}" for line in unequal)]))
             if given.record:
-                record(compared.broker)
+                record(compared)
             say(f"{compared.plays} scenarios, {compared.answers} answers, {len(compared.unequal)} scenarios differ")
             return 1 if compared.unequal else 0
         report = played(given.kafka, conninfo, range(given.seed, given.seed + given.sequences), given.steps, say)

@@ -26,6 +26,8 @@ from tests.wire.client import WireClient
 SUBSCRIBED = b"\0\1\0\0\0\1\0\6orders\xff\xff\xff\xff\0\0\0\0"
 """The metadata of a member that subscribes to `orders`."""
 RECORDED = Path(__file__).parent / "scenarios.jsonl"
+VERSIONS = Path(__file__).parent / "versions.json"
+"""First and last version of each API of a broker, by its key."""
 PARTITION_OF = {
     "offset_fetch": lambda number: number,
     "offset_delete": lambda number: {"partition_index": number},
@@ -273,10 +275,11 @@ def recorded() -> Recorded:
     return {(line["scenario"], version): line["answers"] for line in lines for version in line["versions"]}
 
 
-def record(found: Recorded) -> None:
-    """Write RECORDED; versions with the same answers share a line."""
+def record(found: Compared) -> None:
+    """Write RECORDED, where versions with the same answers share a line, and VERSIONS."""
+    VERSIONS.write_text(json.dumps(found.versions) + "\n")
     lines: dict[tuple[str, str], list[int]] = {}
-    for (name, version), answers in found.items():
+    for (name, version), answers in found.broker.items():
         lines.setdefault((name, json.dumps(answers)), []).append(version)
     text = (
         f'{{"scenario": {json.dumps(name)}, "versions": {versions}, "answers": {answers}}}\n'
@@ -287,17 +290,22 @@ def record(found: Recorded) -> None:
 
 @dataclass
 class Compared:
-    """`plays`: scenarios times their versions; `unequal`: what is not as expected, by scenario and version."""
+    """`plays`: scenarios times their versions; `unequal`: what is not as expected, by scenario and version.
+
+    `broker`, `versions`: what the broker answers, and which versions of APIs it has.
+    """
 
     plays: int
     answers: int
     unequal: dict[str, list[str]]
     broker: Recorded
+    versions: Mapping[int, tuple[int, int]]
 
 
 async def compare(ours: Place, theirs: Place, name: str, scenarios: Iterable[Scenario] = ALL) -> Compared:
     """Play scenarios in all versions to the gateway and to a broker. `name`: what their groups begin with."""
-    report, found = Compared(0, 0, {}, {}), dict[tuple[str, int], list[Any]]()
+    found: dict[tuple[str, int], list[Any]] = {}
+    report = Compared(0, 0, {}, found, await _versions(theirs))
     plays = [(each, version) for each in scenarios for version in each.versions]
     for number, (one, version) in enumerate(plays):
         group = f"{name}-{number}"
@@ -307,8 +315,14 @@ async def compare(ours: Place, theirs: Place, name: str, scenarios: Iterable[Sce
         report.answers += len(there)
         if unequal := unexpected(one, here, there):
             report.unequal[f"{one.name}, version {version}"] = unequal
-    report.broker = found
     return report
+
+
+async def _versions(place: Place) -> dict[int, tuple[int, int]]:
+    client = await place.connect()
+    answer = await client.ask("api_versions", 4, client_software_name="kcoord", client_software_version="1")
+    client.abort()
+    return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
 
 
 def unexpected(wanted: Scenario, ours: Sequence[Any], theirs: Sequence[Any]) -> list[str]:
