@@ -29,7 +29,8 @@ help:
 	@echo "make mutants  change the protocol rules and look for tests that notice; FILES names some of them"
 	@echo "make model    check the models of docs/models with spin; QUICK=1 checks the small ones"
 	@echo "make bench    measure the data plane; QUICK=1 in three minutes, KAFKA=path beside a broker, SPARK=1, ONLY=a,b JSON=file"
-	@echo "make differential  random sequences to a broker of Kafka and to the gateway; KAFKA=path, SEQUENCES=100, SEED=1"
+	@echo "make differential  random sequences to a broker of Kafka and to the gateway; KAFKA=path, SEQUENCES=100, SEED=1,"
+	@echo "              ARGS=--scenarios: each request in the cases that its rules tell apart, in every version"
 	@echo "make chaos    kill, freeze and cut off a stack under load, and check what its members were told; MINUTES=3 SEED=7"
 
 up: $(VENV)/.runtime

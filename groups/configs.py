@@ -21,6 +21,7 @@ from groups.catalogue import revisions
 from groups.catalogue.revisions import Subject
 from groups.core.model.events import EventKind, GroupEvent
 from groups.core.model.types import Millis
+from groups.kept_configs import KEPT
 from groups.server_assignors import SETTING as ASSIGNORS
 from groups.server_assignors import load_assignors
 from groups.store.store import GroupStore
@@ -165,14 +166,26 @@ class GroupConfigs:
         async with self._db.connection() as connection:
             return await self._entries(connection, group_id)
 
-    async def alter(self, group_id: str, changes: Mapping[str, object], updated_by: str) -> list[Entry]:
+    async def kept(self, group_id: str) -> Mapping[str, str]:
+        """Those overrides that nothing reads (`groups.kept_configs`), by name. Raises as `describe`."""
+        async with self._db.connection() as connection:
+            return await self._kept(connection, group_id)
+
+    async def _kept(self, connection: Connection, group_id: str) -> dict[str, str]:
+        rows = await self._db.rows(connection, Q.read_group_config, {"group_name": group_id})
+        return {name: text for name, text, *_ in rows if name in KEPT}
+
+    async def alter(
+        self, group_id: str, changes: Mapping[str, object], updated_by: str, *, with_kept: bool = False
+    ) -> list[Entry]:
         """Apply the given settings, all or none, removing the overrides of those given as None; returns all settings.
 
+        `with_kept`: those of `groups.kept_configs`, too, which the answer leaves out.
         Raises ProtocolError INVALID_CONFIG naming the setting, checked in the order of offsets.md 10.2. Differs from
         Kafka: None removes an override, and the server's limits are applied only to the given settings, so that an
         override which a later limit forbids does not block other changes.
         """
-        given = self.checked(changes)
+        given = self.checked(changes, with_kept=with_kept)
         if not given:
             return await self.describe(group_id)
         entries = await self._db.transaction(
@@ -186,7 +199,9 @@ class GroupConfigs:
         _check_timeouts(self._merged(await self.describe(group_id), given), given)
 
     def _merged(self, entries: Iterable[Entry], given: Mapping[str, Value | None]) -> dict[str, Value]:
-        after = {name: self._inherited[name] if value is None else value for name, value in given.items()}
+        after = {
+            name: self._inherited[name] if value is None else value for name, value in given.items() if name in SETTINGS
+        }
         return {**{entry.name: entry.value for entry in entries}, **after}
 
     async def alter_within(
@@ -205,6 +220,7 @@ class GroupConfigs:
         """
         await revisions.lock(connection, Subject.CONFIGS)  # before reading, so that what is checked is what is stored
         entries = await self._entries(connection, group_id)
+        kept = await self._kept(connection, group_id) if given.keys() & KEPT.keys() else {}
         after = self._merged(entries, given)
         _check_timeouts(after, given)
         now = await self._db.now_ms(connection)
@@ -218,7 +234,8 @@ class GroupConfigs:
                 await connection.execute(Q.set_group_config.encode(), parameters)
         await revisions.tell(connection, Subject.CONFIGS, group_id)
         if not recorded:
-            overrides = {entry.name: entry.value for entry in entries if entry.source is Source.GROUP}
+            overrides: dict[str, Value] = {entry.name: entry.value for entry in entries if entry.source is Source.GROUP}
+            overrides |= kept
             was = {name: overrides.get(name) for name in given}
             act = Act("group.config", "group", group_id, was, dict(given), principal=updated_by)
             await record(self._db, connection, act)
@@ -247,12 +264,16 @@ class GroupConfigs:
         self._overrides.hint()
         log.info("group_config_changed", group_id=group_id, changes=dict(given), updated_by=updated_by)
 
-    def checked(self, changes: Mapping[str, object]) -> dict[str, Value | None]:
-        """The given settings, each converted to its type and within its limits. Raises ProtocolError INVALID_CONFIG."""
+    def checked(self, changes: Mapping[str, object], *, with_kept: bool = False) -> dict[str, Value | None]:
+        """The given settings, each converted to its type and within its limits. Raises ProtocolError INVALID_CONFIG.
+
+        `with_kept`: those of `groups.kept_configs` are settings, too.
+        """
+        names = (*SETTINGS, *KEPT) if with_kept else SETTINGS
         for name in changes:
-            if name not in SETTINGS:
-                raise invalid_config(name, f"not a group setting; the settings are {', '.join(SETTINGS)}")
-        given = {name: None if value is None else _typed(SETTINGS[name], value) for name, value in changes.items()}
+            if name not in names:
+                raise invalid_config(name, f"not a group setting; the settings are {', '.join(names)}")
+        given = {name: None if value is None else _typed(name, value) for name, value in changes.items()}
         for setting in GROUP_SETTINGS:
             value = given.get(setting.name)
             if value is not None:
@@ -331,7 +352,7 @@ class GroupConfigs:
                 values[name] = int(text)
             elif setting is not None and setting.limits is None and text in self._assignors:
                 values[name] = text
-            else:
+            elif name not in KEPT:
                 log.warning("group_config_ignored", group_id=group_id, name=name, value=text)
         return values
 
@@ -341,8 +362,14 @@ def invalid_config(name: str, detail: str) -> ProtocolError:
     return ProtocolError(Error.INVALID_CONFIG, f"{name[:100]}: {detail}", fields={"field": name[:100]})
 
 
-def _typed(setting: GroupSetting, value: object) -> Value:
+def _typed(name: str, value: object) -> Value:
     """The value converted to its type. Raises ProtocolError INVALID_CONFIG."""
+    if name in KEPT:
+        try:
+            return KEPT[name].checked(str(value))
+        except ValueError as error:
+            raise invalid_config(name, str(error)) from None
+    setting = SETTINGS[name]
     if setting.limits is None:
         if not isinstance(value, str):
             raise invalid_config(setting.name, "must be a string; send null to remove the override")

@@ -1,6 +1,6 @@
-"""DescribeConfigs, IncrementalAlterConfigs and ListConfigResources, of groups and topics.
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs and ListConfigResources, of groups and topics.
 
-A group has the settings of `groups.configs`, whose names are Kafka's.
+A group has the settings of `groups.configs`, whose names are Kafka's, and those of `groups.kept_configs`.
 Differs from Kafka: a topic or broker has no settings that a client could see or change. They are described as empty,
 so that tools which ask for them work.
 Source: KIP-226, 339, 848, 1142 for the versions; the rules are those of `groups.configs`.
@@ -13,6 +13,7 @@ from typing import Any
 
 from groups.catalogue.topics import TopicService, check_topic_name, unknown_topic
 from groups.configs import SETTINGS, Entry, GroupConfigs, Source, invalid_config
+from groups.kept_configs import KEPT, KeptSetting, Kind
 from groups.wire.brokers import brokers
 from kcoord.access.rights import Operation, Principal
 from kcoord.http.paths import check_group_id
@@ -25,10 +26,7 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 """Kinds of resources (`ConfigResource.Type`)."""
 
 SET, DELETE = 0, 1
-"""Operations on a setting (`AlterConfigOp.OpType`); to append or subtract is for lists, which no setting is."""
-
-STRING, INTEGER = 2, 3
-"""Kinds of settings (`ConfigEntry.ConfigType`)."""
+"""Operations on a setting (`AlterConfigOp.OpType`); a broker refuses to append and to subtract, too."""
 
 _SOURCES = {Source.GROUP: 8, Source.GLOBAL: 4, Source.DEFAULT: 5}
 """Where a value comes from (`ConfigEntry.ConfigSource`): of the group, of the server's settings, built in."""
@@ -43,21 +41,24 @@ async def describe_configs(call: Call, request: Fields) -> Answer:
         except ProtocolError as refusal:
             return {**_named(resource), **_error(refusal), "configs": ()}
         wanted = resource.configuration_keys
-        shown = [config for config in configs if wanted is None or config.name in wanted]
-        return {
-            **_named(resource),
-            "error_code": 0,
-            "configs": [_config(config, request.include_synonyms) for config in shown],
-        }
+        shown = [config for config in configs if wanted is None or config["name"] in wanted]
+        if not request.include_synonyms:
+            shown = [{**config, "synonyms": ()} for config in shown]
+        return {**_named(resource), "error_code": 0, "configs": shown}
 
     return {"results": [await described(resource) for resource in request.resources]}
 
 
-async def _describe(call: Call, resource: Fields) -> list[Entry]:
+async def _describe(call: Call, resource: Fields) -> list[dict[str, Any]]:
     kind, name, principal = resource.resource_type, resource.resource_name, call.principal
     if kind == GROUP:
         principal.require_group(Operation.DESCRIBE, check_group_id(name))
-        return await call.runtime.get(GroupConfigs).describe(name)
+        configs = call.runtime.get(GroupConfigs)
+        kept = await configs.kept(name)
+        return [
+            *map(_config, await configs.describe(name)),
+            *(_kept_config(setting, kept.get(setting.name)) for setting in KEPT.values()),
+        ]
     if kind == TOPIC:
         check_topic_name(name)
         principal.require_described(name)
@@ -70,31 +71,56 @@ async def _describe(call: Call, resource: Fields) -> list[Entry]:
     return []
 
 
-def _config(entry: Entry, with_synonyms: bool) -> Answer:
-    """A setting, with the values that were in force without the one above them if the client asks for them."""
-    source = _SOURCES[entry.source]
-    synonyms = [(entry.value, source)] if entry.source is not Source.DEFAULT else []
-    if entry.source is Source.GROUP and entry.inherited != entry.default:
-        synonyms.append((entry.inherited, _SOURCES[Source.GLOBAL]))
-    synonyms.append((entry.default, _SOURCES[Source.DEFAULT]))
+def _config(entry: Entry) -> dict[str, Any]:
+    """A setting, and as its synonyms the values of the group, of the server and built in, as far as they are set."""
+    inherited_from = SETTINGS[entry.name].inherited_from
+    values = [(inherited_from, entry.default, Source.DEFAULT)]
+    if entry.inherited != entry.default:
+        values.insert(0, (inherited_from, entry.inherited, Source.GLOBAL))
+    if entry.source is Source.GROUP:
+        values.insert(0, (entry.name, entry.value, Source.GROUP))
+    kind = Kind.STRING if isinstance(entry.value, str) else Kind.INTEGER
+    return _shown(entry.name, kind, entry.help, values)
+
+
+def _kept_config(setting: KeptSetting, value: str | None) -> dict[str, Any]:
+    """A setting that nothing reads; `value` None: the group does not override it."""
+    overridden = [] if value is None else [(setting.name, value, Source.GROUP)]
+    return _shown(
+        setting.name, setting.kind, setting.help, [*overridden, (setting.synonym, setting.default, Source.DEFAULT)]
+    )
+
+
+def _shown(name: str, kind: Kind, help: str, values: Iterable[tuple[str, object, Source]]) -> dict[str, Any]:
+    """`values`: names, values and sources; the first is in force."""
+    synonyms = [{"name": by, "value": str(value), "source": _SOURCES[source]} for by, value, source in values]
     return {
-        "name": entry.name,
-        "value": str(entry.value),
+        "name": name,
+        "value": synonyms[0]["value"],
         "read_only": False,
-        "config_source": source,
+        "config_source": synonyms[0]["source"],
         "is_sensitive": False,
-        "synonyms": [{"name": entry.name, "value": str(v), "source": s} for v, s in synonyms] if with_synonyms else (),
-        "config_type": STRING if isinstance(entry.value, str) else INTEGER,
-        "documentation": entry.help,
+        "synonyms": synonyms,
+        "config_type": kind.value,
+        "documentation": help,
     }
 
 
 async def incremental_alter_configs(call: Call, request: Fields) -> Answer:
     """IncrementalAlterConfigs 0 to 1: all settings of a resource, or none."""
 
+    return await _altered(call, request, replaces=False)
+
+
+async def alter_configs(call: Call, request: Fields) -> Answer:
+    """AlterConfigs 0 to 2: a resource has the given settings afterwards, and overrides no other."""
+    return await _altered(call, request, replaces=True)
+
+
+async def _altered(call: Call, request: Fields, *, replaces: bool) -> Answer:
     async def altered(resource: Fields) -> Answer:
         try:
-            await _alter(call, resource, validate_only=request.validate_only)
+            await _alter(call, resource, replaces=replaces, validate_only=request.validate_only)
         except ProtocolError as refusal:
             return {**_named(resource), **_error(refusal)}
         return {**_named(resource), "error_code": 0}
@@ -102,7 +128,7 @@ async def incremental_alter_configs(call: Call, request: Fields) -> Answer:
     return {"responses": [await altered(resource) for resource in request.resources]}
 
 
-async def _alter(call: Call, resource: Fields, *, validate_only: bool) -> None:
+async def _alter(call: Call, resource: Fields, *, replaces: bool, validate_only: bool) -> None:
     kind, name, principal = resource.resource_type, resource.resource_name, call.principal
     if kind == TOPIC:
         check_topic_name(name)
@@ -116,12 +142,15 @@ async def _alter(call: Call, resource: Fields, *, validate_only: bool) -> None:
     if kind != GROUP:
         raise _unknown_kind(kind)
     principal.require_group(Operation.ADMIN, check_group_id(name))
-    changes = _changes(resource.configs)
     configs = call.runtime.get(GroupConfigs)
+    changes = _changes(resource.configs)
+    if replaces:
+        overriding = [entry.name for entry in await configs.describe(name) if entry.source is Source.GROUP]
+        changes = dict.fromkeys([*overriding, *await configs.kept(name)]) | changes
     if validate_only:
-        await configs.check_together(name, configs.checked(changes))
+        await configs.check_together(name, configs.checked(changes, with_kept=True))
     else:
-        await configs.alter(name, changes, updated_by=principal.name)
+        await configs.alter(name, changes, updated_by=principal.name, with_kept=True)
 
 
 def _changes(given: Iterable[Fields]) -> dict[str, object]:
@@ -130,10 +159,11 @@ def _changes(given: Iterable[Fields]) -> dict[str, object]:
     for config in given:
         if config.name in changes:
             raise ProtocolError(Error.INVALID_REQUEST, f"{config.name[:100]}: named twice in the request")
-        if config.config_operation == DELETE:
+        operation = config.get("config_operation", SET)
+        if operation == DELETE:
             changes[config.name] = None
-        elif config.config_operation != SET:
-            raise invalid_config(config.name, "not a list: it can only be set or deleted")
+        elif operation != SET:
+            raise invalid_config(config.name, "it can only be set or deleted")
         elif config.value is None:
             raise ProtocolError(Error.INVALID_REQUEST, f"{config.name[:100]}: no value to set")
         else:
@@ -201,7 +231,7 @@ def refused_description(request: Fields, version: int, code: int, detail: str) -
 
 
 def refused_change(request: Fields, version: int, code: int, detail: str) -> Answer:
-    """The answer to IncrementalAlterConfigs with the same error for every resource."""
+    """The answer to AlterConfigs and IncrementalAlterConfigs with the same error for every resource."""
     return {"responses": [_refused(resource, code, detail) for resource in request.resources]}
 
 

@@ -3,8 +3,8 @@
 A topic has partitions and nothing else: it has no replicas and no records, so any replication factor is accepted.
 The rights are those of `/v1/topics`.
 
-Differs from Kafka: settings of a new topic are accepted, too, and not kept; the answer names none. Consoles send some
-with every topic that they create, and all of them say how records are stored.
+Differs from Kafka: settings of a new topic are passed over; the answer names none. Consoles send some with every topic
+that they create. To change a setting is refused (`groups.wire.configs`): all of them say how records are stored.
 Source: KIP-4, 195, 516 for the versions; the rules are those of `groups.catalogue.topics`.
 """
 

@@ -23,8 +23,8 @@ MECHANISMS = ("PLAIN",)
 _SOFTWARE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9\-.]*[A-Za-z0-9])?")
 LONGEST_SOFTWARE = 128
 NO_NODE = -1
-GROUP_VERSION = "group.version"
-"""The feature that says that groups of the consumer protocol are served (KIP-848), at its level 1."""
+FEATURE_LEVELS = {"group.version": 1, "transaction.version": 2}
+"""Features that are served: groups of the consumer protocol (KIP-848); transactions with an epoch each (KIP-890)."""
 
 
 async def api_versions(call: Call, request: Fields) -> Answer:
@@ -41,11 +41,15 @@ async def api_versions(call: Call, request: Fields) -> Answer:
 
 
 FEATURES: Answer = {
-    "supported_features": [{"name": GROUP_VERSION, "min_version": 1, "max_version": 1}],
-    "finalized_features": [{"name": GROUP_VERSION, "min_version_level": 1, "max_version_level": 1}],
+    "supported_features": [
+        {"name": name, "min_version": level, "max_version": level} for name, level in FEATURE_LEVELS.items()
+    ],
+    "finalized_features": [
+        {"name": name, "min_version_level": level, "max_version_level": level} for name, level in FEATURE_LEVELS.items()
+    ],
     "finalized_features_epoch": 0,
 }
-"""What `kafka-features` shows. The level of a service cannot be changed, so its epoch is always the first."""
+"""What `kafka-features` shows. Levels of a service cannot be changed, so their epoch is always the first."""
 
 
 def versions_served(call: Call, code: int = 0) -> Answer:

@@ -2,6 +2,9 @@
 
 A producer is the pair of id and epoch that a transactional id is used with. The producer with the larger epoch has
 taken over: what its predecessor left pending is aborted, and what the predecessor still sends is refused (KIP-98).
+A client of transaction version 2 gets a new epoch with the end of each transaction, so that nothing of an earlier one
+can become part of a later one (KIP-890). The end that was written last is remembered: its client may have to send it
+again, and has the epoch of before.
 Source: offsets.md 4, and 5 for what an open transaction means to a fetch.
 """
 
@@ -75,11 +78,37 @@ class PendingOffset:
 class TransactionEnd:
     """The result of an end marker. `ended`: offsets that were pending; `committed`: those of them committed now.
 
-    The others were dropped: the marker said abort, or another commit came after they were written.
+    The others were dropped: the marker said abort, or another commit came after they were written. `following`: the
+    producer of the next transaction, if the end gave one.
     """
 
     ended: int = 0
     committed: int = 0
+    following: Producer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LastEnd:
+    """The last end that gave its producer a new epoch: whose it was, and what it said (offsets.md 4.5)."""
+
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+
+    def is_of(self, producer: Producer, *, committed: bool) -> bool:
+        """Whether the end that `producer` sends is this one, sent again.
+
+        Raises ProtocolError INVALID_TXN_STATE if it says the opposite.
+        """
+        if (self.producer_id, self.producer_epoch) != (producer.producer_id, producer.producer_epoch):
+            return False
+        if self.committed is not committed:
+            raise ProtocolError(
+                Error.INVALID_TXN_STATE,
+                f"the transaction of epoch {self.producer_epoch} has ended, and "
+                f"{'was committed' if self.committed else 'was aborted'}; begin a new one",
+            )
+        return True
 
 
 def standing(registered: Producer | None, producer: Producer) -> Standing:

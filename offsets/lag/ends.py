@@ -38,7 +38,7 @@ class LogEnd:
 class AtTime:
     """The first offset that was written at an instant or after; None: nothing was, as far as is known.
 
-    `is_known` false: samples do not reach back that far, or do not exist.
+    `is_known` false: there are samples, and they do not reach back that far.
     """
 
     offset: int | None
@@ -82,7 +82,8 @@ class LogEnds:
     async def at(self, topic: str, partitions: Sequence[int], instant: Millis) -> Mapping[int, AtTime]:
         """The offsets that belong to an instant (ms), by the samples of watermarks (`offsets.core.samples`).
 
-        Everything was written at the instant 0 or after, which needs no samples: consoles learn the start so.
+        Everything was written at the instant 0 or after, which needs no samples: consoles learn the start so. A
+        partition without any sample counts as one without records.
         """
         if instant == 0:
             logs = await self.read(topic, partitions)
@@ -90,8 +91,10 @@ class LogEnds:
         found: dict[int, AtTime] = {}
         for partition, samples in (await self._samples.around(topic, partitions, instant)).items():
             offset = offset_at(samples, instant)
-            if offset is not None:
-                last = samples[-1]
+            last = samples[-1]
+            if offset is None:
+                found[partition] = AtTime(None, is_known=False)
+            else:
                 is_past = offset >= last.log_end_offset
                 found[partition] = AtTime(None if is_past else max(offset, last.log_start_offset))
-        return {partition: found.get(partition, AtTime(None, is_known=False)) for partition in partitions}
+        return {partition: found.get(partition, AtTime(None)) for partition in partitions}

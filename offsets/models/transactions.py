@@ -9,12 +9,18 @@ from kcoord.database.fields import MillisField
 
 
 class Producer(ProtocolOwned):
-    """The producer registered for a transactional id. A larger epoch fences every earlier one (KIP-98)."""
+    """The producer registered for a transactional id. A larger epoch fences every earlier one (KIP-98).
+
+    `ended_…`: the transaction whose end gave the producer its epoch (KIP-890); null if something else did.
+    """
 
     producer_id = models.BigIntegerField(primary_key=True)
     transactional_id = models.CharField(max_length=255, unique=True)
     producer_epoch = models.IntegerField()
     updated_at = MillisField()
+    ended_producer_id = models.BigIntegerField(null=True)
+    ended_producer_epoch = models.IntegerField(null=True)
+    ended_committed = models.BooleanField(null=True)
 
     def __str__(self) -> str:
         return f"{self.transactional_id} ({self.producer_id}:{self.producer_epoch})"

@@ -29,9 +29,19 @@ values (%(producer_id)s, %(transactional_id)s, %(producer_epoch)s, %(now)s)
 on conflict do nothing
 returning producer_id
 
+-- name: last_end
+-- Under the lock of the producer.
+select ended_producer_id as producer_id, ended_producer_epoch as producer_epoch, ended_committed as committed
+from offsets_producer
+where transactional_id = %(transactional_id)s and ended_producer_id is not null
+
 -- name: replace_producer
+-- `committed` null: the producer is fenced, and no end of a transaction has given it a new epoch.
 update offsets_producer
-set producer_id = %(producer_id)s, producer_epoch = %(producer_epoch)s, updated_at = %(now)s
+set ended_producer_id = case when %(committed)s::boolean is not null then producer_id end,
+    ended_producer_epoch = case when %(committed)s::boolean is not null then producer_epoch end,
+    ended_committed = %(committed)s,
+    producer_id = %(producer_id)s, producer_epoch = %(producer_epoch)s, updated_at = %(now)s
 where transactional_id = %(transactional_id)s
 
 -- name: touch_producer

@@ -84,13 +84,13 @@ class TransactionService:
         async def work(held: Held) -> tuple[Producer, int]:
             if expected is not None:
                 standing(held.producer, expected)
-            following = None if held.producer is None else successor(held.producer)
-            if following is None:
-                following = Producer(transactional_id, await self._store.fresh_id(held.connection), 0)
             if held.producer is not None:
+                following = await self._following(held, held.producer)
                 await self._abort(held, following, FENCED)
-            elif not await self._store.register(held, following):
-                raise StartOver
+            else:
+                following = Producer(transactional_id, await self._store.fresh_id(held.connection), 0)
+                if not await self._store.register(held, following):
+                    raise StartOver
             return following, len(held.pending)
 
         following, aborted = await self._hold(transactional_id, work)
@@ -136,34 +136,67 @@ class TransactionService:
         assert isinstance(outcome, CommitReply)
         return OffsetCommitReply(outcome.error, detail=outcome.detail)
 
-    async def end(self, producer: Producer, *, committed: bool) -> TransactionEnd:
+    async def end(self, producer: Producer, *, committed: bool, goes_on: bool = False) -> TransactionEnd:
         """The end marker: commit or abort what is pending, in all groups at once (offsets.md 4.3).
 
         Sent again it finds nothing, which is a success, as it is for a producer that never committed anything. A
         producer that takes over with it has nothing pending: its predecessor's offsets are aborted.
+
+        `goes_on`: the producer is given a new epoch (offsets.md 4.5), so it has to be registered. An end that it
+        sends again with the epoch of before is answered as before, unless something came after it; INVALID_TXN_STATE if
+        it says the opposite.
         """
         self._groups.check_active()
+        end = self._end_and_go_on if goes_on else self._end
 
         async def work(held: Held) -> tuple[TransactionEnd, int]:
-            match standing(held.producer, producer):
-                case Standing.NEW:
-                    if await self._store.is_known(held.connection, producer.producer_id):
-                        raise foreign(producer)  # else a misspelt transactional id would lose its offsets
-                    return TransactionEnd(), 0
-                case Standing.SUCCESSOR:
-                    await self._abort(held, producer, FENCED)
-                    return TransactionEnd(), len(held.pending)
-                case Standing.CURRENT:
-                    winners = prevailing(held.pending) if committed else []
-                    await self._store.end(held, winners)
-                    await self._store.touch(held)
-                    return TransactionEnd(len(held.pending), len(winners)), 0
+            return await end(held, producer, committed=committed)
 
         ended, aborted = await self._hold(producer.transactional_id, work)
         self._tell(producer.transactional_id, aborted, FENCED)
         if ended.ended:
             TRANSACTIONS_ENDED.labels("committed" if committed else "aborted").inc()
         return ended
+
+    async def _end(self, held: Held, producer: Producer, *, committed: bool) -> tuple[TransactionEnd, int]:
+        """The end, and how many offsets of a predecessor it aborts."""
+        match standing(held.producer, producer):
+            case Standing.NEW:
+                if await self._store.is_known(held.connection, producer.producer_id):
+                    raise foreign(producer)  # else a misspelt transactional id would lose its offsets
+                return TransactionEnd(), 0
+            case Standing.SUCCESSOR:
+                await self._abort(held, producer, FENCED)
+                return TransactionEnd(), len(held.pending)
+            case Standing.CURRENT:
+                winners = prevailing(held.pending) if committed else []
+                await self._store.end(held, winners)
+                await self._store.touch(held)
+                return TransactionEnd(len(held.pending), len(winners)), 0
+
+    async def _end_and_go_on(self, held: Held, producer: Producer, *, committed: bool) -> tuple[TransactionEnd, int]:
+        """As `_end`. Raises INVALID_PRODUCER_EPOCH or INVALID_PRODUCER_ID_MAPPING unless the producer is registered."""
+        if held.producer is None:
+            raise foreign(producer)
+        last = None if held.pending else await self._store.last_end(held)
+        if last is not None and last.is_of(producer, committed=committed):
+            return TransactionEnd(following=held.producer), 0
+        if standing(held.producer, producer) is not Standing.CURRENT:
+            raise ProtocolError(
+                Error.INVALID_PRODUCER_EPOCH,
+                f"transactional id {producer.transactional_id!r} is at epoch {held.producer.producer_epoch}: "
+                "initialize it, and use the producer_epoch of the response",
+            )
+        winners = prevailing(held.pending) if committed else []
+        await self._store.end(held, winners)
+        following = await self._following(held, producer)
+        await self._store.replace(held, following, ended=committed)
+        return TransactionEnd(len(held.pending), len(winners), following), 0
+
+    async def _following(self, held: Held, producer: Producer) -> Producer:
+        """The producer that takes over from this one."""
+        following = successor(producer)
+        return following or Producer(producer.transactional_id, await self._store.fresh_id(held.connection), 0)
 
     async def transactions(
         self, transactional_ids: Sequence[str] | None = None, *, longer_ms: Millis = -1
@@ -218,10 +251,7 @@ class TransactionService:
         async def work(held: Held) -> int:
             if held.producer is None or not overdue(held.pending, held.now, self._timeout_ms):
                 return 0  # it ended in between
-            following = successor(held.producer)
-            if following is None:
-                following = Producer(transactional_id, await self._store.fresh_id(held.connection), 0)
-            await self._abort(held, following, ABANDONED)
+            await self._abort(held, await self._following(held, held.producer), ABANDONED)
             await count(held.connection, Counted.TRANSACTIONS_ABANDONED, 1)
             return len(held.pending)
 

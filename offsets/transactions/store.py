@@ -14,7 +14,7 @@ from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
-from offsets.core.transactions import PendingOffset, Producer, Transaction
+from offsets.core.transactions import LastEnd, PendingOffset, Producer, Transaction
 from offsets.core.types import ChangeKind, FetchedOffset, Millis, OffsetRecord, Provenance, TopicPartition
 
 Q = queries("offsets")
@@ -90,10 +90,21 @@ class TransactionStore:
         parameters = {**_identity(producer), "now": held.now}
         return await self._db.value(held.connection, Q.register_producer, parameters) is not None
 
-    async def replace(self, held: Held, producer: Producer) -> None:
-        """Abort what is pending, and register `producer` for its transactional id."""
+    async def replace(self, held: Held, producer: Producer, *, ended: bool | None = None) -> None:
+        """Abort what is pending, and register `producer` for its transactional id.
+
+        `ended`: the registered one has ended its transaction with that, and `producer` is what it goes on as; this is
+        what `last_end` finds. None: it is fenced.
+        """
         await self.end(held, ())
-        await held.connection.execute(Q.replace_producer.encode(), {**_identity(producer), "now": held.now})
+        parameters = {**_identity(producer), "committed": ended, "now": held.now}
+        await held.connection.execute(Q.replace_producer.encode(), parameters)
+
+    async def last_end(self, held: Held) -> LastEnd | None:
+        """The end that gave the registered producer its epoch; None: something else did."""
+        assert held.producer is not None
+        parameters = {"transactional_id": held.producer.transactional_id}
+        return await self._db.record(held.connection, LastEnd, Q.last_end, parameters)
 
     async def touch(self, held: Held) -> None:
         """Record that the producer is active."""

@@ -1,11 +1,14 @@
 """Transactional commits: InitProducerId, AddOffsetsToTxn, TxnOffsetCommit, EndTxn; and what is under way.
 
-Source: KIP-98, 360, 447, 664, 994 and 1319 for the versions; offsets.md 2 and 4 for the rules, which are the service's.
+Source: KIP-98, 360, 447, 588, 664, 890, 994 and 1319 for the versions; offsets.md 2 and 4 for the rules, which are the
+service's.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
+from functools import wraps
 
 from groups.core.coordinator import partition_of
 from kcoord.access.rights import Operation, Principal
@@ -13,7 +16,7 @@ from kcoord.http.paths import check_group_id
 from kcoord.http.types import REMEDIES, TRANSACTIONAL_ID_PATTERN
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Call
-from kcoord.wire.codes import TRANSACTIONAL_ID_NOT_FOUND
+from kcoord.wire.codes import PRODUCER_FENCED, TRANSACTIONAL_ID_NOT_FOUND
 from kcoord.wire.reading import Fields
 from offsets.api.txn_handlers import commit_in_transaction
 from offsets.api.txn_wire import TxnCommitRequest
@@ -22,6 +25,8 @@ from offsets.transactions.doors import counted
 from offsets.transactions.service import TransactionService
 from offsets.wire.commits import answer, topics_of
 from offsets.wire.named import check_identity
+
+Handler = Callable[[Call, Fields], Awaitable[Answer]]
 
 NO_PRODUCER = -1
 EMPTY, ONGOING = "Empty", "Ongoing"
@@ -37,11 +42,32 @@ STATES = {
 }
 """Kafka's states of a transaction. Here one ends at once, so that only the first two are seen."""
 OFFSETS_TOPIC = "__consumer_offsets"
+GIVES_EPOCHS = 5
+"""The first version of EndTxn whose clients take the epoch of their next transaction from its answer."""
 KNOWS_EPOCHS = 6
 """The first version of TxnOffsetCommit whose clients know member epochs (KIP-1319)."""
 _TRANSACTIONAL_ID = re.compile(TRANSACTIONAL_ID_PATTERN)
 
 
+def _unless_fenced(first: int) -> Callable[[Handler], Handler]:
+    """Tell clients from version `first` on that a producer was superseded by PRODUCER_FENCED (KIP-588)."""
+
+    def decorate(handler: Handler) -> Handler:
+        @wraps(handler)
+        async def handle(call: Call, request: Fields) -> Answer:
+            try:
+                return await handler(call, request)
+            except ProtocolError as refusal:
+                if refusal.error is Error.INVALID_PRODUCER_EPOCH and call.version >= first:
+                    return {"error_code": PRODUCER_FENCED, "producer_id": NO_PRODUCER, "producer_epoch": -1}
+                raise
+
+        return handle
+
+    return decorate
+
+
+@_unless_fenced(4)
 async def init_producer_id(call: Call, request: Fields) -> Answer:
     """InitProducerId 0 to 5. Without a transactional id: for a producer that only wants to be idempotent."""
     service = call.runtime.get(TransactionService)
@@ -61,6 +87,7 @@ def _expected(request: Fields) -> Producer | None:
     return _producer(request)
 
 
+@_unless_fenced(2)
 async def add_offsets_to_txn(call: Call, request: Fields) -> Answer:
     """AddOffsetsToTxn 0 to 4."""
     _require(call.principal, request.transactional_id)
@@ -93,12 +120,21 @@ async def txn_offset_commit(call: Call, request: Fields) -> Answer:
     return await answer(request.topics, (await work).topics)
 
 
+@_unless_fenced(2)
 async def end_txn(call: Call, request: Fields) -> Answer:
-    """EndTxn 0 to 4."""
+    """EndTxn 0 to 5. From 5 on each transaction has an epoch of its own (KIP-890), and the answer has the next one.
+
+    Differs from Kafka: to commit where nothing is pending is no error.
+    """
     _require(call.principal, request.transactional_id)
     service = call.runtime.get(TransactionService)
-    await counted("end_txn", service.end(_producer(request), committed=request.committed))
-    return {"error_code": 0}
+    goes_on = call.version >= GIVES_EPOCHS
+    work = service.end(_producer(request), committed=request.committed, goes_on=goes_on)
+    ended = await counted("end_txn", work)
+    if ended.following is None:
+        return {"error_code": 0}
+    following = ended.following
+    return {"error_code": 0, "producer_id": following.producer_id, "producer_epoch": following.producer_epoch}
 
 
 async def list_transactions(call: Call, request: Fields) -> Answer:

@@ -5,6 +5,9 @@ steps that name members by slots, so it means the same to both; `sequences` make
 `rules` compares answers and knows the differences that are meant, `running` looks for the fewest steps that differ, and
 `sides` starts both.
 
-Not played: `uniform`, which resolves ties by hashes; regular expressions and conversions of groups, whose results
-depend on when something is looked at; and groups of the classic protocol whose sessions end.
+`--scenarios` plays instead what `scenarios` has: requests of each API about groups and offsets in the cases that their
+rules tell apart, in every version; `--record` keeps what the broker answers, for tests without one.
+
+Not played by sequences: `uniform`, which resolves ties by hashes; regular expressions and conversions of groups, whose
+results depend on when something is looked at; and groups of the classic protocol whose sessions end.
 """

@@ -20,6 +20,8 @@ PAUSE_SECONDS = 0.1
 UNSTABLE = 88
 MEMBER_ID_REQUIRED = 79
 SESSION_MS, REBALANCE_MS = 30_000, 30_000
+GIVES_EPOCHS = 5
+"""The version of TxnOffsetCommit from which on a transaction is ended by EndTxn 5."""
 WITH_IDS = {"offset_commit": 10, "offset_fetch": 10, "txn_offset_commit": 6}
 
 Partitions = Iterable[tuple[str, int]]
@@ -68,7 +70,7 @@ async def prepared(port: int, token: str) -> Place:
     missing = [{"name": name, "num_partitions": n, "replication_factor": 1} for name, n in TOPICS.items()]
     await client.ask("create_topics", 7, topics=missing, timeout=10_000)
     for kind in (0, 1):
-        await _until(client, "find_coordinator", 4, key_type=kind, coordinator_keys=["any"])
+        await until_ready(client, "find_coordinator", 4, key_type=kind, coordinator_keys=["any"])
     while len(place.topics) < len(TOPICS):
         found = await client.ask("metadata", 12, topics=[{"name": name} for name in TOPICS])
         place.topics.update({topic.name: topic.topic_id for topic in found.topics if not topic.error_code})
@@ -76,7 +78,7 @@ async def prepared(port: int, token: str) -> Place:
     return place
 
 
-async def _until(client: WireClient, name: str, version: int, **body: Any) -> Fields:
+async def until_ready(client: WireClient, name: str, version: int, **body: Any) -> Fields:
     """The first answer that has no error of those that pass by themselves."""
     async with asyncio.timeout(ANSWER_SECONDS * 3):
         while True:
@@ -118,7 +120,7 @@ class Player:
         return [await getattr(self, step.kind)(**step.given) for step in steps]
 
     async def _ask(self, name: str, version: int, **body: Any) -> Fields:
-        return await _until(self._clients[-1], name, version, **body)
+        return await until_ready(self._clients[-1], name, version, **body)
 
     def _topics(self, name: str, version: int, partitions: Partitions, entry: Any) -> list[dict[str, Any]]:
         """Partitions by topic, which versions with ids name by id."""
@@ -294,13 +296,14 @@ class Player:
     async def transaction(
         self, slot: int | None, version: int, epoch: str, partitions: Partitions, offset: int, committed: bool
     ) -> Any:
-        """A transaction of one commit, until its end shows."""
+        """A transaction of one commit, until its end shows; from version 5 on with an epoch of its own (KIP-890)."""
         name = f"tx-{self.group}"
         if not self._producer:
             made = await self._ask("init_producer_id", 4, transactional_id=name, transaction_timeout=60_000)
             self._producer = {"producer_id": made.producer_id, "producer_epoch": made.producer_epoch}
         who = {"transactional_id": name, **self._producer}
-        added = await self._ask("add_offsets_to_txn", 3, group_id=self.group, **who)
+        goes_on = version >= GIVES_EPOCHS
+        added = None if goes_on else await self._ask("add_offsets_to_txn", 3, group_id=self.group, **who)
 
         def entry(number: int) -> dict[str, Any]:
             return {"partition_index": number, "committed_offset": offset, "committed_metadata": ""}
@@ -309,9 +312,19 @@ class Player:
         body = {"member_id": member_id, "generation_id": generation}
         topics = self._topics("txn_offset_commit", version, partitions, entry)
         answer = await self._ask("txn_offset_commit", version, group_id=self.group, topics=topics, **body, **who)
-        ended = await self._ask("end_txn", 3, committed=committed, **who)
+        ended = await self._ask("end_txn", 5 if goes_on else 3, committed=committed, **who)
         await self._fetch_until_stable(partitions)
-        return [added, answer, ended]
+        return [added, answer, {"error_code": ended.error_code, **self._gone_on(ended)}]
+
+    def _gone_on(self, ended: Fields) -> dict[str, Any]:
+        """The producer of the next transaction, if an end gave one, as what became of the one before."""
+        if "producer_epoch" not in ended or ended.error_code:
+            return {}
+        before, self._producer = self._producer, {key: ended[key] for key in self._producer}
+        return {
+            "is_same": before["producer_id"] == ended.producer_id,
+            "later": ended.producer_epoch - before["producer_epoch"],
+        }
 
     async def _fetch_until_stable(self, partitions: Partitions) -> None:
         async with asyncio.timeout(ANSWER_SECONDS):

@@ -27,7 +27,15 @@ def _refused_as_a_whole(step: Step, where: str, ours: Any, theirs: Any) -> bool:
     return step.kind in ("commit", "transaction") and where.endswith(".error_code") and ours != 0 and theirs in (3, 100)
 
 
-KNOWN: tuple[Known, ...] = (_refused_as_a_whole,)
+def _nothing_to_commit(step: Step, where: str, ours: Any, theirs: Any) -> bool:
+    """To commit where nothing is pending is no error here, and gives the producer its next epoch."""
+    if step.kind != "transaction" or where != "[2]":
+        return False
+    return (ours["error_code"], theirs["error_code"]) == (0, INVALID_TXN_STATE)
+
+
+INVALID_TXN_STATE = 48
+KNOWN: tuple[Known, ...] = (_refused_as_a_whole, _nothing_to_commit)
 """Differences that are meant, besides the epochs of a new group."""
 
 

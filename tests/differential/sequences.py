@@ -95,7 +95,7 @@ def _fetch(chance: random.Random) -> dict[str, Any]:
 def _transaction(chance: random.Random) -> dict[str, Any]:
     return {
         "slot": chance.choice([*SLOTS, None, None]),
-        "version": chance.choice([3, 4, 6]),
+        "version": chance.choice([3, 4, 5, 6]),
         "epoch": chance.choice(["current"] * 3 + ["newer"]),
         "partitions": _partitions(chance),
         "offset": chance.randint(100, 199),

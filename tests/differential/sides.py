@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from tests.bench.kafka import broker
-from tests.differential.playing import prepared
+from tests.differential import scenarios
+from tests.differential.playing import Place, prepared
 from tests.differential.running import Both, Report, run
+from tests.differential.scenes import Compared, compare
 from tests.wire.kafka_workers import listening_on
 
 PROPERTIES = """group.consumer.assignment.interval.ms=0
@@ -25,12 +28,32 @@ SETTINGS = {
 """The server has the timeouts of the broker."""
 
 
+T = TypeVar("T")
+
+
 def played(kafka: str, conninfo: str, seeds: Sequence[int], length: int, say: Callable[[str], None]) -> Report:
     """Start both, and play a sequence of each seed. Raises AssertionError if one of them does not start."""
 
-    async def play(ours: int, token: str, theirs: int) -> Report:
-        both = Both(await prepared(ours, token), await prepared(theirs, ""), f"d{seeds[0]}")
-        return await run(both, seeds, length, say)
+    async def play(ours: Place, theirs: Place) -> Report:
+        return await run(Both(ours, theirs, f"d{seeds[0]}"), seeds, length, say)
+
+    return beside(kafka, conninfo, play)
+
+
+def scenes(kafka: str, conninfo: str) -> Compared:
+    """Start both, and play all scenarios. Raises AssertionError if one of them does not start."""
+
+    async def play(ours: Place, theirs: Place) -> Compared:
+        return await compare(ours, theirs, "s", scenarios.ALL)
+
+    return beside(kafka, conninfo, play)
+
+
+def beside(kafka: str, conninfo: str, play: Callable[[Place, Place], Awaitable[T]]) -> T:
+    """What `play` returns of a server and a broker."""
+
+    async def both(port: int, token: str, broker_port: int) -> T:
+        return await play(await prepared(port, token), await prepared(broker_port, ""))
 
     with listening_on(conninfo, **SETTINGS) as here, broker.running(kafka, PROPERTIES) as there:
-        return asyncio.run(play(here.port, here.service.token, there.port))
+        return asyncio.run(both(here.port, here.service.token, there.port))

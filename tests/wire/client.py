@@ -46,6 +46,7 @@ KEYS = {
     "list_transactions": 66,
     "txn_offset_commit": 28,
     "describe_configs": 32,
+    "alter_configs": 33,
     "describe_log_dirs": 35,
     "create_partitions": 37,
     "incremental_alter_configs": 44,

@@ -1,11 +1,10 @@
-"""Clients of Kafka from PyPI and npm, kept in a cache beside Kafka's jars. Skips tests where they cannot be had."""
+"""Clients of Kafka from npm, kept in a cache beside Kafka's jars. Skips tests where they cannot be had."""
 
 from __future__ import annotations
 
 import contextlib
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from functools import cache
@@ -20,19 +19,12 @@ INSTALL_SECONDS = 600.0
 
 
 @cache
-def of_pypi(name: str, version: str) -> Path:
-    """A directory for PYTHONPATH with a package and what it needs."""
-    command = [sys.executable, "-m", "pip", "install", "-q", "--only-binary", ":all:", f"{name}=={version}", "--target"]
-    return _installed(f"python{sys.version_info[0]}{sys.version_info[1]}-{name}-{version}", command)
-
-
-@cache
 def of_npm(name: str, version: str) -> Path:
     """A directory for NODE_PATH with a package and what it needs. Skips the test without Node and npm."""
     if shutil.which("npm") is None or shutil.which("node") is None:
         pytest.skip("no node and npm on the path")
     command = ["npm", "install", "--silent", "--no-save", "--no-audit", "--no-fund", f"{name}@{version}", "--prefix"]
-    return _installed(f"node-{name}-{version}", command) / "node_modules"
+    return _installed(f"node-{name.strip('@').replace('/', '-')}-{version}", command) / "node_modules"
 
 
 def _installed(called: str, command: Sequence[str]) -> Path:

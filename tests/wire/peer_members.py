@@ -1,4 +1,4 @@
-"""Members of clients that others write, in the classic protocol, each in a process."""
+"""Members of clients that others write, each in a process; in the classic protocol unless their name says otherwise."""
 
 from __future__ import annotations
 
@@ -9,20 +9,16 @@ from pathlib import Path
 
 from tests.processes.test_examples import TOPIC
 from tests.support.processes import environment
-from tests.wire import golang, packages
+from tests.wire import golang, packages, rust
 from tests.wire.kafka_workers import Listening
 from tests.wire.process_members import ProcessMember
 
 PEERS = Path(__file__).parent / "peers"
-AIOKAFKA, KAFKAJS, NODE_RDKAFKA = "0.14.0", "2.2.4", "3.6.1"
+KAFKAJS, NODE_RDKAFKA, PLATFORMATIC = "2.2.4", "3.6.1", "1.35.0"
+"""Later versions of @platformatic/kafka need Node 22."""
 
 Program = tuple[Sequence[str], dict[str, str]]
 """A command and what it needs in its environment."""
-
-
-def _aiokafka() -> Program:
-    found = packages.of_pypi("aiokafka", AIOKAFKA)
-    return [sys.executable, str(PEERS / "aiokafka_member.py")], {"PYTHONPATH": str(found)}
 
 
 def _kafkajs() -> Program:
@@ -36,10 +32,18 @@ def _node_rdkafka() -> Program:
     return ["node", str(PEERS / "rdkafka_member.js")], {"NODE_PATH": str(found)}
 
 
+def _platformatic(protocol: str) -> Program:
+    found = packages.of_npm("@platformatic/kafka", PLATFORMATIC)
+    return ["node", str(PEERS / "platformatic_member.js")], {"NODE_PATH": str(found), "KCOORD_PROTOCOL": protocol}
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
-    "aiokafka": _aiokafka,
+    "aiokafka": lambda: ([sys.executable, str(PEERS / "aiokafka_member.py")], {}),
     "kafkajs": _kafkajs,
     "node-rdkafka": _node_rdkafka,
+    "platformatic": lambda: _platformatic("classic"),
+    "platformatic-consumer": lambda: _platformatic("consumer"),
+    "rust-rdkafka": lambda: ([rust.built(PEERS / "rust_rdkafka")], {}),
     "sarama": lambda: ([golang.built(PEERS / "sarama")], {}),
     "kafka-go": lambda: ([golang.built(PEERS / "kafka_go")], {}),
 }

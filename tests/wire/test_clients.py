@@ -28,7 +28,7 @@ from tests.wire.kafka_workers import (
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.xdist_group("kafka-clients"),  # one server for all
-    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each"),
+    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka, Java and aiokafka once each"),
 ]
 
 SECONDS = 60.0

@@ -16,7 +16,7 @@ from tests.wire.kafka_workers import WORKERS, Listening
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.xdist_group("kafka-clients"),
-    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each"),
+    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka, Java and aiokafka once each"),
 ]
 
 TASKS = ["a", "b", "c", "d", "e"]

@@ -22,7 +22,7 @@ from tests.wire.process_members import ProcessMember
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.xdist_group("kafka-clients"),
-    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each"),
+    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka, Java and aiokafka once each"),
 ]
 
 PROGRAM = Path(__file__).parent / "java_console" / "Console.java"
@@ -87,8 +87,11 @@ def living(listening: Listening) -> Iterator[None]:
 
 def test_pages_of_the_cluster(console: Console) -> None:
     assert console.ask("cluster") == "kcoord controller=1 nodes=1"
-    features = console.ask("features")
-    assert features == "{group.version=FinalizedVersionRange[min_version_level:1, max_version_level:1]}"
+    ranges = ", ".join(
+        f"{name}=FinalizedVersionRange[min_version_level:{level}, max_version_level:{level}]"
+        for name, level in {"group.version": 1, "transaction.version": 2}.items()
+    )
+    assert console.ask("features") == f"{{{ranges}}}"
     assert console.ask("broker-settings", 1) == ""
     assert console.ask("directories") == "1:/no-records=0"
 
@@ -163,5 +166,5 @@ def test_what_is_not_served_is_refused_at_once(console: Console, call: str) -> N
 def test_settings_of_brokers_and_whole_settings_of_topics_are_refused(console: Console) -> None:
     assert console.error("alter-broker", 1).startswith("InvalidConfigurationException: settings of the server")
     gone = console.version == java.VERSION
-    expected = "NoSuchMethodException" if gone else "UnsupportedVersionException"
+    expected = "NoSuchMethodException" if gone else "InvalidConfigurationException: topics have no settings"
     assert console.error("alter-topic-whole", console.topic).startswith(expected)

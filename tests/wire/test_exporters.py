@@ -22,7 +22,7 @@ from tests.wire.members import member_of, polled
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.xdist_group("kafka-clients"),
-    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each"),
+    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka, Java and aiokafka once each"),
 ]
 
 KAFKA_EXPORTER = "github.com/danielqsj/kafka_exporter", "v1.9.0"

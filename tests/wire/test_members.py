@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.kcoord.client.live import SESSION_MS
@@ -18,7 +19,7 @@ from tests.wire.kafka_workers import Listening, listening_on
 from tests.wire.members import KINDS, described, member_of, polled
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("kafka-clients")]
-WHOLE = pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each")
+WHOLE = pytest.mark.whole("more Kafka clients and tools; the default has librdkafka, Java and aiokafka once each")
 DEFAULT = ("confluent-consumer", "java")
 
 EVERYTHING = set(range(PARTITIONS))
@@ -101,6 +102,10 @@ def test_a_transaction_of_java_commits_offsets(listening: Listening, kind: str) 
         assert member.committed(0) == 11
         member.transaction(0, 12, "abort")  # type: ignore[attr-defined]
         assert member.committed(0) == 11
+        member.transaction(0, 13, "commit")  # type: ignore[attr-defined]
+        assert member.committed(0) == 13
+    metrics = httpx.get(f"{listening.service.url}/metrics").text
+    assert 'kcoord_kafka_requests_total{api="end_txn",version="5"}' in metrics, "it has an epoch for each (KIP-890)"
 
 
 @WHOLE

@@ -22,7 +22,7 @@ from tests.wire.members import SECONDS, Member, described, member_of, polled
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.xdist_group("kafka-clients"),
-    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka and Java once each"),
+    pytest.mark.whole("more Kafka clients and tools; the default has librdkafka, Java and aiokafka once each"),
 ]
 
 EVERYTHING = set(range(PARTITIONS))

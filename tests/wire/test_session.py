@@ -22,8 +22,13 @@ async def test_api_versions_lists_what_is_served(connect: Connect, gateway: Gate
         (api.key, *api.versions) for api in gateway.apis.values()
     }
     if version >= 3:
-        assert answer.finalized_features == [{"name": "group.version", "max_version_level": 1, "min_version_level": 1}]
-        assert answer.supported_features == [{"name": "group.version", "min_version": 1, "max_version": 1}]
+        levels = {"group.version": 1, "transaction.version": 2}
+        assert answer.finalized_features == [
+            {"name": name, "max_version_level": level, "min_version_level": level} for name, level in levels.items()
+        ]
+        assert answer.supported_features == [
+            {"name": name, "min_version": level, "max_version": level} for name, level in levels.items()
+        ]
         assert answer.finalized_features_epoch == 0
 
 

@@ -69,6 +69,7 @@ def test_who_looks_while_nobody_owns_the_partition_starts_nothing_over() -> None
 
 
 def test_a_member_id_that_was_handed_out_can_still_be_used() -> None:
+    """Differs from Kafka: pending members are in no log there, and forgotten."""
     world = World()
     early, late = world.join(), world.join(session_timeout_ms=120_000)
     outage(world, 9_500)
@@ -96,6 +97,7 @@ def test_an_initial_rebalance_starts_its_delay_over() -> None:
 
 
 def test_a_rebalance_that_was_in_progress_goes_on_with_the_full_time() -> None:
+    """Differs from Kafka: it returns to the previous generation, which is what its log has."""
     world = World()
     leader, follower = world.stable(2)
     world.join(leader)

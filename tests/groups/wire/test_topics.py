@@ -14,6 +14,8 @@ from tests.support.wire import BY_NAME, Wire, WireWith
 CREATES = range(BY_NAME["create_topics"].versions[0], BY_NAME["create_topics"].versions[1] + 1)
 GROUP, TOPIC, BROKER = 32, 2, 4
 SESSION = "consumer.session.timeout.ms"
+OF_GROUP = 8
+"""Source of a setting that a group overrides."""
 
 
 def new(name: str = "orders", **changes: Any) -> dict[str, Any]:
@@ -148,6 +150,69 @@ async def test_settings_of_a_group_are_changed(wire: Wire, wire_with: WireWith, 
     assert await altered(wire_with(), change("1"), kind=BROKER, name="1") == 31
     assert await altered(wire, change("1"), kind=99) == 42
     assert await value() == 45_000
+
+
+async def described(wire: Wire, group: str = "g") -> dict[str, Any]:
+    """The settings of a group by name."""
+    resources = [{"resource_type": GROUP, "resource_name": group, "configuration_keys": None}]
+    (found,) = (await wire.ask("describe_configs", 4, resources=resources, include_synonyms=True)).results
+    return {config.name: config for config in found.configs}
+
+
+def synonyms(config: Any) -> list[tuple[str, str, int]]:
+    return [(one.name, one.value, one.source) for one in config.synonyms]
+
+
+async def test_settings_of_groups_that_are_not_served_are_kept(wire: Wire, topic: str) -> None:
+    """As a broker of 4.4 lists and accepts them, which was asked. Differs from Kafka: they are without effect."""
+
+    def change(name: str, value: str | None, operation: int = 0) -> dict[str, Any]:
+        return {"name": name, "config_operation": operation, "value": value}
+
+    lock = "share.record.lock.duration.ms"
+    before = await described(wire)
+    assert (before[lock].value, before[lock].config_type) == ("30000", 3)
+    assert synonyms(before[lock]) == [(f"group.{lock}", "30000", 5)]
+    assert before["share.renew.acknowledge.enable"].config_type == 1
+    assert synonyms(before["streams.assignor.name"]) == [("group.streams.assignors", "sticky", 5)]
+    for name, values in {
+        lock: ["14999", "60001", "long", ""],
+        "share.delivery.count.limit": ["1", "11"],
+        "share.isolation.level": ["READ_COMMITTED"],
+        "share.auto.offset.reset": ["LATEST", "by_duration:-PT1H", "by_duration:P", "by_duration:PT"],
+        "share.renew.acknowledge.enable": ["maybe"],
+        "streams.assignor.name": ["x"],
+    }.items():
+        for value in values:
+            assert await altered(wire, change(name, value)) == 40, (name, value)
+    assert await described(wire) == before
+    assert await altered(wire, change(lock, " 20000 "), change("share.auto.offset.reset", "by_duration:PT1H")) == 0
+    after = await described(wire)
+    assert synonyms(after[lock]) == [(lock, "20000", 8), (f"group.{lock}", "30000", 5)]
+    assert after["share.auto.offset.reset"].value == "by_duration:PT1H"
+    assert await altered(wire, change(lock, None, operation=1)) == 0
+    assert (await described(wire))[lock] == before[lock]
+
+
+@pytest.mark.parametrize("version", range(3))
+async def test_altering_in_whole_leaves_no_other_override(wire: Wire, topic: str, version: int) -> None:
+    async def whole(**settings: str) -> int:
+        configs = [{"name": name.replace("_", "."), "value": value} for name, value in settings.items()]
+        resources = [{"resource_type": GROUP, "resource_name": "g", "configs": configs}]
+        answer = await wire.ask("alter_configs", version, resources=resources, validate_only=False)
+        return int(answer.responses[0].error_code)
+
+    async def overridden() -> dict[str, str]:
+        return {name: one.value for name, one in (await described(wire)).items() if one.config_source == OF_GROUP}
+
+    assert await whole(share_session_timeout_ms="50000", consumer_session_timeout_ms="50000") == 0
+    assert await overridden() == {"share.session.timeout.ms": "50000", SESSION: "50000"}
+    assert await whole(consumer_session_timeout_ms="51000") == 0
+    assert await overridden() == {SESSION: "51000"}
+    assert await whole(consumer_session_timeout_ms="soon") == 40
+    assert await overridden() == {SESSION: "51000"}
+    assert await whole() == 0
+    assert await overridden() == {}
 
 
 async def test_what_has_settings_is_listed(wire: Wire, wire_with: WireWith, topic: str) -> None:

@@ -40,7 +40,7 @@ async def pend(wire: Wire, producer: dict[str, Any], version: int, group: str = 
 @pytest.mark.parametrize("version", ENDS)
 async def test_offsets_are_committed_with_their_transaction(wire: Wire, topic: str, version: int) -> None:
     producer = await begun(wire, version)
-    assert (await wire.ask("add_offsets_to_txn", version, group_id="g", **producer)).error_code == 0
+    assert (await wire.ask("add_offsets_to_txn", min(version, 4), group_id="g", **producer)).error_code == 0
     assert await pend(wire, producer, version) == [0]
     open_ = await fetch(wire, 9)
     assert open_.topics[0].partitions[0].committed_offset == -1
@@ -105,14 +105,72 @@ async def test_the_producer_that_was_taken_over_is_refused(wire: Wire, topic: st
     old = await begun(wire)
     new = await begun(wire)
     assert new["producer_epoch"] == old["producer_epoch"] + 1
-    assert (await wire.ask("add_offsets_to_txn", 3, group_id="g", **old)).error_code == 47
     assert await pend(wire, old, 3) == [47]
-    assert (await wire.ask("end_txn", 3, committed=True, **old)).error_code == 47
-    again = await wire.ask("init_producer_id", 3, transaction_timeout=1, **old)
-    assert again.error_code == 47, "it may not take over either: it does not know that it was replaced (KIP-360)"
+    for version, code in ((1, 47), (2, 90)):
+        assert (await wire.ask("add_offsets_to_txn", version, group_id="g", **old)).error_code == code
+        assert (await wire.ask("end_txn", version, committed=True, **old)).error_code == code
+    for version, code in ((3, 47), (4, 90)):
+        again = await wire.ask("init_producer_id", version, transaction_timeout=1, **old)
+        assert again.error_code == code, "it may not take over: it does not know that it was replaced (KIP-360)"
     assert (await begun(wire, 3, producer_id=new["producer_id"], producer_epoch=new["producer_epoch"]))[
         "producer_epoch"
     ] == new["producer_epoch"] + 1
+
+
+async def ended(wire: Wire, producer: dict[str, Any], *, committed: bool = True, version: int = 5) -> tuple[int, int]:
+    """The error of EndTxn, and how many epochs later the next transaction has."""
+    answer = await wire.ask("end_txn", version, committed=committed, **producer)
+    assert answer.error_code or answer.producer_id == producer["producer_id"]
+    return answer.error_code, 0 if answer.error_code else answer.producer_epoch - producer["producer_epoch"]
+
+
+def later(producer: dict[str, Any], epochs: int = 1) -> dict[str, Any]:
+    return {**producer, "producer_epoch": producer["producer_epoch"] + epochs}
+
+
+async def test_each_transaction_has_an_epoch_of_its_own(wire: Wire, topic: str) -> None:
+    """offsets.md 4.5. The codes are those of a broker of 4.4.0."""
+    producer = await begun(wire)
+    assert await pend(wire, producer, 5) == [0]
+    assert await ended(wire, producer) == (0, 1)
+    assert await ended(wire, producer) == (0, 1), "it may be sent again: its answer was lost"
+    assert (await fetch(wire, 9)).topics[0].partitions[0].committed_offset == 7
+    assert await ended(wire, producer, committed=False) == (48, 0), "it was committed"
+    assert await pend(wire, producer, 5) == [47], "late: it would become part of the next transaction"
+    assert await pend(wire, later(producer), 5) == [0]
+    assert await ended(wire, producer) == (90, 0), "the next transaction has begun"
+    assert await ended(wire, later(producer, 2)) == (90, 0)
+    assert await ended(wire, later(producer), committed=False) == (0, 1)
+    assert await ended(wire, later(producer), committed=False) == (0, 1)
+    assert await ended(wire, later(producer, 2), committed=False) == (0, 1), "nothing was pending"
+    assert await ended(wire, later(producer), committed=False) == (90, 0)
+    assert await ended(wire, {**producer, "transactional_id": "other"}) == (49, 0)
+
+
+async def test_a_producer_that_was_fenced_is_not_told_that_it_committed(wire: Wire, topic: str) -> None:
+    producer = await begun(wire)
+    assert await pend(wire, producer, 5) == [0]
+    assert await ended(wire, producer) == (0, 1)
+    assert await pend(wire, later(producer), 5) == [0]
+    assert (await begun(wire))["producer_epoch"] == producer["producer_epoch"] + 2
+    assert await ended(wire, later(producer)) == (90, 0)
+    assert await ended(wire, producer) == (90, 0)
+
+
+async def test_nothing_pending_is_committed_without_error(wire: Wire, topic: str) -> None:
+    """Differs from Kafka: INVALID_TXN_STATE there; what was pending may be gone with its group here."""
+    producer = await begun(wire)
+    assert await ended(wire, producer) == (0, 1)
+
+
+async def test_a_producer_whose_epochs_are_exhausted_goes_on_with_another_id(wire: Wire, topic: str) -> None:
+    producer = {**await begun(wire), "producer_epoch": 32_767}
+    assert await pend(wire, producer, 5) == [0]
+    for _ in range(2):  # the second is sent again
+        answer = await wire.ask("end_txn", 5, committed=True, **producer)
+        assert (answer.error_code, answer.producer_epoch) == (0, 0)
+        assert answer.producer_id != producer["producer_id"]
+    assert (await fetch(wire, 9)).topics[0].partitions[0].committed_offset == 7
 
 
 async def test_an_idempotent_producer_gets_an_id(wire: Wire) -> None:
