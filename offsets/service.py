@@ -22,6 +22,7 @@ from kcoord.process import off_loop
 from kcoord.process.later import Later
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
+from offsets.acknowledged import AcknowledgedCommits
 from offsets.core.commit import membership_half, records_of, take
 from offsets.core.lines import NO_RETENTION, Commit
 from offsets.core.transactions import stable
@@ -54,6 +55,7 @@ class OffsetService:
         self._topics = runtime.get(TopicService)
         self._store = runtime.get(OffsetStore)
         self._lane = runtime.get(CommitLane)
+        self._acknowledged = runtime.get(AcknowledgedCommits)
         self._fetches = runtime.get(FetchLane)
         self._transactions = runtime.get(TransactionStore)
         self.metadata_limit = runtime.config.int("offset.metadata.max.bytes")
@@ -91,14 +93,19 @@ class OffsetService:
             return None
         size = off_loop.PER_OFFSET * len(commit.lines)
 
+        written_at = 0
+
         async def write(locked: LockedGroup) -> OffsetCommitReply:
+            nonlocal written_at
             assert isinstance(locked.reply, CommitReply)
+            written_at = locked.now
             records = await off_loop.run_within(locked.connection, size, records_of, commit, locked.now)
             await self._store.write(locked, records, provenance(commit, locked, ChangeKind.COMMIT))
             return OffsetCommitReply(Error.NONE, session_deadline=locked.reply.session_deadline)
 
         outcome: Any = await self._groups.execute(await off_loop.run(size, membership_half, commit), write)
         if isinstance(outcome, OffsetCommitReply):
+            self._acknowledged.note(commit, written_at)
             return outcome
         assert isinstance(outcome, CommitReply)
         return OffsetCommitReply(outcome.error, detail=outcome.detail)

@@ -109,6 +109,7 @@ class Notifications:
         self._listeners: dict[str, list[Listener]] = {channel: [] for channel in CHANNELS}
         self._subscriptions: set[Subscription] = set()
         self._droppers: list[Callable[[], None]] = []
+        self._reconnected: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
 
@@ -128,6 +129,10 @@ class Notifications:
     def on_connection_lost(self, dropper: Callable[[], None]) -> None:
         """Call `dropper` when the connection is lost and again after a reconnect, before any listener is called."""
         self._droppers.append(dropper)
+
+    def on_reconnected(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever the connection is there (again): the database may be another one, or an older."""
+        self._reconnected.append(listener)
 
     @asynccontextmanager
     async def subscribe(self) -> AsyncIterator[Subscription]:
@@ -235,6 +240,8 @@ class Notifications:
         for listeners in self._listeners.values():
             for listener in listeners:
                 self._tell(listener, None)
+        for reconnected in self._reconnected:
+            reconnected()
         for subscription in self._subscriptions:
             subscription.put(None)
             subscription.put_nodes()

@@ -17,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.support.database import own_server
 
 STANDBY = "standby"
+STANDBY_PORT = 5433
 SECONDS = 60
 
 
@@ -29,16 +30,48 @@ class Pair:
     standby: Path
     socket_dir: str
 
-    def start_standby(self) -> None:
-        """Start it, and wait until the primary waits for it at each commit."""
-        options = f"-c listen_addresses='' -k {self.socket_dir} -p 5433"
+    @property
+    def standby_conninfo(self) -> str:
+        """Of the standby's database."""
+        return make_conninfo(self.conninfo, port=STANDBY_PORT)
+
+    @property
+    def both(self) -> str:
+        """Of whichever accepts writes, the first primary before the standby."""
+        parts = {name: str(value) for name, value in conninfo_to_dict(self.conninfo).items()}
+        hosts, ports = f"{self.socket_dir},{self.socket_dir}", f"{parts.get('port', 5432)},{STANDBY_PORT}"
+        return make_conninfo("", **{**parts, "host": hosts, "port": ports, "target_session_attrs": "read-write"})
+
+    def start_standby(self, *, awaited: bool = True) -> None:
+        """Start it, and wait until the primary sends it what it writes; `awaited`: and waits for it at each commit."""
+        options = f"-c listen_addresses='' -k {self.socket_dir} -p {STANDBY_PORT}"
         self._standby("-w", "-l", f"{self.standby}.log", "-o", options, "start")
-        self._until("select true from pg_stat_replication where sync_state = 'sync'")
+        states = "sync" if awaited else "async"
+        self._until(f"select true from pg_stat_replication where state = 'streaming' and sync_state = '{states}'")
 
     def kill_standby(self) -> None:
         """It dies at once, and the primary knows."""
         self._standby("-m", "immediate", "-w", "stop")
         self._until("select true where not exists (select from pg_stat_replication)")
+
+    def cut(self) -> None:
+        """The standby receives nothing more of what the primary writes."""
+        with psycopg.connect(self.standby_conninfo, autocommit=True) as connection:
+            connection.execute("alter system set primary_conninfo = ''")
+            connection.execute("select pg_reload_conf()")
+        self._until("select true where not exists (select from pg_stat_replication)")
+
+    def catch_up(self) -> None:
+        """Wait until the standby has what the primary has written."""
+        self._until("select true from pg_stat_replication where replay_lsn >= pg_current_wal_lsn()")
+
+    def kill_primary(self) -> None:
+        """It dies at once."""
+        pg_ctl(["-m", "immediate", "-w", "stop"], pgdata=self.primary.pgdata, user=self.primary.system_user)
+
+    def promote(self) -> None:
+        """The standby accepts writes from now on; the primary does not know."""
+        self._standby("-w", "promote")
 
     def _standby(self, *arguments: str) -> None:
         pg_ctl(list(arguments), pgdata=self.standby, user=self.primary.system_user, timeout=SECONDS)
@@ -55,6 +88,17 @@ class Pair:
 @contextmanager
 def synchronous() -> Iterator[Pair]:
     """Both run; each commit waits for the standby."""
+    with asynchronous() as pair:
+        with psycopg.connect(pair.conninfo, autocommit=True) as connection:
+            connection.execute(f"alter system set synchronous_standby_names = '{STANDBY}'".encode())
+            connection.execute("select pg_reload_conf()")
+        pair._until("select true from pg_stat_replication where sync_state = 'sync'")
+        yield pair
+
+
+@contextmanager
+def asynchronous() -> Iterator[Pair]:
+    """Both run; no commit waits for the standby."""
     directory = Path(tempfile.mkdtemp(prefix="kcoord-pair-"))
     directory.chmod(0o777)  # the servers run as another user
     primary = own_server(directory / "primary")
@@ -64,10 +108,7 @@ def synchronous() -> Iterator[Pair]:
         source = make_conninfo(pair.conninfo, dbname="", application_name=STANDBY)
         arguments = ["-d", source, "-D", str(pair.standby), "-R", "-X", "stream", "-c", "fast"]
         pg_basebackup(arguments, user=primary.system_user, timeout=SECONDS)
-        with psycopg.connect(pair.conninfo, autocommit=True) as connection:
-            connection.execute(f"alter system set synchronous_standby_names = '{STANDBY}'".encode())
-            connection.execute("select pg_reload_conf()")
-        pair.start_standby()
+        pair.start_standby(awaited=False)
         yield pair
     finally:
         if (pair.standby / "postmaster.pid").exists():
