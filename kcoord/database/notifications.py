@@ -23,6 +23,7 @@ import structlog
 from psycopg.rows import TupleRow
 
 from kcoord.database.liveness import ANSWER_SECONDS, hang_up
+from kcoord.database.origin import Origins
 from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)
@@ -104,8 +105,10 @@ class Subscription:
 class Notifications:
     """Listens on all channels for the lifetime of the process, and passes hints on."""
 
-    def __init__(self, conninfo: str) -> None:
+    def __init__(self, conninfo: str, origins: Origins | None = None) -> None:
+        """`origins`: which servers not to listen to; None: each will do."""
         self._conninfo = conninfo
+        self._origins = origins or Origins(conninfo)
         self._listeners: dict[str, list[Listener]] = {channel: [] for channel in CHANNELS}
         self._subscriptions: set[Subscription] = set()
         self._droppers: list[Callable[[], None]] = []
@@ -188,6 +191,7 @@ class Notifications:
             self._conninfo, autocommit=True, application_name="kcoord-listener", connect_timeout=5
         )
         async with connection:
+            timeline = await self._origins.check(connection)
             for channel in CHANNELS:
                 await connection.execute(f"listen {channel}")
             self._listening.set()
@@ -196,6 +200,8 @@ class Notifications:
                 async for notify in connection.notifies(timeout=PING_SECONDS):
                     self._dispatch(notify.channel, notify.payload)
                 await self._ping(connection)
+                if self._origins.is_past(timeline):
+                    raise psycopg.OperationalError(self._origins.problem)
 
     async def _ping(self, connection: psycopg.AsyncConnection[TupleRow]) -> None:
         """Use the connection. Raises psycopg.OperationalError if it or the server is dead or silent."""

@@ -37,10 +37,22 @@ class Pair:
 
     @property
     def both(self) -> str:
-        """Of whichever accepts writes, the first primary before the standby."""
-        parts = {name: str(value) for name, value in conninfo_to_dict(self.conninfo).items()}
-        hosts, ports = f"{self.socket_dir},{self.socket_dir}", f"{parts.get('port', 5432)},{STANDBY_PORT}"
-        return make_conninfo("", **{**parts, "host": hosts, "port": ports, "target_session_attrs": "read-write"})
+        """Of whichever accepts writes, the primary first."""
+        return self._hosts(self._port, STANDBY_PORT)
+
+    @property
+    def new_first(self) -> str:
+        """The same, the standby first."""
+        return self._hosts(STANDBY_PORT, self._port)
+
+    @property
+    def _port(self) -> int:
+        return int(conninfo_to_dict(self.conninfo).get("port") or 5432)
+
+    def _hosts(self, *ports: int) -> str:
+        hosts = ",".join([self.socket_dir] * len(ports))
+        numbers = ",".join(map(str, ports))
+        return make_conninfo(self.conninfo, host=hosts, port=numbers, target_session_attrs="read-write")
 
     def start_standby(self, *, awaited: bool = True) -> None:
         """Start it, and wait until the primary sends it what it writes; `awaited`: and waits for it at each commit."""
