@@ -41,6 +41,8 @@ Q = queries("offsets")
 MOST_KEPT = 200_000
 """Offsets; each commit counts for COMMIT_WEIGHT more. About 20 MB."""
 COMMIT_WEIGHT = 8
+MOST_GROUPS = 100_000
+"""Whose last write is remembered."""
 OLDEST_MS: Millis = 3_600_000
 """Older commits are not compared: their day of the journal may have been dropped."""
 AT_ONCE = 1_000
@@ -88,6 +90,7 @@ class AcknowledgedCommits:
         self._store = runtime.get(OffsetStore)
         self._kept: deque[tuple[Millis, Commit]] = deque()
         self._weight = 0
+        self._last: dict[str, Millis] = {}
         self._comparing: asyncio.Task[None] | None = None
         self.loss = Loss()
         runtime.notifications.on_reconnected(self._reconnected)
@@ -95,10 +98,21 @@ class AcknowledgedCommits:
 
     def note(self, commit: Commit, at: Millis) -> None:
         """A commit was written at `at` by the database's clock, and is being acknowledged."""
+        self.wrote(commit.group_id, at)
         self._kept.append((at, commit))
         self._weight += COMMIT_WEIGHT + len(commit.lines)
         while self._weight > MOST_KEPT:
             self._weight -= COMMIT_WEIGHT + len(self._kept.popleft()[1].lines)
+
+    def wrote(self, group_id: str, at: Millis) -> None:
+        """Offsets of the group are written at `at`, in the order in which their commits came to this process."""
+        if len(self._last) >= MOST_GROUPS:
+            self._last.clear()
+        self._last[group_id] = at
+
+    def last_at(self, group_id: str) -> Millis:
+        """When this process last wrote offsets of a group; 0: not known."""
+        return self._last.get(group_id, 0)
 
     def _reconnected(self) -> None:
         if self._kept and (self._comparing is None or self._comparing.done()):

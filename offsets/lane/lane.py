@@ -138,6 +138,7 @@ class CommitLane:
             _GROUP.inc()
             return False
         booking.stored, booking.steady = stored, steady
+        booking.own_at = self._acknowledged.last_at(booking.group_id)
         return True
 
     def _prepare(self) -> Coroutine[Any, Any, None] | None:
