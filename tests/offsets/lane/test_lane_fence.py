@@ -242,7 +242,7 @@ def received_ago(runtime: Runtime, ms: int) -> Receipt:
 async def test_commit_that_a_later_one_of_another_server_overtook_is_refused(
     age_ms: int, retention_ms: int, member: JoinReply, runtime: Runtime, clock: VirtualClock, elsewhere: OffsetService
 ) -> None:
-    """Its client gave it up, and went to the other server."""
+    """Differs from Kafka: its client gave it up, and went to the other server; there it would be written."""
     late, later = (
         OffsetCommit("g", member.member_id, None, member.generation_id, (PartitionCommit("orders", 0, offset),), ms)
         for offset, ms in ((100, retention_ms), (110, -1))
