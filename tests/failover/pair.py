@@ -54,10 +54,41 @@ class Pair:
         numbers = ",".join(map(str, ports))
         return make_conninfo(self.conninfo, host=hosts, port=numbers, target_session_attrs="read-write")
 
-    def start_standby(self, *, awaited: bool = True) -> None:
-        """Start it, and wait until the primary sends it what it writes; `awaited`: and waits for it at each commit."""
+    def back_up(self, *options: str) -> None:
+        """Copy the files of the primary to where those of the standby are."""
+        source = make_conninfo(self.conninfo, dbname="", application_name=STANDBY)
+        arguments = ["-d", source, "-D", str(self.standby), "-X", "stream", "-c", "fast", *options]
+        pg_basebackup(arguments, user=self.primary.system_user, timeout=SECONDS)
+
+    def keep_logs(self) -> Path:
+        """Let the primary copy each file of its log to a directory, which is returned."""
+        archive = self.standby.parent / "archive"
+        archive.mkdir()
+        archive.chmod(0o777)
+        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+            connection.execute("alter system set archive_mode = 'on'")
+            connection.execute(f"alter system set archive_command = 'cp %p {archive}/%f'".encode())
+        pg_ctl(["-m", "fast", "-w", "restart"], pgdata=self.primary.pgdata, user=self.primary.system_user)
+        return archive
+
+    def replay(self, archive: Path, point: str) -> None:
+        """Start the copy, let it replay these files up to a restore point, and wait until it accepts writes."""
+        (self.standby / "recovery.signal").touch()
+        with (self.standby / "postgresql.auto.conf").open("a") as settings:
+            settings.write(f"restore_command = 'cp {archive}/%f %p'\nrecovery_target_name = '{point}'\n")
+            settings.write("recovery_target_action = 'promote'\narchive_mode = 'off'\n")
+        self._start_standby()
+        with psycopg.connect(self.standby_conninfo, autocommit=True) as connection:
+            connection.execute(f"set statement_timeout = '{SECONDS}s'".encode())
+            connection.execute("do $$ begin while pg_is_in_recovery() loop perform pg_sleep(0.02); end loop; end $$")
+
+    def _start_standby(self) -> None:
         options = f"-c listen_addresses='' -k {self.socket_dir} -p {STANDBY_PORT}"
         self._standby("-w", "-l", f"{self.standby}.log", "-o", options, "start")
+
+    def start_standby(self, *, awaited: bool = True) -> None:
+        """Start it, and wait until the primary sends it what it writes; `awaited`: and waits for it at each commit."""
+        self._start_standby()
         states = "sync" if awaited else "async"
         self._until(f"select true from pg_stat_replication where state = 'streaming' and sync_state = '{states}'")
 
@@ -111,16 +142,21 @@ def synchronous() -> Iterator[Pair]:
 @contextmanager
 def asynchronous() -> Iterator[Pair]:
     """Both run; no commit waits for the standby."""
+    with primary_alone() as pair:
+        pair.back_up("-R")
+        pair.start_standby(awaited=False)
+        yield pair
+
+
+@contextmanager
+def primary_alone() -> Iterator[Pair]:
+    """There is no standby yet."""
     directory = Path(tempfile.mkdtemp(prefix="kcoord-pair-"))
     directory.chmod(0o777)  # the servers run as another user
     primary = own_server(directory / "primary")
     parts = {name: str(value) for name, value in conninfo_to_dict(primary.get_uri()).items()}
     pair = Pair(make_conninfo("", **parts), primary, directory / "standby", str(parts["host"]))
     try:
-        source = make_conninfo(pair.conninfo, dbname="", application_name=STANDBY)
-        arguments = ["-d", source, "-D", str(pair.standby), "-R", "-X", "stream", "-c", "fast"]
-        pg_basebackup(arguments, user=primary.system_user, timeout=SECONDS)
-        pair.start_standby(awaited=False)
         yield pair
     finally:
         if (pair.standby / "postmaster.pid").exists():

@@ -21,6 +21,8 @@ from kcoord.protocol.errors import Error, ProtocolError
 from tests.failover.pair import Pair, asynchronous
 from tests.support.members import join
 
+pytestmark = pytest.mark.whole("two primaries; the default promotes a standby that lags")
+
 SECONDS = 60
 """More than anything here takes."""
 

@@ -21,6 +21,8 @@ from offsets.service import OffsetService
 from tests.failover.pair import Pair, asynchronous
 from tests.support.members import join, sync
 
+WHOLE = pytest.mark.whole("more fail-overs to a standby that lags; the default has one")
+
 SECONDS = 60
 """More than anything here takes."""
 
@@ -126,6 +128,7 @@ async def test_commits_that_a_standby_never_received_are_stored_again(pair: Pair
     assert "acknowledged offsets were missing" in told["one"]
 
 
+@WHOLE
 async def test_a_group_that_the_standby_never_received_is_there_with_its_offsets(pair: Pair, runtime: Runtime) -> None:
     members = Members(runtime)
     await members.begin("known")
@@ -142,6 +145,7 @@ async def test_a_group_that_the_standby_never_received_is_there_with_its_offsets
     assert committed(pair) == {("new", 0): 7}
 
 
+@WHOLE
 async def test_nothing_is_said_when_nothing_was_lost(pair: Pair, runtime: Runtime) -> None:
     members = Members(runtime)
     await members.begin("one")
