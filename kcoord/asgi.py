@@ -34,6 +34,7 @@ from kcoord.http.serving import Operation
 from kcoord.process import off_loop, runtime
 from kcoord.process.garbage import GarbageSearch
 from kcoord.quotas.stored import StoredQuotas
+from offsets import acknowledged
 from offsets.api.routes import OPERATIONS as OFFSETS
 from offsets.metrics.series import group_series
 
@@ -109,7 +110,7 @@ async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
 def make_application() -> Starlette:
     """The ASGI application. Needs a current runtime (`lifespan` makes one) to answer anything but /livez."""
     all_routes: list[BaseRoute] = [
-        *health.routes(standing.checks),
+        *health.routes(lambda running: {**standing.checks(running), **acknowledged.checks(running)}),
         metrics_page.route(group_series, standing.measure),
     ]
     starlette = Starlette(

@@ -44,6 +44,12 @@ KAFKA_CLOSED = Counter(
 )
 COMMANDS = Tallies("kcoord_commands", "Commands of members, by Kafka error name of the response.", ["command", "error"])
 OFFSETS_COMMITTED = Counter("kcoord_offsets_committed", "Offsets in accepted commits.")
+LOST_COMMITS = Counter(
+    "kcoord_database_lost_commits",
+    "Offsets that this process had acknowledged and the database no longer had after a fail-over, and partitions of "
+    "which it stored the last one again.",
+    ["outcome"],
+)
 OFFSETS_DELETED = Counter("kcoord_offsets_deleted", "Offsets removed by OffsetDelete; not those of deleted groups.")
 TRANSACTIONS_ENDED = Counter(
     "kcoord_offset_transactions_ended",

@@ -17,13 +17,16 @@ from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.replies import CommitReply
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
+from kcoord.database import request_age
 from kcoord.database.pool import Connection
 from kcoord.process import off_loop
 from kcoord.process.later import Later
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
+from offsets.acknowledged import AcknowledgedCommits
 from offsets.core.commit import membership_half, records_of, take
 from offsets.core.lines import NO_RETENTION, Commit
+from offsets.core.order import overtaken, overtaken_before
 from offsets.core.transactions import stable
 from offsets.core.types import (
     ChangeKind,
@@ -54,6 +57,7 @@ class OffsetService:
         self._topics = runtime.get(TopicService)
         self._store = runtime.get(OffsetStore)
         self._lane = runtime.get(CommitLane)
+        self._acknowledged = runtime.get(AcknowledgedCommits)
         self._fetches = runtime.get(FetchLane)
         self._transactions = runtime.get(TransactionStore)
         self.metadata_limit = runtime.config.int("offset.metadata.max.bytes")
@@ -91,14 +95,28 @@ class OffsetService:
             return None
         size = off_loop.PER_OFFSET * len(commit.lines)
 
+        receipt, written_at = request_age.current(), 0
+
         async def write(locked: LockedGroup) -> OffsetCommitReply:
+            nonlocal written_at
             assert isinstance(locked.reply, CommitReply)
+            written_at = locked.now
+            since = overtaken_before(locked.now, self._db.age_ms(locked.connection, receipt))
+            if since is not None:
+                since = max(since, self._acknowledged.last_at(commit.group_id))
+                later = await self._store.committed_since(locked, commit.lines, since)
+                if later is not None:
+                    return overtaken(commit.group_id, locked.now - later)
+            self._acknowledged.wrote(commit.group_id, locked.now)
             records = await off_loop.run_within(locked.connection, size, records_of, commit, locked.now)
             await self._store.write(locked, records, provenance(commit, locked, ChangeKind.COMMIT))
             return OffsetCommitReply(Error.NONE, session_deadline=locked.reply.session_deadline)
 
         outcome: Any = await self._groups.execute(await off_loop.run(size, membership_half, commit), write)
         if isinstance(outcome, OffsetCommitReply):
+            if outcome.error is not Error.NONE:
+                return outcome
+            self._acknowledged.note(commit, written_at)
             return outcome
         assert isinstance(outcome, CommitReply)
         return OffsetCommitReply(outcome.error, detail=outcome.detail)

@@ -15,6 +15,7 @@ from kcoord.database.pool import Database
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
+from offsets.core.lines import Lines
 from offsets.core.types import ChangeKind, FetchedOffset, Millis, OffsetRecord, Provenance, TopicPartition
 
 Q = queries("offsets")
@@ -36,6 +37,18 @@ class OffsetStore:
             columns = await off_loop.run_within(locked.connection, size, _literals, columns)
         parameters = {**_context(locked, provenance), "transactional_id": provenance.transactional_id, **columns}
         await locked.connection.execute(Q.write_offsets.encode(), parameters)
+
+    async def committed_since(self, locked: LockedGroup, lines: Lines, since: Millis) -> Millis | None:
+        """When one of these partitions was last committed, if that was after `since`; else None."""
+        parameters = {
+            "group": locked.pk,
+            "topic": [name for name, count in lines.topics for _ in range(count)],
+            "partition": lines.partitions,
+            "since": since,
+            "now": locked.now,
+        }
+        found: Millis | None = await self._db.value(locked.connection, Q.overtaken_by, parameters)
+        return found
 
     async def remove(
         self,

@@ -25,6 +25,7 @@ CHECKS: Mapping[str, str] = {
     "listener": "LISTEN connection",
     "disk": "Disk of the database",
     "journal": "Journal of today",
+    "commits": "Acknowledged commits",
     "node": "Coordinator node",
     "owners": "Owners of partitions",
 }

@@ -26,6 +26,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from kcoord.rest.paging import Visible
 from kcoord.sql import queries
+from offsets import acknowledged
 from offsets.alerts.service import AlertService
 from offsets.alerts.types import Outcomes
 from offsets.runs.service import SparkRun, SparkRuns
@@ -222,7 +223,7 @@ class OverviewParts:
         return await self._runtime.get(VerdictReads).activity(await self._now() - ACTIVITY_MS)
 
     async def _server(self) -> Mapping[str, Check]:
-        return await readiness(self._runtime)
+        return {**await readiness(self._runtime), **acknowledged.checks(self._runtime)}
 
     async def _nodes(self) -> Nodes:
         return await self._runtime.get(NodeOverviews).read(0)

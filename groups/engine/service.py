@@ -237,13 +237,14 @@ class GroupService:
         principal: str = "",
         skip_locked: bool = False,
         long: bool = False,
+        anywhere: bool = False,
     ) -> Any:
         """Decide a command that does not park. `within` joins its transaction when the reply is a success.
 
         `guard` may answer under the lock instead of the decision. See `groups.store.locked`. `long`: the transaction
-        may take longer than `database.transaction.timeout.ms`.
+        may take longer than `database.transaction.timeout.ms`. `anywhere`: also if another node answers for the group.
         """
-        self.check_active(command.group_id)
+        self.check_active(None if anywhere else command.group_id)
         return await self._mailbox.submit(
             command, within, guard=guard, principal=principal, skip_locked=skip_locked, long=long
         )

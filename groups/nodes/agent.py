@@ -62,7 +62,7 @@ class NodeAgent:
         self._directory = runtime.get(NodeDirectory)
         self._hosting = runtime.get(Hosting)
         self._loader = runtime.get(Loader)
-        self._connection = NodeConnection(runtime.db.conninfo, config)
+        self._connection = NodeConnection(runtime.db.conninfo, config, runtime.db.origins)
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._timing: asyncio.Task[None] | None = None

@@ -11,6 +11,7 @@ from psycopg.rows import TupleRow
 
 from kcoord.config import LEASE, Config
 from kcoord.database import sessions
+from kcoord.database.origin import Origins
 from kcoord.database.pool import Connection
 
 LOCK_MS = 1_000
@@ -20,11 +21,14 @@ LOCK_MS = 1_000
 class NodeConnection:
     """Opens when it is needed, and again after it was lost."""
 
-    def __init__(self, conninfo: str, config: Config) -> None:
+    def __init__(self, conninfo: str, config: Config, origins: Origins | None = None) -> None:
+        """`origins`: which servers not to use; None: each will do."""
         self._limit_ms = config.int("database.transaction.timeout.ms")
         self._conninfo = conninfo
         self._lease_ms = config.int(LEASE)
         self._arguments = sessions.arguments(conninfo, "kcoord-node")
+        self._origins = origins or Origins(conninfo)
+        self._timeline: int | None = None
         self._connection: psycopg.AsyncConnection[TupleRow] | None = None
 
     @asynccontextmanager
@@ -49,7 +53,11 @@ class NodeConnection:
 
     async def _open(self) -> Connection:
         connection = self._connection
+        if self._origins.is_past(self._timeline):
+            await self.close()
+            connection = None
         if connection is None or connection.closed:
+            self._timeline = None
             connection = await psycopg.AsyncConnection.connect(self._conninfo, **self._arguments)
             self._connection = connection
             await sessions.limit(
@@ -59,6 +67,7 @@ class NodeConnection:
                 lock_ms=LOCK_MS,
                 transaction_ms=self._limit_ms,
             )
+            self._timeline = await self._origins.check(connection)
         return connection
 
     async def close(self) -> None:

@@ -194,11 +194,13 @@ class WatchedConnection(psycopg.AsyncConnection[TupleRow]):
 
     `database_ms`: the database's own clock when it was last read on this connection. `awaits_standby`: it was closed
     because its commit, which is durable on this server, waits for a standby in the session of this process id.
+    `timeline`: that of the server when it connected; None: unknown.
     """
 
     patience: LivenessWatch | None = None
     database_ms: int | None = None
     awaits_standby: int | None = None
+    timeline: int | None = None
 
     @contextlib.asynccontextmanager
     async def pipeline(self) -> AsyncIterator[psycopg.AsyncPipeline]:

@@ -23,6 +23,7 @@ import structlog
 from psycopg.rows import TupleRow
 
 from kcoord.database.liveness import ANSWER_SECONDS, hang_up
+from kcoord.database.origin import Origins
 from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)
@@ -104,11 +105,14 @@ class Subscription:
 class Notifications:
     """Listens on all channels for the lifetime of the process, and passes hints on."""
 
-    def __init__(self, conninfo: str) -> None:
+    def __init__(self, conninfo: str, origins: Origins | None = None) -> None:
+        """`origins`: which servers not to listen to; None: each will do."""
         self._conninfo = conninfo
+        self._origins = origins or Origins(conninfo)
         self._listeners: dict[str, list[Listener]] = {channel: [] for channel in CHANNELS}
         self._subscriptions: set[Subscription] = set()
         self._droppers: list[Callable[[], None]] = []
+        self._reconnected: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
 
@@ -128,6 +132,10 @@ class Notifications:
     def on_connection_lost(self, dropper: Callable[[], None]) -> None:
         """Call `dropper` when the connection is lost and again after a reconnect, before any listener is called."""
         self._droppers.append(dropper)
+
+    def on_reconnected(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever the connection is there (again): the database may be another one, or an older."""
+        self._reconnected.append(listener)
 
     @asynccontextmanager
     async def subscribe(self) -> AsyncIterator[Subscription]:
@@ -183,6 +191,7 @@ class Notifications:
             self._conninfo, autocommit=True, application_name="kcoord-listener", connect_timeout=5
         )
         async with connection:
+            timeline = await self._origins.check(connection)
             for channel in CHANNELS:
                 await connection.execute(f"listen {channel}")
             self._listening.set()
@@ -191,6 +200,8 @@ class Notifications:
                 async for notify in connection.notifies(timeout=PING_SECONDS):
                     self._dispatch(notify.channel, notify.payload)
                 await self._ping(connection)
+                if self._origins.is_past(timeline):
+                    raise psycopg.OperationalError(self._origins.problem)
 
     async def _ping(self, connection: psycopg.AsyncConnection[TupleRow]) -> None:
         """Use the connection. Raises psycopg.OperationalError if it or the server is dead or silent."""
@@ -235,6 +246,8 @@ class Notifications:
         for listeners in self._listeners.values():
             for listener in listeners:
                 self._tell(listener, None)
+        for reconnected in self._reconnected:
+            reconnected()
         for subscription in self._subscriptions:
             subscription.put(None)
             subscription.put_nodes()

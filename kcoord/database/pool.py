@@ -28,6 +28,7 @@ from kcoord.database.blockers import Blockers
 from kcoord.database.clock import Clock, DatabaseClock
 from kcoord.database.liveness import LivenessWatch, WatchedConnection
 from kcoord.database.lock_waits import CROWDED_TRY_MS, FIRST_TRY_MS, LockWaits
+from kcoord.database.origin import Origins
 from kcoord.database.pool_usage import PoolUsage, usage_of
 from kcoord.database.request_age import Receipt, RequestAge
 from kcoord.database.row_factories import by_name
@@ -81,6 +82,7 @@ class Database:
     def __init__(self, conninfo: str, config: Config, clock: Clock | None = None) -> None:
         self.conninfo = conninfo
         self.clock: Clock = clock or DatabaseClock()
+        self.origins = Origins(conninfo)
         self.request_age = RequestAge(config)
         self.blockers = Blockers(self._end_stuck_sessions)
         self._config = config
@@ -118,6 +120,7 @@ class Database:
     async def _configure(self, connection: WatchedConnection) -> None:
         connection.patience = self._patience
         await sessions.limit(connection, statement_ms=self._statement_ms, idle_transaction_ms=self._limit_ms)
+        connection.timeline = await self.origins.check(connection)
 
     async def _configure_writer(self, connection: WatchedConnection) -> None:
         connection.patience = self._patience
@@ -128,9 +131,11 @@ class Database:
             lock_ms=FIRST_TRY_MS,
             transaction_ms=self._limit_ms,
         )
+        connection.timeline = await self.origins.check(connection)
 
     async def open(self) -> None:
         """Start the pools; they connect in the background, so an unreachable Postgres is reported by the first use."""
+        await self.origins.start()
         await self._readers.open(wait=False)
         await self._writers.open(wait=False)
 
@@ -144,8 +149,14 @@ class Database:
 
     async def close(self) -> None:
         """Close every connection."""
+        await self.origins.stop()
         await self._writers.close(timeout=2)
         await self._readers.close(timeout=2)
+
+    async def drop_lost(self) -> None:
+        """Try every idle connection, and replace those whose server has gone: each would fail a request."""
+        await self._writers.check()
+        await self._readers.check()
 
     def usage(self) -> dict[str, PoolUsage]:
         """How busy the pools are, by name: `read` and `write`."""
@@ -169,6 +180,9 @@ class Database:
     async def _borrowed(self, pool: AsyncConnectionPool[WatchedConnection]) -> AsyncIterator[WatchedConnection]:
         async with pool.connection() as connection:
             try:
+                if self.origins.is_past(connection.timeline):
+                    await connection.close()
+                    raise psycopg.OperationalError(self.origins.problem)
                 yield connection
             except psycopg.OperationalError as error:
                 if connection.awaits_standby is None:
@@ -431,7 +445,7 @@ class Database:
     def unavailable(self, error: Exception) -> ProtocolError:
         """The answer while Postgres is unavailable."""
         log.warning("database_unavailable", reason=str(error).strip() or type(error).__name__)
-        detail = "the database is not available; the same request may succeed later"
+        detail = self.origins.problem or "the database is not available; the same request may succeed later"
         if isinstance(error, NoStandby):
             detail = (
                 "no synchronous standby confirms commits: this one is stored unless Postgres fails over; "

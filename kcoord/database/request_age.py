@@ -13,6 +13,7 @@ because the database's may be set back; the larger age counts.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from contextvars import ContextVar, Token
 from typing import NamedTuple
@@ -41,12 +42,13 @@ class Receipt(NamedTuple):
     """When a request was received: `at` in seconds of the monotonic clock, `database_ms` by the database's clock.
 
     `database_ms` is None if the database's clock was unknown then. `extra_ms`: how much longer than others the
-    caller was told to wait.
+    caller was told to wait. `patience_ms`: how long it waits at most, apart from that.
     """
 
     at: float
     database_ms: float | None = None
     extra_ms: float = 0.0
+    patience_ms: float = math.inf
 
 
 _current: ContextVar[Receipt | None] = ContextVar("kcoord_receipt", default=None)
@@ -180,10 +182,10 @@ class RequestAge:
         # The commit comes up to one transaction after the check, and an undetected gap makes a receipt too late.
         self._latest_ms = self.max_age_ms - config.int("database.transaction.timeout.ms") - GAP_SECONDS * 1000
 
-    def receive(self) -> Receipt:
-        """The receipt of a request that is read now."""
+    def receive(self, patience_ms: float = math.inf) -> Receipt:
+        """The receipt of a request that is read now. `patience_ms`: how long its client says that it waits."""
         at = self.pulse.received()
-        return Receipt(at, self.database_time.at(at))
+        return Receipt(at, self.database_time.at(at), 0.0, patience_ms)
 
     def measure(self, database_ms: int) -> None:
         """The database's clock was read just now (ms)."""
@@ -200,11 +202,12 @@ class RequestAge:
         if receipt is None:
             return None
         age_ms = self.age_ms(receipt, database_ms)
-        if age_ms <= self._latest_ms + receipt.extra_ms and not self.pulse.was_frozen_since(receipt.at):
+        latest_ms = min(self._latest_ms, receipt.patience_ms) + receipt.extra_ms
+        if age_ms <= latest_ms and not self.pulse.was_frozen_since(receipt.at):
             return None
         return ProtocolError(
             Error.COORDINATOR_NOT_AVAILABLE,
             f"the request is {age_ms:.0f} ms old and was not carried out: its client may have given up "
-            "(request.max.age.ms); send it again",
+            "(request.max.age.ms, X-Request-Timeout-Ms); send it again",
             retry_after_ms=self._retry_after_ms,
         )

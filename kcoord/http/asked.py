@@ -14,6 +14,7 @@ Source: http-api.md 1.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from functools import partial
@@ -156,6 +157,8 @@ class Asked:
         request_age.enter(self.receipt)
         if (self.head.length or 0) > self._admission.longest_body:
             raise bodies.TooLarge(self._admission.longest_body)
+        if math.isnan(self.head.patience_ms):
+            raise problem.invalid("X-Request-Timeout-Ms must be a number of milliseconds of up to nine digits")
         principal = self._trusted or self._admission.access.known(self.head.token)
         if principal is None:
             self._identify()

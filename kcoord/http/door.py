@@ -7,6 +7,7 @@ between prefix and suffix is taken as the name, so that an invalid one gets a pr
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Iterable, Mapping
 from contextvars import Context
@@ -45,12 +46,18 @@ _PLAIN = re.compile(rb"[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,254}")
 """Group ids that are in a path what they are: no escapes, nothing that a group id must not contain."""
 
 
+PATIENCE = b"x-request-timeout-ms"
+LONGEST_PATIENCE = 9
+"""Digits."""
+
+
 class Head(NamedTuple):
     """What a valid block of headers says.
 
     `length` of the body, None if it comes in chunks. `authorization`: that header, b"" if it is missing or there are
     several. `secret` of the token, "" if there is none that can be read, and `token`, its digest. `scope`: of ASGI, for
-    the request of the connection that is answered at the moment.
+    the request of the connection that is answered at the moment. `patience_ms`: how long the client waits for the
+    answer, apart from what it lets the server wait; NaN: it says so in a way that cannot be read.
     """
 
     headers: Headers
@@ -64,6 +71,7 @@ class Head(NamedTuple):
     is_json: bool
     client_host: str
     scope: dict[str, Any]
+    patience_ms: float = math.inf
 
     @classmethod
     def of(
@@ -101,7 +109,14 @@ class Head(NamedTuple):
             is_plain and by_name.get(b"content-type") == JSON and b"content-encoding" not in by_name,
             client[0] if client else "",
             scope,
+            _patience(by_name.get(PATIENCE)),
         )
+
+
+def _patience(value: bytes | None) -> float:
+    if value is None:
+        return math.inf
+    return float(value) if value.isdigit() and len(value) <= LONGEST_PATIENCE else math.nan
 
 
 class Admission:

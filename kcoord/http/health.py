@@ -87,7 +87,7 @@ async def readiness(runtime: Runtime) -> dict[str, Check]:
 async def _writes(runtime: Runtime) -> Check:
     if not await runtime.db.can_write():
         return Check(False, NO_WRITER)
-    return Check(True) if await runtime.db.can_commit() else Check(False, NO_STANDBY)
+    return Check(True, runtime.db.origins.note) if await runtime.db.can_commit() else Check(False, NO_STANDBY)
 
 
 def _space_left(config: Config) -> str:

@@ -72,13 +72,15 @@ class DataPlane:
             answered.set_result(None if status == CLIENT_GONE_STATUS else response)
 
         lengths = [int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()]
+        head = Head.of(dict(scope), lengths[0] if lengths else None)
+        receipt = request_age.current() or runtime.db.request_age.receive()
         asked = Asked(
             runtime.get(Admission),
             route,
             scope["query_string"],
-            Head.of(dict(scope), lengths[0] if lengths else None),
+            head,
             about,
-            request_age.current() or runtime.db.request_age.receive(),
+            receipt._replace(patience_ms=head.patience_ms),
             copy_context(),
             self._tasks,
             answer,

@@ -30,7 +30,7 @@ class Runtime:
     ) -> None:
         self.config = config
         self.db = database(conninfo, config, clock)
-        self.notifications = Notifications(conninfo)
+        self.notifications = Notifications(conninfo, self.db.origins)
         self.loop: asyncio.AbstractEventLoop | None = None
         self.is_draining = False
         """The process stops: a wait that ends now is not to be begun again."""

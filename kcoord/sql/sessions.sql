@@ -42,3 +42,9 @@ select pg_cancel_backend(%(pid)s)
 -- name: write_nothing
 -- A record in the log of Postgres that nothing reads: the commit waits for what other commits wait for.
 select pg_logical_emit_message(true, 'kcoord', '')
+
+-- name: read_origin
+-- The name of a log file begins with the timeline. No timeline for a standby: it accepts no writes.
+select (select system_identifier from pg_control_system()),
+       case when not pg_is_in_recovery()
+            then ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int end

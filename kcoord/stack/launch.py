@@ -1,6 +1,7 @@
 """Run a command that ends when its parent does: `python -I -S launch.py PARENT SIGNAL UID:GID|- COMMAND…`.
 
-Linux sends SIGNAL to the command when the supervisor is gone, even if it was killed and could not stop its children.
+Linux sends SIGNAL to the command when the supervisor is gone, even if it was killed and could not stop its children:
+one that ends it whatever it does, because nobody is left who would force it.
 Elsewhere no such signal exists; a command that is left over then holds the lock of the data directory, and the next
 start says so. Run as a file, without site-packages: it costs some 10 ms and needs nothing but the standard library.
 

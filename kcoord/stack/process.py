@@ -37,6 +37,11 @@ class Command:
     user: tuple[int, int] | None = None
     pass_fds: tuple[int, ...] = ()
 
+    @property
+    def death_signal(self) -> signal.Signals:
+        """What it gets when the supervisor is gone, so that nobody is left who would force it to end."""
+        return self.stop_signal if self.last else self.kill_signal
+
 
 def describe_exit(status: int) -> str:
     """`exit status 1` or `signal 9 (SIGKILL)`, from a return code of subprocess."""
@@ -60,7 +65,7 @@ class Process:
         self._output, theirs = os.pipe()
         os.set_blocking(self._output, False)
         user = "{}:{}".format(*command.user) if command.user else "-"
-        launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), str(int(command.stop_signal)), user]
+        launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), str(int(command.death_signal)), user]
         try:
             self._popen = subprocess.Popen(  # noqa: S603 - our own commands
                 [*launcher, *command.argv],

@@ -355,7 +355,7 @@ class HttpProtocol(asyncio.Protocol):
             query,
             said,
             about,
-            admission.runtime.db.request_age.receive(),
+            admission.runtime.db.request_age.receive(said.patience_ms),
             own,
             self._server.tasks,
             self._answered,

@@ -13,6 +13,7 @@ from groups.core.commit_lane import SteadyCommit
 from groups.store.stored import Stored
 from kcoord.database.request_age import Receipt
 from offsets.core.lines import Commit
+from offsets.core.types import Millis
 
 FLIGHTS = 2
 """At once: one is prepared and answered while Postgres works on the other."""
@@ -35,7 +36,7 @@ class Booking:
 
     `plain` None: it cannot fly. `at`: since when it waits (s). `coordinator`: the coordinator partition of its group.
     `slow`: it takes the normal way, and has not ended there. `stored`, `steady`: by which copy of its group, and how,
-    it was decided last.
+    it was decided last. `own_at`: when this process last wrote offsets of the group, 0: not known.
     """
 
     group_id: str
@@ -47,6 +48,7 @@ class Booking:
     slow: bool = False
     stored: Stored | None = None
     steady: SteadyCommit | None = None
+    own_at: Millis = 0
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     written: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
+from offsets.core.order import OVERTAKEN_MS
 from offsets.core.types import TopicPartition
 from offsets.lane.bookings import Booking
 
@@ -21,7 +22,7 @@ def parameters(bookings: Sequence[Booking]) -> Parameters:
 
     Commits are numbered as in `bookings`; those of one group are in the order in which they are to be written.
     """
-    return {**_commits(bookings), **_lines(bookings)}
+    return {**_commits(bookings), **_lines(bookings), "overtaken_ms": OVERTAKEN_MS}
 
 
 def _commits(bookings: Sequence[Booking]) -> Parameters:
@@ -29,6 +30,7 @@ def _commits(bookings: Sequence[Booking]) -> Parameters:
     columns: list[tuple[str, ...]] = []
     at = 0
     for booking in bookings:
+        received = None if booking.receipt is None else booking.receipt.database_ms
         commit, stored, steady = booking.commit, booking.stored, booking.steady
         assert stored is not None
         assert stored.pk is not None
@@ -49,6 +51,8 @@ def _commits(bookings: Sequence[Booking]) -> Parameters:
                 quoted(steady.client_id),
                 quoted(commit.principal),
                 str(steady.session_ms) if extends else "null",
+                "null" if received is None else str(round(received)),
+                str(booking.own_at),
                 str(at + 1),
                 str(at + count),
             )
@@ -69,6 +73,8 @@ _COMMIT_COLUMNS = (
     "client_id",
     "principal",
     "session_ms",
+    "received_at",
+    "own_at",
     "first",
     "last",
 )

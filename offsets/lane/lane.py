@@ -26,6 +26,7 @@ from kcoord import metrics
 from kcoord.database import request_age
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from offsets.acknowledged import AcknowledgedCommits
 from offsets.core.lines import Commit
 from offsets.core.types import OffsetCommitReply
 from offsets.lane.bookings import Alone, Booking, Bookings, Flights
@@ -56,6 +57,7 @@ class CommitLane:
     def __init__(self, runtime: Runtime) -> None:
         self._groups = runtime.get(GroupService)
         self._store = runtime.get(FlightStore)
+        self._acknowledged = runtime.get(AcknowledgedCommits)
         self._is_on = runtime.config.bool("commit.lane")
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")
         self._bookings = Bookings(self._decide, self._write_alone)
@@ -136,6 +138,7 @@ class CommitLane:
             _GROUP.inc()
             return False
         booking.stored, booking.steady = stored, steady
+        booking.own_at = self._acknowledged.last_at(booking.group_id)
         return True
 
     def _prepare(self) -> Coroutine[Any, Any, None] | None:
@@ -165,6 +168,7 @@ class CommitLane:
             elif not booking.written.done():
                 session_ms = booking.steady.session_ms if booking.steady is not None else None
                 deadline = None if session_ms is None else flown.now + session_ms
+                self._acknowledged.note(booking.commit, flown.now)
                 booking.written.set_result(OffsetCommitReply(Error.NONE, (), deadline))
 
     def _divert(self, bookings: Sequence[Booking], reason: Counter) -> None:

@@ -14,7 +14,6 @@ from uuid import UUID
 from psycopg import errors as pg
 
 from kcoord.database.pool import Connection, Database
-from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.types import FetchedOffset, Millis, TopicPartition
@@ -48,7 +47,9 @@ class FlightStore:
         Those that are not among the accepted have written nothing. Raises NotWritten; ProtocolError
         COORDINATOR_NOT_AVAILABLE: Postgres is not available, and the outcome may be unknown.
         """
-        oldest = _oldest(bookings)
+        receipts = [booking.receipt for booking in bookings if booking.receipt is not None]
+        oldest = min(receipts, key=lambda receipt: receipt.at, default=None)
+        hastiest = min(receipts, key=lambda receipt: receipt.at + receipt.patience_ms / 1000, default=None)
 
         async def work(connection: Connection) -> Flown:
             sent = {**parameters(bookings), "override": self._db.clock.override_ms()}
@@ -58,16 +59,11 @@ class FlightStore:
             except pg.LockNotAvailable as error:
                 raise NotWritten from error
             self._db.note_clock(connection, database_ms)
-            if self._db.refusal(connection, oldest) is not None:
+            if self._db.refusal(connection, oldest) or self._db.refusal(connection, hastiest):
                 raise NotWritten  # each of them is judged by itself where it goes next
             return Flown(now, frozenset(accepted))
 
         return await self._db.transaction(work, receipt=lambda: oldest)
-
-
-def _oldest(bookings: Sequence[Booking]) -> Receipt | None:
-    receipts = (booking.receipt for booking in bookings if booking.receipt is not None)
-    return min(receipts, key=lambda receipt: receipt.at, default=None)
 
 
 class Asked(NamedTuple):

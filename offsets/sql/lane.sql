@@ -9,7 +9,8 @@ for no key update skip locked
 -- name: write_flight
 -- In the statement after the locks, so that it sees what was committed before them. A commit is accepted if this
 -- transaction holds its group (as the only locker), the copy by which it was decided is current, nothing of the group
--- is due, and ids of topics mean what they meant when they were looked up. Journal and view come from one list of
+-- is due, ids of topics mean what they meant when they were looked up, and it was not overtaken
+-- (`offsets.core.order`). Journal and view come from one list of
 -- lines, numbered once: joining one back to the other by name would be a nested loop. `latest`: no later line of the
 -- flight is about the same partition. Members are locked in one order everywhere.
 with clock as materialized (
@@ -21,16 +22,26 @@ with clock as materialized (
     from clock
     cross join unnest(%(group)s::bigint[], %(version)s::bigint[], %(version_tag)s::uuid[], %(coordinator)s::int[],
                       %(catalogue)s::bigint[], %(member_id)s::text[], %(generation_id)s::int[], %(client_id)s::text[],
-                      %(principal)s::text[], %(session_ms)s::bigint[], %(first)s::int[], %(last)s::int[])
+                      %(principal)s::text[], %(session_ms)s::bigint[], %(received_at)s::bigint[], %(own_at)s::bigint[],
+                      %(first)s::int[], %(last)s::int[])
          with ordinality
          as c (group_key, version, version_tag, coordinator, catalogue, member_id, generation_id, client_id, principal,
-               session_ms, first, last, number)
+               session_ms, received_at, own_at, first, last, number)
     join groups_group g on g.id = c.group_key
     where g.version = c.version and g.version_tag = c.version_tag and g.xmax = pg_current_xact_id()::xid
       and (g.wake_at is null or g.wake_at > clock.now)
       and coalesce((select p.gap from groups_coordinatorpartition p where p.partition = c.coordinator), 0)
           <= g.armed_gap
       and (c.catalogue is null or c.catalogue = clock.catalogue)
+      and (c.received_at is null or clock.database_ms - c.received_at <= %(overtaken_ms)s or not exists (
+          select
+          from generate_series(c.first, c.last) as k
+          join offsets_committedoffset o
+            on o.group_id = c.group_key and o.topic = (%(topics)s::text[])[(%(topic)s::int[])[k]]
+               and o.partition = (%(partition)s::int[])[k]
+          where o.commit_timestamp > greatest(
+                    clock.now - (clock.database_ms - c.received_at) + %(overtaken_ms)s, c.own_at)
+            and o.commit_timestamp < clock.now))
     order by c.number
 ), lines as materialized (
     select nextval('offset_commit_log_id_seq') as id, a.*, (%(topics)s::text[])[(%(topic)s::int[])[k]] as topic,

@@ -26,6 +26,14 @@ set committed_offset = excluded.committed_offset, leader_epoch = excluded.leader
     expire_timestamp = excluded.expire_timestamp, member_id = excluded.member_id,
     generation_id = excluded.generation_id, record_offset = excluded.record_offset
 
+-- name: overtaken_by
+-- When one of these partitions was committed since; null: none was. A clock that was set back shows times in the future:
+-- nothing can be told from them.
+select max(o.commit_timestamp)
+from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)
+join offsets_committedoffset o on o.group_id = %(group)s and o.topic = n.topic and o.partition = n.partition
+where o.commit_timestamp > %(since)s and o.commit_timestamp < %(now)s
+
 -- name: remove_offsets
 -- A tombstone: removes the committed offset and pending offsets of open transactions (offsets.md 4.4).
 -- If a committed offset stays because it is newer than up_to, the journal records no removal.

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator
+from random import Random
 from typing import Any
 
 import httpx
@@ -22,6 +24,9 @@ pytestmark = pytest.mark.processes
 FROZEN_SECONDS = 3.0
 """How long a server stays frozen after the healthy one has answered; long enough that it knows."""
 SESSION_MS = 6_000
+
+FREEZES = int(os.environ.get("FREEZES", "8"))
+"""For each patience of a client."""
 
 LATE = (503, "COORDINATOR_NOT_AVAILABLE")
 
@@ -88,6 +93,35 @@ async def test_a_commit_that_a_frozen_server_had_undoes_none_of_another_server(s
         # It serves as before when it has settled, also the member whose request it refused.
         await keep_trying(lambda member=member: servers.at(servers.victim, member).commit(0, 6101))
         assert await servers.committed(point) == 6101
+
+
+@WHOLE
+@pytest.mark.parametrize("patience", [1.0, 3.0, 10.0])
+async def test_a_commit_whose_client_gave_it_up_undoes_none_of_another_server(servers: Site, patience: float) -> None:
+    """However early it gives up: the server thaws at any time from then on."""
+    chance, undone = Random(7), []
+    for number in range(FREEZES):
+        point = POINTS[number % len(POINTS)]
+        member = await servers.member(f"{point}-{number}")
+
+        async def commit(client: httpx.AsyncClient, member: HttpMember = member) -> Answer:
+            return await servers.at(servers.victim, member, client).commit(0, 5101)
+
+        frozen, _ = await servers.freeze(point, member.group_id, commit)
+        try:
+            await asyncio.sleep(patience)
+            healthy = asyncio.create_task(
+                keep_trying(lambda member=member: servers.at(servers.healthy, member).commit(0, 6100))
+            )
+            await asyncio.sleep(chance.uniform(0, 0.4))
+        finally:
+            servers.thaw()
+        await asyncio.gather(frozen, healthy)
+        if await servers.committed(member.group_id) != 6100:
+            undone.append((point, await frozen, await healthy))
+        await keep_trying(lambda member=member: servers.at(servers.victim, member).commit(0, 6101))
+    print(f"patience {patience:g} s: {len(undone)} of {FREEZES} freezes turned an acknowledged offset back")
+    assert undone == []
 
 
 @WHOLE

@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 _GATEWAY_STATUSES = (502, 503, 504)
 _NOT_FOUND = 404
+LONGEST_TIMEOUT_MS = 999_999_999
+"""That the service takes notice of."""
 _SUCCESSES = (200, 201)
 
 
@@ -91,8 +93,11 @@ class Http:
         held_ms: int = 0,
         timeout_ms: int | None = None,
     ) -> T:
-        plain_s = (self._timeout_ms if timeout_ms is None else timeout_ms) / 1000
-        headers = self._headers if content is None else {**self._headers, "Content-Type": "application/json"}
+        plain_ms = self._timeout_ms if timeout_ms is None else timeout_ms
+        plain_s = plain_ms / 1000
+        headers = {**self._headers, "X-Request-Timeout-Ms": str(min(plain_ms, LONGEST_TIMEOUT_MS))}
+        if content is not None:
+            headers["Content-Type"] = "application/json"
         request = Request(method, url, headers, plain_s, plain_s + held_ms / 1000, content)
         response = await Send(request)
         if response.status in _SUCCESSES:

@@ -17,6 +17,7 @@ from tests.chaos.history import Line, of_kind
 KEPT = "acknowledged commits are kept"
 FENCED = "no commit of a fenced member lands"
 ORDERED = "commits land in their order"
+LATEST = "what a member was told last is committed, or something later"
 READ = "a member that takes over a partition finds what was committed"
 
 
@@ -42,6 +43,17 @@ def check_commits(lines: list[Line], report: Report) -> None:
         _check_view(partition, journals[partition], view.get(partition), report)
         _check_kept(partition, journals[partition], acknowledged[partition], report)
     _check_reads(lines, acknowledged, report)
+
+
+def check_latest(lines: list[Line], report: Report) -> None:
+    """As `check_commits` for a fail-over that loses the end of the log: the journal may lack commits that were
+    acknowledged, what is committed may not be behind them.
+    """
+    view = {(line["g"], line["topic"], line["p"]): line["offset"] for line in of_kind(lines, "committed")}
+    for partition, told in sorted(_acknowledged(lines).items()):
+        last = max(told, key=lambda commit: commit.told)
+        shown = view.get(partition, -1)
+        report.check(LATEST, shown >= last.offset, last.told, f"{partition}: {last}, but {shown} is committed")
 
 
 def _acknowledged(lines: list[Line]) -> dict[Partition, list[Acknowledged]]:

@@ -116,3 +116,18 @@ def test_a_pulse_that_does_not_run_sees_no_gap(clocks: Clocks) -> None:
     clocks.now += 100.0
     assert pulse.received() == clocks.now
     assert not pulse.was_frozen_since(1_000.0)
+
+
+def test_a_client_may_say_that_it_waits_for_less(clocks: Clocks) -> None:
+    age = RequestAge(Config({}))
+    age.measure(500_000)
+    hasty, usual = age.receive(patience_ms=1_000), age.receive()
+    clocks.now += 0.9
+    assert age.refusal(hasty, 500_900) is None
+    clocks.now += 0.2
+    assert age.refusal(hasty, 501_100) is not None
+    assert age.refusal(hasty._replace(extra_ms=500), 501_100) is None, "it let the server wait"
+    assert age.refusal(usual, 501_100) is None
+    patient = age.receive(patience_ms=60_000)
+    clocks.now += 11
+    assert age.refusal(patient, 512_100) is not None, "not longer than others"

@@ -273,6 +273,24 @@ def test_what_code_can_know_of_the_request() -> None:
     assert seen[1].database_ms is not None
 
 
+def test_a_client_says_how_long_it_waits() -> None:
+    seen: list[float] = []
+
+    def look() -> None:
+        receipt = request_age.current()
+        assert receipt is not None
+        seen.append(receipt.patience_ms)
+
+    door = Door(Config({}), Service(seen=look))
+    stated = [
+        heartbeat(BODY, b"X-Request-Timeout-Ms: " + value) for value in (b"1500", b"0", b"soon", b"-1", b"9999999999")
+    ]
+    answers, _, _ = asked(door, OK, *stated)
+    assert seen == [float("inf"), 1_500.0, 0.0]
+    assert statuses(b"".join(answers)) == [200, 200, 200, 400, 400, 400]
+    assert b"X-Request-Timeout-Ms" in answers[3]
+
+
 def test_a_token_is_asked_for_each_time() -> None:
     door = Door(Config({}))
 

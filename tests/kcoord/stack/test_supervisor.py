@@ -178,3 +178,27 @@ def test_a_command_ends_when_its_parent_was_killed(tmp_path: Path) -> None:
         assert is_alive(child)
         parent.kill()
         wait_until_gone(child)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent is gone")
+def test_a_command_that_does_not_hear_signals_ends_when_the_supervisor_was_killed() -> None:
+    """A server that is frozen, or hangs while it stops, would hold the port for as long."""
+    program = """
+import asyncio, os, sys
+from pathlib import Path
+from kcoord.stack.process import Command, Process
+
+async def main():
+    deaf = (sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)")
+    process = Process(Command("deaf", deaf, dict(os.environ), Path.cwd()), print)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+    print(process.pid, flush=True)
+    await asyncio.sleep(3600)
+
+asyncio.run(main())
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as supervisor:
+        assert supervisor.stdout is not None
+        child = int(supervisor.stdout.readline())
+        supervisor.kill()
+        wait_until_gone(child)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 
 from groups.core.model.replies import JoinReply
 from groups.engine.service import GroupService
+from kcoord.config import Config
 from kcoord.database import request_age
 from kcoord.database.clock import VirtualClock
 from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from offsets.core.order import OVERTAKEN_MS
 from offsets.core.types import OffsetCommit, OffsetCommitReply, PartitionCommit
 from offsets.lane import lane
 from offsets.lane import store as flights
@@ -216,3 +219,53 @@ async def test_commits_that_find_the_queue_full_are_told_to_come_back(
         assert answer.retry_after_ms == runtime.config.int("http.retry.after.ms")
     assert await stored(runtime) == [("g", "orders", 0, 8)]
     assert (await commit(runtime, member, 11)).error is Error.NONE, "there is room again"
+
+
+@pytest.fixture
+async def elsewhere(database: str, clock: VirtualClock, config: Config) -> AsyncIterator[OffsetService]:
+    """The offsets of another process on the same database."""
+    runtime = Runtime(config, database, clock)
+    await runtime.start()
+    yield runtime.get(OffsetService)
+    await runtime.stop()
+
+
+def received_ago(runtime: Runtime, ms: int) -> Receipt:
+    """That of a request which came some time ago."""
+    now = runtime.db.request_age.receive()
+    assert now.database_ms is not None, "the clock was read"
+    return Receipt(now.at - ms / 1000, now.database_ms - ms)
+
+
+@pytest.mark.parametrize("retention_ms", [-1, 60_000], ids=["lane", "alone"])
+@pytest.mark.parametrize("age_ms", [OVERTAKEN_MS + 400, OVERTAKEN_MS - 400])
+async def test_commit_that_a_later_one_of_another_server_overtook_is_refused(
+    age_ms: int, retention_ms: int, member: JoinReply, runtime: Runtime, clock: VirtualClock, elsewhere: OffsetService
+) -> None:
+    """Differs from Kafka: its client gave it up, and went to the other server; there it would be written."""
+    late, later = (
+        OffsetCommit("g", member.member_id, None, member.generation_id, (PartitionCommit("orders", 0, offset),), ms)
+        for offset, ms in ((100, retention_ms), (110, -1))
+    )
+    clock.advance(1_000)
+    assert (await elsewhere.commit(later)).error is Error.NONE
+    clock.advance(1)
+    token = request_age.enter(received_ago(runtime, age_ms))
+    reply = await runtime.get(OffsetService).commit(late)
+    request_age.leave(token)
+    is_late = age_ms > OVERTAKEN_MS
+    assert reply.error is (Error.COORDINATOR_NOT_AVAILABLE if is_late else Error.NONE)
+    assert await stored(runtime) == [("g", "orders", 0, 110 if is_late else 100)]
+
+
+async def test_commits_that_wait_long_here_are_not_overtaken_by_those_before_them(
+    member: JoinReply, runtime: Runtime, clock: VirtualClock
+) -> None:
+    """In a crowd of commits, each is written after what came before it."""
+    clock.advance(1_000)
+    assert (await commit(runtime, member, 50)).error is Error.NONE
+    clock.advance(1)
+    token = request_age.enter(received_ago(runtime, 2_000))
+    waiting = commit(runtime, member, 60)
+    request_age.leave(token)
+    assert (await waiting).error is Error.NONE

@@ -1,0 +1,30 @@
+-- name: missing_lines
+-- Which of these lines, by number, the journal does not have; null on a standby, which may only be behind.
+-- The journal's index by partition leads to each.
+select case when not pg_is_in_recovery() then array(
+    select l.number
+    from unnest(%(group_name)s::text[], %(topic)s::text[], %(partition)s::int[], %(committed_offset)s::bigint[],
+                %(at)s::bigint[]) with ordinality
+         as l (group_name, topic, partition, committed_offset, at, number)
+    where not exists (
+        select from offset_commit_log j
+        where j.group_name = l.group_name and j.topic = l.topic and j.partition = l.partition and j.at = l.at
+          and j.committed_offset = l.committed_offset
+    )
+) end
+
+-- name: lines_to_store_again
+-- Under the lock of their group: those of which nothing is known that is later or ahead. What another process has stored
+-- again (a restoration without a plan) says when it was committed only in the view.
+select l.number
+from unnest(%(topic)s::text[], %(partition)s::int[], %(committed_offset)s::bigint[], %(at)s::bigint[]) with ordinality
+     as l (topic, partition, committed_offset, at, number)
+where not exists (
+    select from offsets_committedoffset o
+    where o.group_id = %(group)s and o.topic = l.topic and o.partition = l.partition
+      and (o.commit_timestamp >= l.at or o.committed_offset >= l.committed_offset)
+) and not exists (
+    select from offset_commit_log j
+    where j.group_name = %(group_name)s and j.topic = l.topic and j.partition = l.partition and j.at >= l.at
+      and not (j.kind = 'restore' and j.plan_id is null)
+)
