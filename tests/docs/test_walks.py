@@ -40,9 +40,9 @@ MOST_FILES = {"join": 67, "consumer-heartbeat": 74, "offsets/commit": 63, "heart
 may be answered or written without a transaction of the group (`groups.lane`, `offsets.lane`). One counts requests
 without a lock (`kcoord.tallies`), and one says what rules mean, for tokens and people (`kcoord.access.rules`). Three
 are of quotas: what a request counts as (`groups.api.metering`, `offsets.api.
-metering`), its weight (`kcoord.quotas.budgets`), and who is limited (`kcoord.quotas.quotas`). Three are of fail-overs: whether the server of
-Postgres was taken over from (`kcoord.database.origin`), and of commits whether a later one has overtaken it
-(`offsets.core.order`), and what was acknowledged (`offsets.acknowledged`)."""
+metering`), its weight (`kcoord.quotas.budgets`), and who is limited (`kcoord.quotas.quotas`). Three are of fail-overs:
+whether the server of Postgres was taken over from (`kcoord.database.origin`), and of commits whether a later one has
+overtaken it (`offsets.core.order`), and what was acknowledged (`offsets.acknowledged`)."""
 
 JOIN = {
     "member_id": "",
