@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from groups.core.classic.subscription import CONSUMER
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.group import Group
 
 
@@ -38,7 +38,7 @@ def subscribed_topics(group: Group | None) -> SubscribedTopics:
     """
     if group is None:
         return NONE
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, EpochGroup):
         return SubscribedTopics(frozenset(group.subscribed_topics()))
     if group.protocol_type != CONSUMER or (group.generation_topics is None and not group.members):
         return NONE

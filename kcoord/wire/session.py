@@ -25,6 +25,9 @@ LONGEST_SOFTWARE = 128
 NO_NODE = -1
 GROUP_VERSION = "group.version"
 """The feature that says that groups of the consumer protocol are served (KIP-848), at its level 1."""
+SHARE_VERSION = "share.version"
+"""The feature that says that share groups are served (KIP-932), at its level 1: level 2 is a dead-letter topic."""
+LEVEL_ONE = (GROUP_VERSION, SHARE_VERSION)
 
 
 async def api_versions(call: Call, request: Fields) -> Answer:
@@ -41,8 +44,8 @@ async def api_versions(call: Call, request: Fields) -> Answer:
 
 
 FEATURES: Answer = {
-    "supported_features": [{"name": GROUP_VERSION, "min_version": 1, "max_version": 1}],
-    "finalized_features": [{"name": GROUP_VERSION, "min_version_level": 1, "max_version_level": 1}],
+    "supported_features": [{"name": name, "min_version": 1, "max_version": 1} for name in LEVEL_ONE],
+    "finalized_features": [{"name": name, "min_version_level": 1, "max_version_level": 1} for name in LEVEL_ONE],
     "finalized_features_epoch": 0,
 }
 """What `kafka-features` shows. The level of a service cannot be changed, so its epoch is always the first."""
