@@ -14,7 +14,6 @@ from groups.core.assignors import Assignor
 from groups.core.consumer.target import preferred_assignor
 from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.consumer_state import ConsumerMember
-from groups.core.model.group import type_of
 from groups.core.model.partitions import merged
 from groups.core.model.types import Hold, Millis, TopicView
 from groups.nodes.directory import CoordinatorNode
@@ -88,7 +87,7 @@ def describe_consumer_group(
     """The description of a group; `assignors` are those it may use, the default first. `hold`: the one in force now."""
     return ConsumerGroupDescription(
         group_id=group.group_id,
-        type=type_of(group),
+        type=group.type,
         state=group.state.value,
         state_since=group.state_since,
         group_epoch=group.group_epoch,

@@ -27,7 +27,6 @@ from groups.core.model.consumer_state import (
     Timers,
 )
 from groups.core.model.deadlines import wake_at, wake_at_to_store
-from groups.core.model.group import type_of
 from groups.core.model.persistent import DeadlineMap, Timer
 from groups.core.model.sessions import Session
 from groups.core.model.types import Millis, Protocol
@@ -193,7 +192,7 @@ def group_columns(group: EpochGroup) -> dict[str, Any]:
         jobs["target"] = _job_columns(group.target_job)
     return {
         "group_id": group.group_id,
-        "type": type_of(group),
+        "type": group.type,
         "state": group.state.value,
         "state_since": group.state_since,
         "generation_id": group.group_epoch,

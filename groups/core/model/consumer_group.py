@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from groups.core.model.consumer_members import ConsumerMembers, ShareMembers
 from groups.core.model.consumer_state import ConsumerGroupState, ConsumerMember, Job, RegexKey, RegexResolution, Timers
@@ -25,6 +26,8 @@ class EpochGroup:
     `regex_jobs`, one for each key, and `target_job`: background work in progress.
     """
 
+    type: ClassVar[str]
+    """As Kafka's ListGroups has it."""
     group_id: str
     state_since: Millis = 0
     group_epoch: int = 0
@@ -94,6 +97,8 @@ class EpochGroup:
 class ConsumerGroup(EpochGroup):
     """A group of the consumer protocol: each partition has one member at most."""
 
+    type: ClassVar[str] = "consumer"
+
     @property
     def state(self) -> ConsumerGroupState:
         """consumer.md 1.4, the first condition that holds."""
@@ -110,6 +115,7 @@ class ConsumerGroup(EpochGroup):
 class ShareGroup(EpochGroup):
     """A share group (KIP-932): its members share partitions, so nobody has to give one up before another has it."""
 
+    type: ClassVar[str] = "share"
     members: ConsumerMembers = field(default_factory=ShareMembers)
 
     @property

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from groups.core.model.consumer_group import EpochGroup, ShareGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.types import ClassicGroup
 
 Group = ClassicGroup | EpochGroup
-
-
-def type_of(group: Group) -> str:
-    """The type of a group as Kafka's ListGroups has it."""
-    if isinstance(group, ClassicGroup):
-        return "classic"
-    return "share" if isinstance(group, ShareGroup) else "consumer"

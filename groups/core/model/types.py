@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 from typing import Protocol as TypingProtocol
 
 from groups.core.assignors import BUILT_IN, Assignor
@@ -217,6 +217,8 @@ class ClassicGroup:
     since then; None: unknown (offsets.md 6.1).
     """
 
+    type: ClassVar[str] = "classic"
+    """As Kafka's ListGroups has it."""
     group_id: str
     state: GroupState = GroupState.EMPTY
     previous_state: GroupState = GroupState.DEAD
