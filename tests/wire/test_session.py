@@ -22,8 +22,10 @@ async def test_api_versions_lists_what_is_served(connect: Connect, gateway: Gate
         (api.key, *api.versions) for api in gateway.apis.values()
     }
     if version >= 3:
-        assert answer.finalized_features == [{"name": "group.version", "max_version_level": 1, "min_version_level": 1}]
-        assert answer.supported_features == [{"name": "group.version", "min_version": 1, "max_version": 1}]
+        names = ("group.version", "share.version")
+        finalized = [{"name": name, "max_version_level": 1, "min_version_level": 1} for name in names]
+        assert answer.finalized_features == finalized
+        assert answer.supported_features == [{"name": name, "min_version": 1, "max_version": 1} for name in names]
         assert answer.finalized_features_epoch == 0
 
 
