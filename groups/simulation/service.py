@@ -40,17 +40,20 @@ class Simulations:
         self._contexts = runtime.get(DecisionContexts)
 
     async def assignors(self, group_id: str) -> tuple[Sequence[str], str]:
-        """The assignors that a group can be simulated with, and the one that it uses. Raises GROUP_ID_NOT_FOUND."""
+        """The assignors that a group can be simulated with, and the one that it uses.
+
+        Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a share group.
+        """
         group, world = await self._read(group_id)
-        if isinstance(group, ShareGroup):
-            told = f"group {group_id!r} is a share group, whose members share partitions: there is nothing to simulate"
-            raise ProtocolError(Error.INVALID_REQUEST, told)
         return _offered(group, world)
 
     async def _read(self, group_id: str) -> tuple[Group, DecisionContext]:
         group = (await self._groups.describe(group_id)).group
         if group is None:
             raise unknown_group(group_id)
+        if isinstance(group, ShareGroup):
+            told = f"group {group_id!r} is a share group, whose members share partitions: there is nothing to simulate"
+            raise ProtocolError(Error.INVALID_REQUEST, told)
         return group, await self._contexts.context_of(group_id)
 
     async def simulate(
@@ -63,9 +66,6 @@ class Simulations:
         UNSUPPORTED_ASSIGNOR, naming those that there are; INVALID_REQUEST, naming the field.
         """
         group, world = await self._read(group_id)
-        if isinstance(group, ShareGroup):
-            told = f"group {group_id!r} is a share group, whose members share partitions: there is nothing to simulate"
-            raise ProtocolError(Error.INVALID_REQUEST, told)
         offered, used = _offered(group, world)
         name = assignor or used
         if name not in offered:

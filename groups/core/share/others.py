@@ -48,5 +48,10 @@ def refuse(command: Foreign) -> LeaveReply:
             detail = f"group {group_id!r} is a share group, not a consumer group: use another group id"
             raise ProtocolError(Error.GROUP_ID_NOT_FOUND, detail)
         case CommitOffsets() | DeleteOffsets() | ResetOffsets():
-            detail = f"group {group_id!r} is a share group: it has no committed offsets. Use another group id"
-            raise ProtocolError(Error.GROUP_ID_NOT_FOUND, detail)
+            raise without_offsets(group_id)
+
+
+def without_offsets(group_id: str) -> ProtocolError:
+    """GROUP_ID_NOT_FOUND for what only groups with committed offsets have."""
+    detail = f"group {group_id!r} is a share group: it has no committed offsets. Use another group id"
+    return ProtocolError(Error.GROUP_ID_NOT_FOUND, detail)
