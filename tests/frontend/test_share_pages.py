@@ -77,7 +77,9 @@ def test_its_settings_are_those_of_share_groups(person: Client) -> None:
 
 
 @pytest.mark.usefixtures("group")
-@pytest.mark.parametrize
+@pytest.mark.parametrize(
+    "tail", ["events", "history", "rebalances", "commits", "snapshot.md", "members.csv", "partitions.csv"]
+)
 def test_other_pages_can_be_read(person: Client, tail: str) -> None:
     assert person.get(f"/groups/mailing/{tail}").status_code in (200, 404)
 

@@ -144,8 +144,9 @@ async def test_requests_of_other_types_are_refused_with_the_type(api: httpx.Asyn
     fetched = await api.post(f"{GROUP}/offsets/fetch", json={"topics": None})
     assert fetched.json()["topics"] == []
     lag = await api.get(f"{GROUP}/lag")
-    assert (lag.status_code, lag.json()["partitions"]) == (200, [])
-    plan = await api.post(f"{GROUP}/offsets/plans", json={"strategy": "to-offset", "offset": 0, "topics": ["orders"]})
+    assert (lag.status_code, lag.json()["topics"]) == (200, [])
+    to_end = {"strategy": "to-latest", "topics": [{"name": "orders"}]}
+    plan = await api.post(f"{GROUP}/offsets/plan", json=to_end)
     assert_problem(plan, Error.GROUP_ID_NOT_FOUND)
     assert "share group" in plan.json()["detail"]
     assert_problem(await api.delete(GROUP), Error.NON_EMPTY_GROUP)
