@@ -341,14 +341,14 @@ async def header_with_members(
 
 
 async def require_members(db: Database, connection: Connection, viewer: Viewer, header: rows.GroupHeader) -> None:
-    """Raise Forbidden for a consumer group whose members use a topic that the viewer may not describe."""
+    """Raise Forbidden for a consumer or share group whose members use a topic that the viewer may not describe."""
     if await hides_members(db, connection, viewer, header):
         raise members_are_hidden(header.group_id)
 
 
 async def hides_members(db: Database, connection: Connection, viewer: Viewer, header: rows.GroupHeader) -> bool:
-    """Members of a consumer group use a topic that the viewer may not describe, so that none of them is shown."""
-    if header.type != "consumer" or viewer.topics.unlimited:
+    """Members of a consumer or share group use a topic that the viewer may not describe: none of them is shown."""
+    if header.type == "classic" or viewer.topics.unlimited:
         return False
     return bool(await db.value(connection, Q.uses_hidden_topics, {"pk": header.pk, **viewer.parameters()}))
 

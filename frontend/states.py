@@ -63,7 +63,7 @@ def state(name: str, *, held: bool = False) -> State:
 
 def generation_word(header: GroupHeader) -> str:
     """What the group's number counts; the consumer protocol has a different name for it."""
-    return "Group epoch" if header.type == "consumer" else "Generation"
+    return "Generation" if header.type == "classic" else "Group epoch"
 
 
 def explain(page: GroupPage) -> str:
@@ -71,6 +71,8 @@ def explain(page: GroupPage) -> str:
     header, counts = page.header, page.counts
     if page.members_hidden:
         return state(header.state).meaning
+    if header.type == "share" and not header.is_held(page.now):
+        return _share(header, counts.members)
     match header.state:
         case "Empty" if header.is_held(page.now):
             kept = plural(page.totals.committed, "committed offset")
@@ -95,6 +97,16 @@ def explain(page: GroupPage) -> str:
             return f"No members. {plural(page.totals.committed, 'committed offset')} kept for the next member."
         case other:
             return state(other).meaning
+
+
+def _share(header: GroupHeader, members: int) -> str:
+    if not members:
+        return "No members. A share group has no committed offsets, and stays until it is deleted."
+    who = "One member works" if members == 1 else f"{members:,} members share the work"
+    return (
+        f"{who} at group epoch {header.generation_id:,}. A partition may have several members; one that sends no "
+        "heartbeat until its session ends is removed."
+    )
 
 
 def _preparing(page: GroupPage) -> str:

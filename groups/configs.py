@@ -1,9 +1,9 @@
 """Settings that a group overrides.
 
-They concern groups of the consumer protocol only: members of classic groups bring their own timeouts. They exist
-whether or not the group does, and survive its deletion. A change applies from a member's next heartbeat in every
-process; running timers are left alone. All overrides of all groups are kept in memory: they are set by hand, so there
-are few of them.
+`consumer.` is for groups of the consumer protocol, `share.` for share groups; members of classic groups bring their
+own timeouts. They exist whether or not the group does, and survive its deletion. A change applies from a member's next
+heartbeat in every process; running timers are left alone. All overrides of all groups are kept in memory: they are set
+by hand, so there are few of them.
 
 Source: consumer.md 10; offsets.md 10.2; http-api.md 4.
 """
@@ -42,6 +42,9 @@ HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms"
 ASSIGNOR = "consumer.assignor"
+SHARE_HEARTBEAT_INTERVAL = "share.heartbeat.interval.ms"
+SHARE_SESSION_TIMEOUT = "share.session.timeout.ms"
+SHARE_ASSIGNMENT_INTERVAL = "share.assignment.interval.ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,28 @@ GROUP_SETTINGS: tuple[GroupSetting, ...] = (
         least=0,
     ),
     GroupSetting(ASSIGNOR, ASSIGNORS, "name", "Assignor to use unless the members ask for another one."),
+    GroupSetting(
+        SHARE_HEARTBEAT_INTERVAL,
+        "group.share.heartbeat.interval.ms",
+        "ms",
+        "How often members of the share group send heartbeats. Smaller than its session timeout.",
+        ("group.share.min.heartbeat.interval.ms", "group.share.max.heartbeat.interval.ms"),
+    ),
+    GroupSetting(
+        SHARE_SESSION_TIMEOUT,
+        "group.share.session.timeout.ms",
+        "ms",
+        "How long after its last heartbeat a member of the share group is removed. Larger than its heartbeat interval.",
+        ("group.share.min.session.timeout.ms", "group.share.max.session.timeout.ms"),
+    ),
+    GroupSetting(
+        SHARE_ASSIGNMENT_INTERVAL,
+        "group.share.assignment.interval.ms",
+        "ms",
+        "Least time between two targets of the share group. 0: no limit.",
+        ("group.share.min.assignment.interval.ms", "group.share.max.assignment.interval.ms"),
+        least=0,
+    ),
 )
 """In the order in which they are checked.
 
@@ -383,15 +408,14 @@ def _typed(name: str, value: object) -> Value:
 
 def _check_timeouts(effective: Mapping[str, Value], given: Mapping[str, Value | None]) -> None:
     """A session must outlast a heartbeat interval. A given value is compared with the value in force of the other."""
-    session, heartbeat = effective[SESSION_TIMEOUT], effective[HEARTBEAT_INTERVAL]
-    assert isinstance(session, int)
-    assert isinstance(heartbeat, int)
-    if session > heartbeat:
-        return
-    for name in (SESSION_TIMEOUT, HEARTBEAT_INTERVAL):
-        if name in given:
+    for pair in ((SESSION_TIMEOUT, HEARTBEAT_INTERVAL), (SHARE_SESSION_TIMEOUT, SHARE_HEARTBEAT_INTERVAL)):
+        session, heartbeat = (effective[name] for name in pair)
+        assert isinstance(session, int)
+        assert isinstance(heartbeat, int)
+        named = next((name for name in pair if name in given), None)
+        if session <= heartbeat and named is not None:
             raise invalid_config(
-                name, f"the session timeout ({session} ms) must be larger than the heartbeat interval ({heartbeat} ms)"
+                named, f"the session timeout ({session} ms) must be larger than the heartbeat interval ({heartbeat} ms)"
             )
 
 

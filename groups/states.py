@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-CLASSIC, CONSUMER = "classic", "consumer"
-TYPES = (CLASSIC, CONSUMER)
+CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
+TYPES = (CLASSIC, CONSUMER, SHARE)
 CLASSIC_STATES = ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"]
 CONSUMER_STATES = ["Empty", "Assigning", "Reconciling", "Stable"]
+SHARE_STATES = ["Empty", "Stable"]
 STATES = sorted({*CLASSIC_STATES, *CONSUMER_STATES}, reverse=True)
 """Of all types, the last by name first: the order in which lists go through them."""

@@ -58,8 +58,8 @@ async def concerns(runtime: Runtime, viewer: Viewer, page: MemberPage) -> Concer
 
 
 def state_of(header: rows.GroupHeader, member: rows.Member, now: Millis, *, is_late: bool) -> State:
-    """What a member of either protocol is doing."""
-    if header.type == "consumer":
+    """What a member of a group of any type is doing."""
+    if header.type != "classic":
         return consumer_state(member, header.assignment_epoch, now, is_late=is_late)
     return member_state(member, header.state, now, is_late=is_late)
 

@@ -75,7 +75,7 @@ def present(
     assert found is not None
     assert header is not None
     described = found.described
-    member, consumer = described.member, header.type == "consumer"
+    member, consumer = described.member, header.type != "classic"
     who = client_at(member.client_id, member.client_host)
     return {
         "member": member,
@@ -111,6 +111,8 @@ def _verdicts(concerns: Concerns, header: GroupHeader, names: Names, window_ms: 
 
 
 def _protocol(found: Present, header: GroupHeader) -> str:
+    if header.type == "share":
+        return "share"
     if found.detail is not None:
         return "classic, in a consumer group" if found.detail.classic else "consumer"
     kind = f", {header.protocol_type}" if header.protocol_type not in (None, "", "consumer") else ""
@@ -125,7 +127,7 @@ def _deadlines(found: Present, header: GroupHeader) -> list[Deadline]:
         named.append((detail.rebalance_deadline, "has not given up its partitions"))
     if detail is not None and detail.rejoin_deadline is not None:
         named.append((detail.rejoin_deadline, "has not joined again"))
-    waits = header.state == "PreparingRebalance" and not member.awaiting_join and header.type != "consumer"
+    waits = header.state == "PreparingRebalance" and not member.awaiting_join and header.type == "classic"
     if waits and header.join_deadline is not None:
         named.append((header.join_deadline, "has not joined again"))
     if header.state == "CompletingRebalance" and member.pending_sync and header.sync_deadline is not None:

@@ -17,7 +17,7 @@ from offsets.verdicts.reads import Minute
 BARS = 60
 WIDTH, HEIGHT = 600, 56
 """Of a drawing, in its own coordinates; the page stretches it."""
-TYPES = ("classic", "consumer")
+TYPES = ("classic", "consumer", "share")
 
 
 @dataclass(frozen=True, slots=True)

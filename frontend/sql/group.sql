@@ -81,7 +81,8 @@ select exists (select from groups_assignment a
 -- The members that match `q` (in an id, a client id or a host), sorted, from `skip` on. Without `sort` in the order of
 -- arrival; if not all are shown, members that a consumer group waits for come first. What each owns and how far it is
 -- behind is counted for all members only if they are sorted by it. The session length of a consumer member is the one
--- last armed. `matching`: how many match.
+-- last armed. `matching`: how many match. What members of a share group have is stored with them, and is shown only to who
+-- sees all their topics.
 with m as (
     select id, member_id, instance_id, client_id, client_host, join_parked_until is not null as awaiting_join,
            sync_parked_until is not null as awaiting_sync, pending_sync, session_timeout_ms, session_deadline,
@@ -131,7 +132,11 @@ select m.id as pk, m.member_id, m.instance_id, m.client_id, m.client_host, m.awa
        (select count(*) from groups_assignment a
         where a.group_id = %(pk)s and a.member_id = m.member_id
           and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s,
-                          %(topic_denied)s, %(topic_denied_prefixes)s)) as owned,
+                          %(topic_denied)s, %(topic_denied_prefixes)s))
+       + (select count(*) from groups_consumermember s
+          cross join lateral jsonb_each(s.assigned) h
+          cross join lateral jsonb_object_keys(h.value)
+          where s.group_id = %(pk)s and s.member_id = m.member_id) as owned,
        (select c.name || ' ' || c.version
         from groups_clientsoftware c
         where c.client_id = m.client_id and c.client_host = m.client_host) as software,
@@ -189,10 +194,18 @@ order by total.member_id
 select m.member_id, o.topic, o.pending, o.partitions
 from unnest(%(member_ids)s::text[]) as m (member_id)
 cross join lateral (select topic, pending, array_agg(partition order by partition) as partitions
-                    from groups_assignment
-                    where group_id = %(pk)s and member_id = m.member_id
-                      and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s,
-                                      %(topic_denied)s, %(topic_denied_prefixes)s)
+                    from (select topic, pending, partition
+                          from groups_assignment
+                          where group_id = %(pk)s and member_id = m.member_id
+                            and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s,
+                                            %(topic_denied)s, %(topic_denied_prefixes)s)
+                          union all
+                          select t.name, false, p.partition::int
+                          from groups_consumermember s
+                          cross join lateral jsonb_each(s.assigned) h
+                          cross join lateral jsonb_object_keys(h.value) p (partition)
+                          join groups_topic t on t.topic_id::text = h.key
+                          where s.group_id = %(pk)s and s.member_id = m.member_id) has
                     group by topic, pending
                     order by topic, pending
                     limit %(topics)s) o

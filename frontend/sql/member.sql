@@ -1,11 +1,15 @@
 -- name: one_member
--- A member of either protocol. `metadata`: of a classic member, for the protocol that its group agreed on.
+-- A member of a group of any type. `metadata`: of a classic member, for the protocol that its group agreed on.
 select m.id as pk, m.member_id, m.instance_id, m.client_id, m.client_host, m.awaiting_join, m.awaiting_sync,
        m.pending_sync, m.session_timeout_ms, m.session_deadline, m.last_heartbeat_at, m.member_epoch, m.consumer_state,
        (select count(*) from groups_assignment a
         where a.group_id = %(pk)s and a.member_id = m.member_id
           and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s,
-                          %(topic_denied)s, %(topic_denied_prefixes)s)) as owned,
+                          %(topic_denied)s, %(topic_denied_prefixes)s))
+       + (select count(*) from groups_consumermember s
+          cross join lateral jsonb_each(s.assigned) h
+          cross join lateral jsonb_object_keys(h.value)
+          where s.group_id = %(pk)s and s.member_id = m.member_id) as owned,
        m.rebalance_timeout_ms, m.previous_epoch, m.protocol_names, m.metadata,
        (select c.name || ' ' || c.version
         from groups_clientsoftware c

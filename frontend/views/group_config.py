@@ -82,9 +82,10 @@ def group_config(request: HttpRequest, group_id: str) -> HttpResponse:
         if outcome is not None:
             problems = outcome.problems
             refusal = Refusal("Nothing was changed:", 400, list(problems.values()))
-    entries = bridge.call(lambda runtime: runtime.get(GroupConfigs).describe(group_id))
+    described = bridge.call(lambda runtime: runtime.get(GroupConfigs).describe(group_id))
     labelled = bridge.call(lambda runtime: runtime.get(GroupLabels).describe(group_id))
     brief = header(request, group_id)
+    entries = [entry for entry in described if brief is None or brief.type == "classic" or applies(entry, brief.type)]
     context = {
         "group_id": group_id,
         "group_url": groups.group_url(group_id),
@@ -99,6 +100,11 @@ def group_config(request: HttpRequest, group_id: str) -> HttpResponse:
         "now": brief.now if brief else bridge.call(lambda runtime: queries.now(runtime.db)),
     }
     return show(request, "group_config", context, section="groups", status=refusal.status)
+
+
+def applies(entry: Entry, kind: str) -> bool:
+    """Whether a setting is for groups of this type."""
+    return entry.name.startswith(f"{kind}.")
 
 
 def _changes(request: HttpRequest) -> dict[str, str]:

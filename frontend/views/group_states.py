@@ -30,7 +30,7 @@ def group_states(request: HttpRequest, group_id: str) -> HttpResponse:
     if found is None:
         return missing(request, group_id)
     group, part = found.header, found.consumer
-    drawn = picture(group.type, group.state)
+    drawn = None if group.type == "share" else picture(group.type, group.state)
     context = {
         "now": found.now,
         "pace": PACE,
@@ -42,9 +42,9 @@ def group_states(request: HttpRequest, group_id: str) -> HttpResponse:
         "explanation": (part and consumer_states.explain(found, part)) or explain(found),
         "next_timer": next_timer(found),
         "picture": drawn,
-        "narrow": picture(group.type, group.state, narrow=True),
-        "possible": [arrow for arrow in drawn.arrows if arrow.possible],
+        "narrow": picture(group.type, group.state, narrow=True) if drawn else None,
+        "possible": [arrow for arrow in drawn.arrows if arrow.possible] if drawn else [],
         "members_hidden": found.members_hidden,
-        "kind": "consumer" if group.type == "consumer" else "classic",
+        "kind": group.type,
     }
     return show(request, "group_states", context, section="groups")

@@ -61,26 +61,33 @@ def group_url(group_id: str) -> str:
     return f"{reverse('frontend:groups')}/{quote(group_id, safe='')}"
 
 
-def _actions(request: HttpRequest, group_id: str, lag: int | None) -> list[Action]:
-    """What can be done to a group, with what the account lacks for it. `lag` (records) None: not known."""
+NO_OFFSETS = "A share group has no committed offsets."
+NO_SIMULATION = "Members of a share group share partitions: there is nothing to simulate."
+
+
+def _actions(request: HttpRequest, group_id: str, kind: str, lag: int | None) -> list[Action]:
+    """What can be done to a group of a type, with what the account lacks for it. `lag` (records) None: not known."""
     here, viewer = group_url(group_id), viewer_of(request)
     rule = urlencode({"group": group_id, "lag": suggested_lag(lag)})
 
-    def one(label: str, tail: str, need: Need | None = None, *, bad: bool = False) -> Action:
+    def one(label: str, tail: str, need: Need | None = None, *, bad: bool = False, shares: str = "") -> Action:
+        """`shares`: why it cannot be done to a share group."""
+        if kind == "share" and shares:
+            return Action(label, "", shares, bad)
         return action(viewer, label, f"{here}/{tail}", need, group_id, bad=bad)
 
     return [
         one("Configuration…", "config"),
         one("Labels…", "labels"),
-        one("Simulate…", "simulate"),
+        one("Simulate…", "simulate", shares=NO_SIMULATION),
         one("Snapshot for a ticket (Markdown)", "snapshot.md"),
         one("Snapshot (JSON)", "snapshot.json"),
         Action(*access_link(viewer, Resource.GROUP, group_id)),
         action(viewer, "Alert on this…", f"{reverse('frontend:create-alert-rule')}?{rule}", ALERT_RULE, group_id),
-        one("Reset offsets…", "reset", PLAN),
+        one("Reset offsets…", "reset", PLAN, shares=NO_OFFSETS),
         one("Hold…", "hold", HOLD),
-        one("Pins…", "pins"),
-        one("Delete offsets…", "delete-offsets", DELETE_OFFSETS, bad=True),
+        one("Pins…", "pins", shares=NO_OFFSETS),
+        one("Delete offsets…", "delete-offsets", DELETE_OFFSETS, bad=True, shares=NO_OFFSETS),
         one("Delete group…", "delete", DELETE_GROUP, bad=True),
     ]
 
@@ -117,7 +124,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         "settled": found.header.state in SETTLED,
         "q": limits.q,
         "searchable": bool(limits.q) or found.totals.topics > Limits().topics,
-        "actions": _actions(request, group_id, found.totals.lag),
+        "actions": _actions(request, group_id, found.header.type, found.totals.lag),
         "reset_missing": missing(viewer, PLAN, group_id),
         "hold_missing": missing(viewer, HOLD, group_id),
         "kick_missing": missing(viewer, KICK, group_id),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -37,6 +38,8 @@ class MoveLine:
 def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
     """The form, and what would happen. Nothing is changed, so everything is in the URL."""
     offered, refusal = attempt(lambda runtime: runtime.get(Simulations).assignors(group_id))
+    if offered is None and refusal.status == HTTPStatus.BAD_REQUEST:
+        raise BadAddress(refusal.text)
     if offered is None:
         return missing(request, group_id)
     names, used = offered

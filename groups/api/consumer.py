@@ -9,18 +9,17 @@ from collections.abc import Awaitable
 
 from groups.api import consumer_wire as wire
 from groups.api.consumer_convert import heartbeat_command, heartbeat_response
-from groups.api.consumer_topics import Beat, describable, names_of, reported
+from groups.api.consumer_topics import Beat, named_assignment, reported, require_describable
 from groups.api.endpoints import GROUP
 from groups.api.metering import CONSUMER, admit_member
 from groups.api.replies import raise_for_error
-from groups.core.assignors import Partitions
 from groups.engine.service import GroupService
 from kcoord.access.rights import Operation
 from kcoord.config import REBALANCE_PROTOCOLS
 from kcoord.http.endpoint import Endpoint
 from kcoord.http.problem import invalid
 from kcoord.http.serving import serve
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error
 
 CONSUMER_HEARTBEAT = Endpoint(
     "POST",
@@ -86,7 +85,7 @@ def _says_nothing_new(body: wire.ConsumerHeartbeatRequest) -> bool:
 
 
 async def _consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
-    _require_topics(call)
+    require_describable(call, call.body.subscribed_topic_names)
     if call.body.member_epoch == 0:
         await admit_member(
             call.runtime, call.principal, call.group_id, call.body.member_id, call.body.instance_id, is_new=True
@@ -94,25 +93,5 @@ async def _consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
     command = heartbeat_command(call, await reported(call))
     reply = await call.runtime.get(GroupService).consumer_heartbeat(command)
     raise_for_error("consumer_heartbeat", reply)
-    assignment = None if reply.assignment is None else await _assignment(call, reply.assignment)
+    assignment = None if reply.assignment is None else await named_assignment(call, reply.assignment)
     return heartbeat_response(reply, assignment)
-
-
-def _require_topics(call: Beat) -> None:
-    """Raise TOPIC_AUTHORIZATION_FAILED, for the whole request, unless the caller may describe every subscribed name."""
-    for index, name in enumerate(call.body.subscribed_topic_names or ()):
-        if not describable(call, name):
-            field = f"subscribed_topic_names[{index}]"
-            raise ProtocolError(
-                Error.TOPIC_AUTHORIZATION_FAILED,
-                f"{field}: {call.principal.said} may not DESCRIBE topic {name!r}",
-                fields={"field": field},
-            )
-
-
-async def _assignment(call: Beat, partitions: Partitions) -> wire.ConsumerAssignment:
-    names = await names_of(call, partitions)
-    topics = [
-        wire.AssignedTopic(topic_id, names.get(topic_id), sorted(numbers)) for topic_id, numbers in partitions.items()
-    ]
-    return wire.ConsumerAssignment(sorted(topics, key=lambda entry: (entry.topic or "", entry.topic_id)))

@@ -1,4 +1,4 @@
-"""The topics of a consumer heartbeat: what the member reports to have, and the names of what it is given.
+"""The topics of a heartbeat: what the member reports to have, and the names of what it is given.
 
 A topic that the caller may not describe appears not to exist, unless the member has it.
 Source: http-api.md "consumer-heartbeat"; consumer.md 2.1, 4.5 and 4.6.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from groups.api import consumer_wire as wire
 from groups.catalogue.topics import TopicService, unknown_partition
@@ -23,7 +24,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 Beat = Call[wire.ConsumerHeartbeatRequest]
 
 
-def describable(call: Beat, name: str) -> bool:
+def describable(call: Call[Any], name: str) -> bool:
     """May the caller describe the topic of this name?"""
     return call.principal.may_topic(Operation.DESCRIBE, name)
 
@@ -98,9 +99,30 @@ def _refusal(entry: wire.OwnedTopic, key: str | uuid.UUID, topic: Topic | None, 
     return None
 
 
-async def names_of(call: Beat, topic_ids: Iterable[str]) -> Mapping[str, str]:
+async def _names_of(call: Call[Any], topic_ids: Iterable[str]) -> Mapping[str, str]:
     """The names of those topics that exist and that the caller may describe, by topic id."""
     wanted = set(topic_ids)
     view = await call.runtime.get(TopicService).find(topic_ids=wanted)
     names = {topic_id: view.by_id[topic_id].name for topic_id in wanted if topic_id in view.by_id}
     return {topic_id: name for topic_id, name in names.items() if describable(call, name)}
+
+
+def require_describable(call: Call[Any], names: Sequence[str] | None) -> None:
+    """Raise TOPIC_AUTHORIZATION_FAILED, for the whole request, unless the caller may describe every subscribed name."""
+    for index, name in enumerate(names or ()):
+        if not describable(call, name):
+            field = f"subscribed_topic_names[{index}]"
+            raise ProtocolError(
+                Error.TOPIC_AUTHORIZATION_FAILED,
+                f"{field}: {call.principal.said} may not DESCRIBE topic {name!r}",
+                fields={"field": field},
+            )
+
+
+async def named_assignment(call: Call[Any], partitions: Partitions) -> wire.ConsumerAssignment:
+    """What a member has, by the names of topics."""
+    names = await _names_of(call, partitions)
+    topics = [
+        wire.AssignedTopic(topic_id, names.get(topic_id), sorted(numbers)) for topic_id, numbers in partitions.items()
+    ]
+    return wire.ConsumerAssignment(sorted(topics, key=lambda entry: (entry.topic or "", entry.topic_id)))

@@ -6,7 +6,7 @@ in the group may always join again, sync and leave.
 
 from __future__ import annotations
 
-from groups.api import consumer_wire, wire
+from groups.api import consumer_wire, share_wire, wire
 from groups.core.model.group import Group
 from groups.engine.service import GroupService
 from kcoord.access.rights import Principal
@@ -29,7 +29,8 @@ def _kept(body: wire.HeartbeatRequest, answer: wire.HeartbeatResponse) -> bool:
 
 
 def _consumer_kept(
-    body: consumer_wire.ConsumerHeartbeatRequest, answer: consumer_wire.ConsumerHeartbeatResponse
+    body: consumer_wire.ConsumerHeartbeatRequest | share_wire.ShareHeartbeatRequest,
+    answer: consumer_wire.ConsumerHeartbeatResponse,
 ) -> bool:
     """The answer says nothing but that the member is still in the group."""
     return answer.assignment is None and 0 < body.member_epoch == answer.member_epoch
@@ -38,6 +39,7 @@ def _consumer_kept(
 HEARTBEAT = Metering(Budget.HEARTBEATS, keeps=_kept)
 MANY_HEARTBEATS = Metering(Budget.HEARTBEATS, weight=_members_of, keeps=_all_kept)
 CONSUMER = Metering(Budget.HEARTBEATS, keeps=_consumer_kept)
+SHARE = Metering(Budget.HEARTBEATS, keeps=_consumer_kept)
 
 
 async def admit_member(

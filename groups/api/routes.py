@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groups.api import consumer, coordination, handlers
+from groups.api import consumer, coordination, handlers, share
 
 OPERATIONS = (
     handlers.join,
@@ -11,6 +11,7 @@ OPERATIONS = (
     handlers.leave,
     handlers.many_heartbeats,
     consumer.consumer_heartbeat,
+    share.share_heartbeat,
     coordination.coordinator,
     coordination.assign,
 )

@@ -46,7 +46,9 @@ def steady_commit(group: Group, member_id: str, instance_id: str | None, generat
         return None
     if isinstance(group, ConsumerGroup):
         return _consumer(group, member_id, generation_id)
-    return _classic(group, member_id, instance_id, generation_id)
+    if isinstance(group, ClassicGroup):
+        return _classic(group, member_id, instance_id, generation_id)
+    return None
 
 
 def _classic(group: ClassicGroup, member_id: str, instance_id: str | None, generation_id: int) -> SteadyCommit | None:

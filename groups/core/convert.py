@@ -22,7 +22,7 @@ from groups.core.consumer.leaving import drop_members
 from groups.core.consumer.leaving import remove_members as remove_without_conversion
 from groups.core.model.causes import Cause
 from groups.core.model.commands import ConsumerHeartbeat, JoinGroup
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
 from groups.core.model.consumer_members import ConsumerMembers
 from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, Timers
 from groups.core.model.partitions import Assigned, plain
@@ -195,7 +195,7 @@ def _join_empty_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
         return JoinReply(refusal.error, member_id=str(refusal.fields["member_id"]), detail=refusal.detail)
 
 
-def _holder(group: ConsumerGroup, command: JoinGroup) -> ConsumerMember | None:
+def _holder(group: EpochGroup, command: JoinGroup) -> ConsumerMember | None:
     """The static member that this join replaces."""
     member_id = group.members.static.get(command.group_instance_id or "")
     return group.members[member_id] if member_id is not None else None
@@ -213,7 +213,7 @@ def remove_members(turn: Turn, member_ids: Sequence[str], cause: Cause, *, by: s
         remove_without_conversion(turn, member_ids, cause, by=by, detail=detail)
 
 
-def _may_downgrade(turn: Turn, group: ConsumerGroup, leaving: Sequence[str]) -> bool:
+def _may_downgrade(turn: Turn, group: EpochGroup, leaving: Sequence[str]) -> bool:
     """consumer.md 9.6: would the removal of `leaving`, none of them classic, leave only classic members?"""
     size = len(group.members) - len(leaving)
     return (

@@ -22,6 +22,7 @@ from groups.core.consumer import offsets as consumer_offsets
 from groups.core.consumer.expiry import expire as expire_members
 from groups.core.consumer.heartbeat import consumer_heartbeat
 from groups.core.consumer.leaving import leave_group as leave_members
+from groups.core.consumer.leaving import remove_members as remove_without_conversion
 from groups.core.consumer.regexes import apply_resolution
 from groups.core.consumer.target import apply_target
 from groups.core.convert import join_consumer_group, remove_members, upgrade
@@ -43,10 +44,11 @@ from groups.core.model.commands import (
     LeaveGroup,
     ReleaseHold,
     ResetOffsets,
+    ShareHeartbeat,
     SyncGroup,
     Tick,
 )
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup, EpochGroup, ShareGroup
 from groups.core.model.consumer_records import (
     ConsumerMemberRemoved,
     ConsumerMemberReplaced,
@@ -79,6 +81,8 @@ from groups.core.model.types import ClassicGroup, Env, TopicView
 from groups.core.offset_admin import delete_offsets, reset_offsets
 from groups.core.operators import hold_group, kick_member, release_hold
 from groups.core.rearming import rearm
+from groups.core.share import others
+from groups.core.share.heartbeat import share_heartbeat
 from kcoord.protocol.errors import ProtocolError
 
 FEW_NAMES = 100
@@ -115,9 +119,11 @@ def _expire(turn: Turn) -> None:
     """
     if not turn.env.may_expire:
         return
-    if isinstance(turn.group, ConsumerGroup):
+    if isinstance(turn.group, ShareGroup):
+        expire_members(turn, remove_without_conversion)
+    elif isinstance(turn.group, ConsumerGroup):
         expire_members(turn, remove_members)
-    if not isinstance(turn.group, ConsumerGroup):
+    if not isinstance(turn.group, EpochGroup):
         expire(turn)
 
 
@@ -143,11 +149,16 @@ def _own_answer(parked: Parked, answers: list[Answer]) -> Reply | Parked:
 
 
 def _handle(turn: Turn, command: Command) -> Reply | Parked:
-    """Dispatch the command to the group's protocol. A refused request to a consumer group leaves no trace."""
-    if not isinstance(turn.group, ConsumerGroup) and not isinstance(command, ConsumerHeartbeat):
+    """Dispatch the command to the group's type. A refused request to a consumer or share group leaves no trace."""
+    epochs = isinstance(turn.group, EpochGroup)
+    if not epochs and not isinstance(command, ConsumerHeartbeat | ShareHeartbeat):
         return _handle_classic(turn, command)
     savepoint = turn.save()
     try:
+        if isinstance(command, ShareHeartbeat):
+            return share_heartbeat(turn, command)
+        if isinstance(turn.group, ShareGroup):
+            return _handle_share(turn, command)
         return _handle_consumer(turn, command)
     except ProtocolError:
         turn.restore(savepoint)
@@ -184,7 +195,24 @@ def _handle_classic(turn: Turn, command: ClassicCommand) -> Reply | Parked:
             assert_never(command)
 
 
-def _handle_consumer(turn: Turn, command: Command) -> Reply | Parked:
+def _handle_share(turn: Turn, command: ClassicCommand | ConsumerHeartbeat) -> Reply:
+    """Everything but the group's own heartbeat (share.md 4)."""
+    match command:
+        case DeleteGroup():
+            return consumer_deletion.delete_group(turn, command)
+        case HoldGroup() | ReleaseHold() | KickMember():
+            return _handle_operator(turn, command)
+        case ApplyTarget():
+            return apply_target(turn, command)
+        case Tick() | AbandonWait() | ApplyRegexResolution():
+            return Done()
+        case ForceState():
+            raise ValueError(f"ForceState unloads classic groups, {command.group_id!r} is a share group")
+        case _:
+            return others.refuse(command)
+
+
+def _handle_consumer(turn: Turn, command: ClassicCommand | ConsumerHeartbeat) -> Reply | Parked:
     match command:
         case ConsumerHeartbeat():
             if isinstance(turn.group, ClassicGroup):
@@ -248,7 +276,7 @@ def _refusal(command: Command, refusal: ProtocolError) -> Reply:
             return CommitReply(error, detail=detail)
         case DeleteOffsets():
             return DeleteOffsetsReply(error, detail=detail)
-        case ConsumerHeartbeat():
+        case ConsumerHeartbeat() | ShareHeartbeat():
             return ConsumerHeartbeatReply(error, detail=detail, retry_after_ms=retry_after_ms)
         case HoldGroup():
             return HoldReply(error, detail=detail)
@@ -261,8 +289,8 @@ def _refusal(command: Command, refusal: ProtocolError) -> Reply:
 
 
 def size_of(group: Group | None) -> int:
-    """How many partitions, or topic names, a look at the whole of a consumer group involves."""
-    if not isinstance(group, ConsumerGroup):
+    """How many partitions, or topic names, a look at the whole of a consumer or share group involves."""
+    if not isinstance(group, EpochGroup):
         return 0
     resolved = (names for found in group.resolutions.values() for names in found.topics.values())
     return len(group.members.owners) + len(group.members.names) + sum(map(len, resolved))
@@ -271,12 +299,14 @@ def size_of(group: Group | None) -> int:
 def size_of_decision(group: Group | None, commands: Iterable[Command], topics: TopicView) -> int:
     """The same for everything that `commands` may lead to."""
     size = size_of(group)
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, EpochGroup):
         size += _partitions(group.members.names, topics)
     for command in commands:
         match command:
             case ConsumerHeartbeat():
                 size += _partitions(command.subscribed_topic_names or (), topics) + len(command.topic_partitions or ())
+            case ShareHeartbeat():
+                size += _partitions(command.subscribed_topic_names or (), topics)
             case ApplyTarget():
                 size += sum(len(target) for target in (command.targets or {}).values())
             case ApplyRegexResolution():

@@ -1,7 +1,7 @@
 """What operators do to the members of a group: hold it, end the hold, kick one member.
 
 Source: http-api.md 4. Kafka has none of the three; a kick is what RemoveMembersFromConsumerGroup does for
-classic members, here for members of both protocols.
+classic members, here for members of groups of every type.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from groups.core.consumer.leaving import remove_members as remove_without_conver
 from groups.core.convert import remove_members
 from groups.core.model.causes import Cause
 from groups.core.model.commands import HoldGroup, KickMember, ReleaseHold
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup, ShareGroup
+from groups.core.model.group import Group
 from groups.core.model.records import GroupHeld, HoldReleased
 from groups.core.model.replies import Done, HoldReply
 from groups.core.model.turn import Turn
@@ -28,7 +29,7 @@ def hold_group(turn: Turn, command: HoldGroup) -> HoldReply:
     """
     group = existing(turn, command.group_id)
     removed = len(group.members)
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, EpochGroup):
         if group.members:
             remove_without_conversion(
                 turn, list(group.members), Cause.MEMBER_KICKED, by=command.principal, detail=command.reason
@@ -67,7 +68,8 @@ def kick_member(turn: Turn, command: KickMember) -> Done:
     if isinstance(group, ClassicGroup):
         _kick_classic(turn, group, command)
     elif command.member_id in group.members:
-        remove_members(turn, [command.member_id], Cause.MEMBER_KICKED, by=command.principal, detail=command.reason)
+        remove = remove_without_conversion if isinstance(group, ShareGroup) else remove_members
+        remove(turn, [command.member_id], Cause.MEMBER_KICKED, by=command.principal, detail=command.reason)
     else:
         raise _no_such_member(command)
     return Done()
@@ -91,7 +93,7 @@ def _no_such_member(command: KickMember) -> ProtocolError:
     )
 
 
-def existing(turn: Turn, group_id: str) -> ClassicGroup | ConsumerGroup:
+def existing(turn: Turn, group_id: str) -> Group:
     """The group. Raises GROUP_ID_NOT_FOUND; a group that is being unloaded does not exist."""
     group = turn.group
     if group is None or group.state is GroupState.DEAD:

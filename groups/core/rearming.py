@@ -14,7 +14,7 @@ from __future__ import annotations
 from groups.core.classic import sessions
 from groups.core.classic.rebalance import prepare
 from groups.core.model.causes import Cause
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.consumer_records import TimersRearmed
 from groups.core.model.consumer_state import TimerKind, Timers
 from groups.core.model.persistent import DeadlineMap, Timer
@@ -28,7 +28,7 @@ def rearm(turn: Turn) -> None:
     group, env = turn.group, turn.env
     if group is None or not env.may_expire or group.armed_gap >= env.gap:
         return
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, EpochGroup):
         turn.emit(TimersRearmed(env.gap, _timers(turn, group), turn.now))
         return
     turn.emit(_classic(turn, group))
@@ -63,11 +63,11 @@ def _join_timer(group: ClassicGroup, now: Millis) -> JoinTimer | None:
     return JoinTimer(max(timer.deadline, now + window), timer.initial)
 
 
-def _timers(turn: Turn, group: ConsumerGroup) -> Timers:
+def _timers(turn: Turn, group: EpochGroup) -> Timers:
     def restarted(kind: TimerKind) -> DeadlineMap:
         timers: dict[str, Timer] = {}
         for member_id, timer in group.timers.of(kind).items():
-            session = turn.config.consumer_session_timeout_ms
+            session = turn.limits.session_timeout_ms
             full = session if kind is TimerKind.SESSION else group.members[member_id].rebalance_timeout_ms
             timers[member_id] = Timer(max(timer.deadline, turn.now + full), timer.armed_at)
         return DeadlineMap(timers)

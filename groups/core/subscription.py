@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from groups.core.classic.subscription import CONSUMER
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup, ShareGroup
 from groups.core.model.group import Group
 
 
@@ -34,11 +34,14 @@ ANY = SubscribedTopics(None)
 def subscribed_topics(group: Group | None) -> SubscribedTopics:
     """What the members of a group read. During a rebalance of a classic group, what they read before it counts.
 
-    A group of another protocol type than `consumer` is subscribed to nothing.
+    A group of another protocol type than `consumer` is subscribed to nothing, and neither is a share group: it commits
+    nothing.
     """
     if group is None:
         return NONE
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, ShareGroup):
+        return NONE
+    if isinstance(group, EpochGroup):
         return SubscribedTopics(frozenset(group.subscribed_topics()))
     if group.protocol_type != CONSUMER or (group.generation_topics is None and not group.members):
         return NONE

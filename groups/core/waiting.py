@@ -8,7 +8,7 @@ from __future__ import annotations
 from groups.core.classic import parked_answers as classic
 from groups.core.consumer.pending_answers import is_over
 from groups.core.model.commands import ParkKind
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
 from groups.core.model.group import Group
 from groups.core.model.replies import JoinReply, Parked, Rerun, SyncReply
 
@@ -21,6 +21,6 @@ def answer_for(group: Group | None, parked: Parked) -> JoinReply | SyncReply | R
     """
     if parked.kind is ParkKind.HEARTBEAT:
         return None if isinstance(group, ConsumerGroup) and not is_over(group, parked) else Rerun()
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, EpochGroup):
         return classic.converted(parked)
     return classic.answer_for(group, parked)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from groups.core.model.commands import Command, DeleteGroup, HoldGroup, KickMember, ReleaseHold
-from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.group import Group
 from groups.core.model.replies import HoldReply, Parked, Reply
 from groups.core.model.types import Hold
@@ -40,8 +39,7 @@ def act_of(command: Command, before: Group | None, reply: Reply | Parked, princi
 
 
 def _group(group: Group) -> dict[str, Any]:
-    kind = "consumer" if isinstance(group, ConsumerGroup) else "classic"
-    return {"type": kind, "members": len(group.members)}
+    return {"type": group.type, "members": len(group.members)}
 
 
 def _hold(hold: Hold | None) -> dict[str, Any] | None:

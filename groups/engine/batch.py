@@ -19,7 +19,7 @@ from psycopg.pq import PipelineStatus
 from groups.core.classic.barriers import members_at_once
 from groups.core.consumer.checks import OVERTAKEN_MS
 from groups.core.machine import decide, size_of_decision
-from groups.core.model.commands import Command, ConsumerHeartbeat
+from groups.core.model.commands import Command, ConsumerHeartbeat, ShareHeartbeat
 from groups.core.model.decision import Decision
 from groups.core.model.effects import Effect, WakeMembers
 from groups.core.model.events import GroupEvent, events_of
@@ -158,7 +158,8 @@ class Batch:
             ownership = replace(ownership, sessions_known_until=known_until)
         self.may_expire = ownership.active
         refusals = await self._ask_guards(connection, before, ownership)
-        if any(isinstance(work.command, ConsumerHeartbeat) and work.command.age_ms for work in self.works):
+        beats = (work.command for work in self.works if isinstance(work.command, ConsumerHeartbeat | ShareHeartbeat))
+        if any(beat.age_ms for beat in beats):
             before = await self._store.with_sessions(connection, before)
         after, replies = await self._decide(connection, before.group, refusals, ownership)
         if after is None and before.pk is not None:
@@ -205,7 +206,7 @@ class Batch:
                 continue
             if work.receipt is not None:
                 self._receipts.append(work.receipt)
-            if isinstance(work.command, ConsumerHeartbeat):
+            if isinstance(work.command, ConsumerHeartbeat | ShareHeartbeat):
                 age_ms = self._db.age_ms(connection, work.receipt)
                 if age_ms > OVERTAKEN_MS:  # younger ones cannot have been overtaken, and copies cost time
                     work.command = replace(work.command, age_ms=age_ms)

@@ -14,11 +14,20 @@ from dataclasses import dataclass, replace
 import re2
 
 from groups.catalogue.topics import TopicService
-from groups.configs import ASSIGNMENT_INTERVAL, ASSIGNOR, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs
+from groups.configs import (
+    ASSIGNMENT_INTERVAL,
+    ASSIGNOR,
+    HEARTBEAT_INTERVAL,
+    SESSION_TIMEOUT,
+    SHARE_ASSIGNMENT_INTERVAL,
+    SHARE_HEARTBEAT_INTERVAL,
+    SHARE_SESSION_TIMEOUT,
+    GroupConfigs,
+)
 from groups.core.assignors import Assignor
 from groups.core.model.commands import ApplyRegexResolution
 from groups.core.model.effects import ResolveRegexes
-from groups.core.model.types import ConsumerProtocol, Env, GroupConfig, MigrationPolicy, TopicView
+from groups.core.model.types import ConsumerProtocol, Env, GroupConfig, Limits, MigrationPolicy, TopicView
 from groups.server_assignors import load_assignors
 from groups.store.stored import Ownership
 from kcoord.config import Config
@@ -46,6 +55,12 @@ def group_config(config: Config) -> GroupConfig:
         consumer_migration_policy=MigrationPolicy(config.str("group.consumer.migration.policy").lower()),
         consumer_assignment_interval_ms=config.int("group.consumer.assignment.interval.ms"),
         consumer_regex_refresh_interval_ms=config.int("group.consumer.regex.refresh.interval.ms"),
+        share=Limits(
+            session_timeout_ms=config.int("group.share.session.timeout.ms"),
+            heartbeat_interval_ms=config.int("group.share.heartbeat.interval.ms"),
+            assignment_interval_ms=config.int("group.share.assignment.interval.ms"),
+            max_size=config.int("group.share.max.size"),
+        ),
     )
 
 
@@ -112,6 +127,12 @@ class DecisionContexts:
             consumer_session_timeout_ms=_number(settings[SESSION_TIMEOUT]),
             consumer_heartbeat_interval_ms=_number(settings[HEARTBEAT_INTERVAL]),
             consumer_assignment_interval_ms=_number(settings[ASSIGNMENT_INTERVAL]),
+            share=replace(
+                self._config.share,
+                session_timeout_ms=_number(settings[SHARE_SESSION_TIMEOUT]),
+                heartbeat_interval_ms=_number(settings[SHARE_HEARTBEAT_INTERVAL]),
+                assignment_interval_ms=_number(settings[SHARE_ASSIGNMENT_INTERVAL]),
+            ),
         )
         return DecisionContext(config, await self._topics.view(), self._preferring(str(settings[ASSIGNOR])))
 

@@ -26,6 +26,7 @@ from groups.core.model.commands import (
     LeaveGroup,
     ParkKind,
     ReleaseHold,
+    ShareHeartbeat,
     SyncGroup,
     Tick,
 )
@@ -141,6 +142,10 @@ class GroupService:
             left_ms = 0 if over else max(round((until - loop.time()) * 1000), 0)
             command = replace(command, max_wait_ms=left_ms, resumes=result.parked)
             request_age.enter(request_age.held(received, longest_ms))
+
+    async def share_heartbeat(self, command: ShareHeartbeat) -> ConsumerHeartbeatReply:
+        """ShareGroupHeartbeat. Answered at once."""
+        return cast(ConsumerHeartbeatReply, await self.execute(command))
 
     async def delete(self, group_id: str, *, principal: str = "", guard: Guard | None = None) -> Done:
         """DeleteGroups for one group: deleted with all its offsets if Empty. `principal`: who requests it."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.deadlines import wake_at, wake_at_extended
 from groups.core.model.group import Group
 from groups.core.model.types import Millis
@@ -89,7 +89,7 @@ class Entry:
         assert copy.stored.group is not None
         self.copy = copy
         self.group: Group = copy.stored.group
-        self.is_consumer = isinstance(self.group, ConsumerGroup)
+        self.is_consumer = isinstance(self.group, EpochGroup)
         self.due: float = _or_never(wake_at(self.group))
         self._recount_at = 0
 

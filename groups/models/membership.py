@@ -12,11 +12,12 @@ from kcoord.database.fields import MillisField
 
 
 class Group(ProtocolOwned):
-    """A consumer group: the header row, which is also its lock."""
+    """A group of any type: the header row, which is also its lock."""
 
     class Type(models.TextChoices):
         CLASSIC = states.CLASSIC
         CONSUMER = states.CONSUMER
+        SHARE = states.SHARE
 
     group_id = models.CharField(max_length=255, unique=True)
     type = models.CharField(max_length=16, choices=Type.choices, default=Type.CLASSIC)
@@ -65,7 +66,8 @@ class Group(ProtocolOwned):
             models.CheckConstraint(condition=models.Q(generation_id__gte=0), name="groups_group_generation_positive"),
             models.CheckConstraint(
                 condition=models.Q(type="classic", state__in=states.CLASSIC_STATES)
-                | models.Q(type="consumer", state__in=states.CONSUMER_STATES),
+                | models.Q(type="consumer", state__in=states.CONSUMER_STATES)
+                | models.Q(type="share", state__in=states.SHARE_STATES),
                 name="groups_group_state_known",
             ),
             models.CheckConstraint(
@@ -157,7 +159,7 @@ class GenerationTopics(ProtocolOwned):
 
 
 class ConsumerMember(ProtocolOwned):
-    """A member of a consumer group (KIP-848). What it owns is stored in `Assignment`."""
+    """A member of a consumer group (KIP-848), whose partitions are in `Assignment`, or of a share group (KIP-932)."""
 
     group = group_key("consumer_members")
     member_id = models.CharField(max_length=300)
@@ -179,6 +181,9 @@ class ConsumerMember(ProtocolOwned):
     previous_member_epoch = models.IntegerField()
     state = models.SmallIntegerField(help_text="0 stable, 1 unrevoked partitions, 2 unreleased partitions.")
     target = models.JSONField(help_text="What it is meant to have: partitions by topic id.")
+    assigned = models.JSONField(
+        null=True, help_text="Of a member of a share group: what it has, by topic id; null: `Assignment` has it."
+    )
     session_deadline = MillisField(null=True)
     session_armed_at = MillisField(null=True)
     rebalance_deadline = MillisField(null=True)

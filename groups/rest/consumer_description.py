@@ -1,4 +1,4 @@
-"""A folded consumer group as `GET /v1/groups/{group_id}` shows it.
+"""A folded consumer group or share group as `GET /v1/groups/{group_id}` shows it.
 
 Source: http-api.md 4; consumer.md 9.2 and 0.0 (an assignment contains what is pending
 revocation). What Kafka keeps internal (member state, pending revocation, previous epoch) is shown too: it is why a
@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 from groups.core.assignors import Assignor
 from groups.core.consumer.target import preferred_assignor
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.consumer_state import ConsumerMember
 from groups.core.model.partitions import merged
 from groups.core.model.types import Hold, Millis, TopicView
-from groups.models import Group
 from groups.nodes.directory import CoordinatorNode
 from groups.rest.description import NO_LABELS
 
@@ -60,7 +59,7 @@ class ConsumerMemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupDescription:
-    """A consumer group; instants are in ms."""
+    """A consumer group or share group; instants are in ms."""
 
     group_id: str
     type: str
@@ -77,7 +76,7 @@ class ConsumerGroupDescription:
 
 
 def describe_consumer_group(
-    group: ConsumerGroup,
+    group: EpochGroup,
     wake_at: Millis | None,
     coordinator: CoordinatorNode,
     topics: TopicView,
@@ -88,7 +87,7 @@ def describe_consumer_group(
     """The description of a group; `assignors` are those it may use, the default first. `hold`: the one in force now."""
     return ConsumerGroupDescription(
         group_id=group.group_id,
-        type=Group.Type.CONSUMER.value,
+        type=group.type,
         state=group.state.value,
         state_since=group.state_since,
         group_epoch=group.group_epoch,
@@ -102,7 +101,7 @@ def describe_consumer_group(
     )
 
 
-def _member(group: ConsumerGroup, member: ConsumerMember, topics: TopicView) -> ConsumerMemberDescription:
+def _member(group: EpochGroup, member: ConsumerMember, topics: TopicView) -> ConsumerMemberDescription:
     session = group.timers.session.get(member.member_id)
     rebalance = group.timers.rebalance.get(member.member_id)
     return ConsumerMemberDescription(

@@ -1,4 +1,4 @@
-"""The response of `GET /v1/groups/{group_id}` for a consumer group."""
+"""The response of `GET /v1/groups/{group_id}` for a consumer group or a share group."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
+from groups import states
 from groups.core.model.consumer_state import ConsumerGroupState, MemberState
 from groups.models import Group
 from groups.rest.consumer_description import TopicPartitionsDescription
@@ -79,9 +80,45 @@ class ConsumerGroupView(serializers.Serializer[Any]):
     wake_at = Instant(allow_null=True, help_text="When the next timer of the group is due.")
 
 
+class ShareMemberView(serializers.Serializer[Any]):
+    """A member of a share group."""
+
+    member_id = serializers.CharField()
+    rack_id = serializers.CharField(allow_null=True)
+    client_id = serializers.CharField(allow_blank=True)
+    client_host = serializers.CharField(allow_blank=True)
+    member_epoch = Int32()
+    previous_member_epoch = Int32()
+    subscribed_topic_names = serializers.ListField(child=serializers.CharField())
+    assignment = TopicPartitionsView(many=True, help_text="What it has; other members may have the same partitions.")
+    target_assignment = TopicPartitionsView(many=True, help_text="What it has after its next heartbeat.")
+    session_expires_at = Instant(allow_null=True)
+    client_software_name = serializers.CharField(
+        allow_null=True, help_text="As a client of Kafka's protocol names itself; null: it did not, or uses HTTP."
+    )
+    client_software_version = serializers.CharField(allow_null=True)
+
+
+class ShareGroupView(serializers.Serializer[Any]):
+    """A share group and its members."""
+
+    group_id = serializers.CharField()
+    type = serializers.ChoiceField(Group.Type.values)
+    state = serializers.ChoiceField(states.SHARE_STATES)
+    state_since = Instant()
+    group_epoch = Int32(min_value=0)
+    assignment_epoch = Int32(min_value=0, help_text="The group epoch the target was computed for.")
+    assignor = serializers.CharField()
+    coordinator = GroupCoordinator()
+    members = ShareMemberView(many=True)
+    hold = HoldView(allow_null=True, help_text="No member can join until it ends; null: the group is not held.")
+    labels = LabelsOfGroup()
+    wake_at = Instant(allow_null=True, help_text="When the next timer of the group is due.")
+
+
 AnyGroupView = PolymorphicProxySerializer(
     component_name="GroupOfEitherProtocol",
-    serializers={"classic": GroupView, "consumer": ConsumerGroupView},
+    serializers={"classic": GroupView, "consumer": ConsumerGroupView, "share": ShareGroupView},
     resource_type_field_name="type",
 )
-"""A group of either protocol."""
+"""A group of any type."""

@@ -5,12 +5,14 @@ A group that the caller may not describe appears not to exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import Serializer
 
+from groups import states
 from groups.clients import Client, ClientSoftware
 from groups.core.coordinator import partition_of
 from groups.core.model.group import Group
@@ -23,7 +25,7 @@ from groups.nodes.directory import NodeDirectory
 from groups.readmodel import GroupFilter, GroupList, GroupReads, GroupSort, GroupSummary, unknown_group
 from groups.rest import group_serializers as s
 from groups.rest.consumer_description import ConsumerGroupDescription, describe_consumer_group
-from groups.rest.consumer_serializers import AnyGroupView, ConsumerGroupView
+from groups.rest.consumer_serializers import AnyGroupView, ConsumerGroupView, ShareGroupView
 from groups.rest.description import GroupDescription, describe_group
 from groups.rest.seen import seen_classic_group, seen_consumer_group
 from groups.rest.software import classic_with_software, consumer_with_software
@@ -151,6 +153,13 @@ class GroupsView(ControlView):
         return None
 
 
+VIEWS: Mapping[str, type[Serializer[Any]]] = {
+    states.CLASSIC: s.GroupView,
+    states.CONSUMER: ConsumerGroupView,
+    states.SHARE: ShareGroupView,
+}
+
+
 class GroupDetailView(NamedGroupView):
     """`/v1/groups/{group_id}`."""
 
@@ -161,16 +170,16 @@ class GroupDetailView(NamedGroupView):
         path=[GROUP_ID],
         response=AnyGroupView,
         errors=(*NAMED, Error.TOPIC_AUTHORIZATION_FAILED),
-        description="A consumer group whose members use a topic that the caller may not describe is refused with "
-        "TOPIC_AUTHORIZATION_FAILED. For a classic group such topics are left out, as are bytes that may name them.",
+        description="A consumer or share group whose members use a topic that the caller may not describe is refused "
+        "with TOPIC_AUTHORIZATION_FAILED. For a classic group such topics are left out, as are bytes that may name "
+        "them.",
     )
     def get(self, request: Request, group_id: str) -> Response:
         """One group with its members."""
         self.query()
         asked = came_by()  # the services run on another thread, which knows of no request
         described = self.service(lambda runtime: self._read(runtime, asked))()  # here: there may be 100,000 partitions
-        view = s.GroupView if isinstance(described, GroupDescription) else ConsumerGroupView
-        return Response(view(described).data)
+        return Response(VIEWS[described.type](described).data)
 
     async def _read(self, runtime: Runtime, asked: str) -> Callable[[], GroupDescription | ConsumerGroupDescription]:
         """What describes the group as it is now."""

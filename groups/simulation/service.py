@@ -13,7 +13,7 @@ from functools import partial
 
 from groups.core.assignors import Assignor, AssignorFailed, GroupSpec, MemberSpec
 from groups.core.consumer.target import preferred_assignor
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup, ShareGroup
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, TopicView
 from groups.engine.assign import assign as assign_classic
@@ -40,7 +40,10 @@ class Simulations:
         self._contexts = runtime.get(DecisionContexts)
 
     async def assignors(self, group_id: str) -> tuple[Sequence[str], str]:
-        """The assignors that a group can be simulated with, and the one that it uses. Raises GROUP_ID_NOT_FOUND."""
+        """The assignors that a group can be simulated with, and the one that it uses.
+
+        Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for a share group.
+        """
         group, world = await self._read(group_id)
         return _offered(group, world)
 
@@ -48,6 +51,9 @@ class Simulations:
         group = (await self._groups.describe(group_id)).group
         if group is None:
             raise unknown_group(group_id)
+        if isinstance(group, ShareGroup):
+            told = f"group {group_id!r} is a share group, whose members share partitions: there is nothing to simulate"
+            raise ProtocolError(Error.INVALID_REQUEST, told)
         return group, await self._contexts.context_of(group_id)
 
     async def simulate(
@@ -72,6 +78,7 @@ class Simulations:
                 raise ProtocolError(Error.TOPIC_AUTHORIZATION_FAILED, denied)
             run: Assign = partial(_assign_by_coordinator, world.assignors[name])
         else:
+            assert isinstance(group, ClassicGroup)
             members = [_seen(member, visible) for member in _of_classic(group)]
             run = partial(_assign_by_leader, name)
         known = {topic: found.partitions for topic, found in world.topics.by_name.items() if topic in visible}
@@ -84,6 +91,7 @@ def _offered(group: Group, world: DecisionContext) -> tuple[Sequence[str], str]:
     if isinstance(group, ConsumerGroup):
         return tuple(world.assignors), preferred_assignor(group, world.assignors)
     known = known_assignors()
+    assert isinstance(group, ClassicGroup), "a share group is refused before"
     return known, group.protocol_name if group.protocol_name in known else known[0]
 
 

@@ -3,7 +3,7 @@ insert into groups_group (group_id, type, state, previous_state, state_since, ge
                           new_member_added, assignment_epoch, assignment_timestamp, metadata_hash, metadata_version,
                           resolution, jobs, wake_at, held_until, held_by, hold_reason, partition, armed_gap, version,
                           version_tag, created_at, updated_at)
-values (%(group_id)s, 'consumer', %(state)s, '', %(state_since)s, %(generation_id)s, 'consumer', false,
+values (%(group_id)s, %(type)s, %(state)s, '', %(state_since)s, %(generation_id)s, %(type)s, false,
         %(assignment_epoch)s, %(assignment_timestamp)s, %(metadata_hash)s, %(metadata_version)s, %(resolution)s,
         %(jobs)s, %(wake_at)s, %(held_until)s, %(held_by)s, %(hold_reason)s, %(partition)s,
         %(armed_gap)s, 1, %(version_tag)s, %(now)s, %(now)s)
@@ -13,8 +13,8 @@ returning id
 -- name: update_consumer_group
 -- Also used when a classic group is converted: its protocol is dropped, its offsets stay.
 update groups_group
-set type = 'consumer', state = %(state)s, previous_state = '', state_since = %(state_since)s,
-    generation_id = %(generation_id)s, protocol_type = 'consumer', protocol_name = null, leader_id = null,
+set type = %(type)s, state = %(state)s, previous_state = '', state_since = %(state_since)s,
+    generation_id = %(generation_id)s, protocol_type = %(type)s, protocol_name = null, leader_id = null,
     new_member_added = false, join_deadline = null, join_delay_ms = null, join_remaining_ms = null,
     sync_deadline = null, assignment_epoch = %(assignment_epoch)s, assignment_timestamp = %(assignment_timestamp)s,
     metadata_hash = %(metadata_hash)s, metadata_version = %(metadata_version)s,
@@ -29,7 +29,8 @@ select group_id, member_id, instance_id, rack_id, client_id, client_host, rebala
        subscribed_topic_regex, server_assignor, classic_session_timeout_ms, classic_protocol_names,
        classic_protocol_metadata, member_epoch, previous_member_epoch, state,
        case when %(targets)s then target else '{}' end as target, id, session_deadline, session_armed_at, rebalance_deadline,
-       rebalance_armed_at, join_deadline, join_armed_at, sync_deadline, sync_armed_at, topic_rights
+       rebalance_armed_at, join_deadline, join_armed_at, sync_deadline, sync_armed_at, topic_rights,
+       case when %(targets)s then assigned when assigned is not null then '{}' end as assigned
 from groups_consumermember
 where group_id = any(%(ids)s::bigint[])
 
@@ -53,12 +54,13 @@ where group_id = any(%(ids)s::bigint[])
 insert into groups_consumermember (group_id, member_id, instance_id, rack_id, client_id, client_host,
                                    rebalance_timeout_ms, subscribed_topic_names, subscribed_topic_regex,
                                    topic_rights, server_assignor, classic_session_timeout_ms, classic_protocol_names,
-                                   classic_protocol_metadata, member_epoch, previous_member_epoch, state, target)
+                                   classic_protocol_metadata, member_epoch, previous_member_epoch, state, target,
+                                   assigned)
 values (%(id)s, %(member_id)s, %(instance_id)s, %(rack_id)s, %(client_id)s, %(client_host)s,
         %(rebalance_timeout_ms)s, %(subscribed_topic_names)s, %(subscribed_topic_regex)s, %(topic_rights)s,
         %(server_assignor)s,
         %(classic_session_timeout_ms)s, %(classic_protocol_names)s, %(classic_protocol_metadata)s, %(member_epoch)s,
-        %(previous_member_epoch)s, %(state)s, %(target)s)
+        %(previous_member_epoch)s, %(state)s, %(target)s, %(assigned)s)
 on conflict (group_id, member_id) do update
 set instance_id = excluded.instance_id, rack_id = excluded.rack_id, client_id = excluded.client_id,
     client_host = excluded.client_host, rebalance_timeout_ms = excluded.rebalance_timeout_ms,
@@ -68,14 +70,17 @@ set instance_id = excluded.instance_id, rack_id = excluded.rack_id, client_id = 
     classic_session_timeout_ms = excluded.classic_session_timeout_ms,
     classic_protocol_names = excluded.classic_protocol_names,
     classic_protocol_metadata = excluded.classic_protocol_metadata, member_epoch = excluded.member_epoch,
-    previous_member_epoch = excluded.previous_member_epoch, state = excluded.state, target = excluded.target
+    previous_member_epoch = excluded.previous_member_epoch, state = excluded.state, target = excluded.target,
+    assigned = excluded.assigned
 
 -- name: update_consumer_steps
 -- Members of which only the progress changed: their subscription and target stay.
 update groups_consumermember m
-set member_epoch = c.member_epoch, previous_member_epoch = c.previous_member_epoch, state = c.state
-from unnest(%(member_id)s::text[], %(member_epoch)s::int[], %(previous_member_epoch)s::int[], %(state)s::smallint[])
-     as c (member_id, member_epoch, previous_member_epoch, state)
+set member_epoch = c.member_epoch, previous_member_epoch = c.previous_member_epoch, state = c.state,
+    assigned = c.assigned
+from unnest(%(member_id)s::text[], %(member_epoch)s::int[], %(previous_member_epoch)s::int[], %(state)s::smallint[],
+            %(assigned)s::jsonb[])
+     as c (member_id, member_epoch, previous_member_epoch, state, assigned)
 where m.group_id = %(id)s and m.member_id = c.member_id
 
 -- name: update_consumer_timers

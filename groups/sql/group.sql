@@ -33,7 +33,7 @@ from groups_group g
 cross join lateral (select count(*) from (
     select from groups_member where group_id = g.id and g.type = 'classic' limit %(most)s) x) m
 cross join lateral (select count(*) from (
-    select from groups_consumermember where group_id = g.id and g.type = 'consumer' limit %(most)s) x) c
+    select from groups_consumermember where group_id = g.id and g.type <> 'classic' limit %(most)s) x) c
 cross join lateral (select count(*) from (
     select from groups_assignment where group_id = g.id and g.type = 'consumer' limit %(most)s) x) a
 where g.group_id = any(%(group_id)s::text[])

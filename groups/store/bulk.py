@@ -10,9 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import structlog
 
-from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.group import Group
-from groups.core.model.types import ClassicGroup
 from groups.store import classic, consumer
 from groups.store.stored import GroupRow
 from kcoord.database.pool import Connection, Database
@@ -61,7 +59,7 @@ class BulkLoad:
 
     async def _alone(self, connection: Connection, sized: Sized) -> AsyncIterator[tuple[str, GroupRow, Group]]:
         for row in await self._headers(connection, [sized]):
-            rows = self._consumer if row.type == consumer.TYPE else self._classic
+            rows = self._consumer if row.type in consumer.KINDS else self._classic
             yield sized.group_id, row, await rows.load(connection, sized.group_id, row)
 
     async def _together(
@@ -69,8 +67,8 @@ class BulkLoad:
     ) -> AsyncIterator[tuple[str, GroupRow, Group]]:
         names = {sized.id: sized.group_id for sized in part}
         headers = await self._headers(connection, part)
-        consumers = [row for row in headers if row.type == consumer.TYPE]
-        classics = [row for row in headers if row.type != consumer.TYPE]
+        consumers = [row for row in headers if row.type in consumer.KINDS]
+        classics = [row for row in headers if row.type not in consumer.KINDS]
         folded: list[Iterator[tuple[GroupRow, Group]]] = []
         if classics:
             classic_rows = await self._classic.children(connection, [row.id for row in classics])
@@ -104,7 +102,7 @@ def _fold(
     names: Mapping[int, str],
     rows: Iterable[GroupRow],
     children: Mapping[int, Children],
-    fold: Callable[[str, GroupRow, Children], ClassicGroup | ConsumerGroup],
+    fold: Callable[[str, GroupRow, Children], Group],
 ) -> Iterator[tuple[GroupRow, Group]]:
     for row in rows:
         try:

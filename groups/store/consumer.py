@@ -1,4 +1,7 @@
-"""Rows of consumer groups: read into values of the core, and written as they changed. See `groups.store.classic`."""
+"""Rows of consumer groups and share groups: read into values of the core, and written as they changed.
+
+See `groups.store.classic`.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 
+from groups import states
 from groups.core.coordinator import partition_of
 from groups.core.machine import size_of
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_members import ConsumerMembers
+from groups.core.model.consumer_group import ConsumerGroup, EpochGroup, ShareGroup
+from groups.core.model.consumer_members import ConsumerMembers, ShareMembers
 from groups.core.model.consumer_state import (
     ClassicMetadata,
     ConsumerMember,
@@ -34,8 +38,8 @@ from kcoord.sql import queries
 
 Q = queries("groups")
 
-TYPE = "consumer"
-"""Of the rows of consumer groups."""
+KINDS: Mapping[str, type[EpochGroup]] = {states.CONSUMER: ConsumerGroup, states.SHARE: ShareGroup}
+"""The groups whose rows are read and written here, by type."""
 
 
 class MemberRow(NamedTuple):
@@ -68,6 +72,7 @@ class MemberRow(NamedTuple):
     sync_deadline: Millis | None
     sync_armed_at: Millis | None
     topic_rights: Any
+    assigned: dict[str, dict[str, int]] | None
 
     def timer(self, kind: TimerKind) -> Timer | None:
         """One of its timers, if it is armed."""
@@ -88,7 +93,7 @@ class Children:
     resolutions: Mapping[str, Any] | None = None
 
 
-def group_from_rows(group_id: str, row: GroupRow, children: Children) -> ConsumerGroup:
+def group_from_rows(group_id: str, row: GroupRow, children: Children) -> EpochGroup:
     """The group that a row of `lock_group`, its children and its resolutions describe."""
     assigned: dict[str, dict[str, dict[int, int]]] = {}
     pending: dict[str, dict[str, dict[int, int]]] = {}
@@ -99,13 +104,15 @@ def group_from_rows(group_id: str, row: GroupRow, children: Children) -> Consume
     loaded: list[ConsumerMember] = []
     for member in children.members:
         member_id = member.member_id
-        loaded.append(_member(member, assigned.get(member_id, {}), pending.get(member_id, {})))
+        has = assigned.get(member_id, {}) if member.assigned is None else _shared(member.assigned)
+        loaded.append(_member(member, has, pending.get(member_id, {})))
         for kind in TimerKind:
             timer = member.timer(kind)
             if timer is not None:
                 timers[kind][member_id] = timer
     jobs = row.jobs or {}
-    return ConsumerGroup(
+    made = KINDS[row.type]
+    return made(
         group_id=group_id,
         state_since=row.state_since,
         group_epoch=row.generation_id,
@@ -113,7 +120,7 @@ def group_from_rows(group_id: str, row: GroupRow, children: Children) -> Consume
         assignment_timestamp=row.assignment_timestamp,
         metadata_hash=row.metadata_hash,
         metadata_version=row.metadata_version,
-        members=ConsumerMembers(loaded),
+        members=ShareMembers(loaded) if made is ShareGroup else ConsumerMembers(loaded),
         timers=Timers(**{kind.value: DeadlineMap(timers[kind]) for kind in TimerKind}),
         resolutions={rights: _resolution(found) for rights, found in (children.resolutions or {}).items()},
         regex_jobs={rights: Job(*job) for rights, job in jobs.get("regex", {}).items()},
@@ -151,6 +158,16 @@ def _member(row: MemberRow, assigned: Any, pending: Any) -> ConsumerMember:
     )
 
 
+def _shared(value: Mapping[str, Mapping[str, int]]) -> dict[str, dict[int, int]]:
+    """What a member of a share group has; the keys of JSON are texts."""
+    return {topic_id: {int(p): epoch for p, epoch in partitions.items()} for topic_id, partitions in value.items()}
+
+
+def _shared_column(group: EpochGroup, member: ConsumerMember) -> Jsonb | None:
+    """What members of a share group have is stored with them: of a partition there would be several rows."""
+    return Jsonb(member.assigned) if isinstance(group, ShareGroup) else None
+
+
 def _resolution(value: Mapping[str, Any]) -> RegexResolution:
     topics = {regex: frozenset(names) for regex, names in value["topics"].items()}
     return RegexResolution(topics, value["topics_version"], value["started_at"])
@@ -165,7 +182,7 @@ def _job_columns(job: Job) -> list[int]:
     return [job.started_at, job.deadline, job.epoch]
 
 
-def group_columns(group: ConsumerGroup) -> dict[str, Any]:
+def group_columns(group: EpochGroup) -> dict[str, Any]:
     """Parameters of `insert_consumer_group` and `update_consumer_group` that depend on the group itself."""
     resolutions = {rights: _resolution_columns(found) for rights, found in group.resolutions.items()}
     jobs: dict[str, Any] = {}
@@ -175,6 +192,7 @@ def group_columns(group: ConsumerGroup) -> dict[str, Any]:
         jobs["target"] = _job_columns(group.target_job)
     return {
         "group_id": group.group_id,
+        "type": group.type,
         "state": group.state.value,
         "state_since": group.state_since,
         "generation_id": group.group_epoch,
@@ -189,7 +207,7 @@ def group_columns(group: ConsumerGroup) -> dict[str, Any]:
     }
 
 
-def member_columns(pk: int, member: ConsumerMember) -> dict[str, Any]:
+def member_columns(pk: int, group: EpochGroup, member: ConsumerMember) -> dict[str, Any]:
     """Parameters of `upsert_consumer_member`."""
     classic = member.classic
     return {
@@ -211,16 +229,18 @@ def member_columns(pk: int, member: ConsumerMember) -> dict[str, Any]:
         "previous_member_epoch": member.previous_member_epoch,
         "state": member.state.value,
         "target": Jsonb({topic_id: sorted(partitions) for topic_id, partitions in member.target.items()}),
+        "assigned": _shared_column(group, member),
     }
 
 
-def step_columns(members: Sequence[ConsumerMember]) -> dict[str, list[Any]]:
+def step_columns(group: EpochGroup, members: Sequence[ConsumerMember]) -> dict[str, list[Any]]:
     """Parameters of `update_consumer_steps`: an array for each column."""
     return {
         "member_id": [member.member_id for member in members],
         "member_epoch": [member.member_epoch for member in members],
         "previous_member_epoch": [member.previous_member_epoch for member in members],
         "state": [member.state.value for member in members],
+        "assigned": [_shared_column(group, member) for member in members],
     }
 
 
@@ -235,7 +255,7 @@ def timer_columns(timers: Timers, member_ids: Sequence[str]) -> dict[str, list[A
 
 
 class ConsumerRows:
-    """Consumer groups: header, members, timers, and partition ownership."""
+    """Consumer groups and share groups: header, members, timers, and partition ownership."""
 
     def __init__(self, db: Database, partitions: int) -> None:
         self._db = db
@@ -244,7 +264,7 @@ class ConsumerRows:
 
     async def load(
         self, connection: Connection, group_id: str, row: GroupRow, *, partitions: bool = True
-    ) -> ConsumerGroup:
+    ) -> EpochGroup:
         """The group of a header row; without `partitions` its members own nothing and have an empty target."""
         children = (await self.children(connection, [row], partitions=partitions))[row.id]
         return await off_loop.run_within(connection, len(children.owned), group_from_rows, group_id, row, children)
@@ -265,9 +285,9 @@ class ConsumerRows:
                 found[pk].resolutions = resolutions
         return found
 
-    async def persist(self, connection: Connection, before: Stored, after: ConsumerGroup, now: Millis) -> Stored:
+    async def persist(self, connection: Connection, before: Stored, after: EpochGroup, now: Millis) -> Stored:
         """Write what changed. Raises GroupAppeared."""
-        assert before.group is None or isinstance(before.group, ConsumerGroup)
+        assert before.group is None or isinstance(before.group, EpochGroup)
         due = wake_at(after)
         size = size_of(before.group) + size_of(after)
         difference = await off_loop.run_within(connection, size, changes, before.group, after)
@@ -294,7 +314,7 @@ class ConsumerRows:
         return Stored(pk, version, tag, due, after)
 
     async def _renew(
-        self, connection: Connection, before: Stored, after: ConsumerGroup, changes: ConsumerChanges, due: Millis | None
+        self, connection: Connection, before: Stored, after: EpochGroup, changes: ConsumerChanges, due: Millis | None
     ) -> Stored:
         """Write sessions that were extended: other processes may keep their copies of the group."""
         assert before.pk is not None
@@ -313,7 +333,7 @@ class ConsumerRows:
         self,
         connection: Connection,
         pk: int,
-        after: ConsumerGroup,
+        after: EpochGroup,
         changes: ConsumerChanges,
         due: Millis | None,
         now: Millis,
@@ -331,16 +351,16 @@ class ConsumerRows:
             await connection.execute(Q.update_consumer_group.encode(), parameters)
 
     async def _write_members(
-        self, connection: Connection, pk: int, after: ConsumerGroup, changes: ConsumerChanges
+        self, connection: Connection, pk: int, after: EpochGroup, changes: ConsumerChanges
     ) -> None:
         if changes.removed:
             await connection.execute(Q.delete_consumer_members.encode(), {"id": pk, "member_id": list(changes.removed)})
         if changes.upserted:
-            parameters = [member_columns(pk, member) for member in changes.upserted]
+            parameters = [member_columns(pk, after, member) for member in changes.upserted]
             async for part in off_loop.in_parts(parameters):
                 await connection.cursor().executemany(Q.upsert_consumer_member.encode(), part)
         if changes.stepped:
-            columns = step_columns(changes.stepped)
+            columns = step_columns(after, changes.stepped)
             await connection.execute(Q.update_consumer_steps.encode(), {"id": pk, **columns})
         if changes.timers:
             columns = timer_columns(after.timers, changes.timers)

@@ -1,4 +1,4 @@
-"""The difference between two folded consumer groups: what has to be written.
+"""The difference between two folded groups with epochs: what has to be written.
 
 A heartbeat that changes nothing but a deadline must cost the same in every group: the changes are found by comparing
 only those parts of two groups that they do not share.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup, ShareGroup
 from groups.core.model.consumer_state import ConsumerMember, TimerKind
 
 Owned = tuple[str, int, str, int, bool]
@@ -48,14 +48,17 @@ class ConsumerChanges:
         return not (self.header or self.removed or self.upserted or self.stepped)
 
 
-def changes(before: ConsumerGroup | None, after: ConsumerGroup) -> ConsumerChanges:
+def changes(before: EpochGroup | None, after: EpochGroup) -> ConsumerChanges:
     """What must be written to make the rows of `before` those of `after`."""
-    base = before or ConsumerGroup(after.group_id)
+    base = before or type(after)(after.group_id)
     removed, changed = after.members.changes_since(base.members)
     renewed = _moved(base, after, TimerKind.SESSION)
     others = {member_id for kind in OTHER_TIMERS for member_id in _moved(base, after, kind)}
-    old = frozenset(owned for member_id in (*removed, *changed) for owned in _owned(base.members.get(member_id)))
-    new = frozenset(owned for member in changed.values() for owned in _owned(member))
+    old: frozenset[Owned] = frozenset()
+    new: frozenset[Owned] = frozenset()
+    if not isinstance(after, ShareGroup):  # what its members have is stored with them
+        old = frozenset(owned for member_id in (*removed, *changed) for owned in _owned(base.members.get(member_id)))
+        new = frozenset(owned for member in changed.values() for owned in _owned(member))
     stepped = {
         member_id: member
         for member_id, member in changed.items()
@@ -76,7 +79,7 @@ def changes(before: ConsumerGroup | None, after: ConsumerGroup) -> ConsumerChang
     )
 
 
-def _moved(before: ConsumerGroup, after: ConsumerGroup, kind: TimerKind) -> frozenset[str]:
+def _moved(before: EpochGroup, after: EpochGroup, kind: TimerKind) -> frozenset[str]:
     """Ids of members whose timer of this kind is another."""
     parts = after.timers.of(kind).changes_since(before.timers.of(kind))
     return frozenset(member_id for part in parts for member_id in part if member_id in after.members)
@@ -99,7 +102,7 @@ def _said(member: ConsumerMember) -> tuple[object, ...]:
     )
 
 
-def header_columns(group: ConsumerGroup) -> tuple[object, ...]:
+def header_columns(group: EpochGroup) -> tuple[object, ...]:
     """What decides whether the header row changed."""
     return (
         group.state,

@@ -17,15 +17,14 @@ from uuid import uuid4
 import structlog
 
 from groups.core.coordinator import partition_of
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.events import GroupEvent
 from groups.core.model.group import Group
 from groups.core.model.sessions import with_sessions
 from groups.core.model.types import Millis
 from groups.store.bulk import BulkLoad
 from groups.store.classic import ClassicRows
-from groups.store.consumer import TYPE as CONSUMER_TYPE
-from groups.store.consumer import ConsumerRows
+from groups.store.consumer import KINDS, ConsumerRows
 from groups.store.events import EventStore
 from groups.store.stored import MISSING, Copies, Copy, GroupRow, Ownership, Stored
 from kcoord.database.notifications import CHANGED, WAKE
@@ -98,9 +97,9 @@ class GroupStore:
         """The group with its sessions as the rows have them now: those of a copy may be too early, never too late."""
         if stored.pk is None or stored.group is None:
             return stored
-        rows = self._consumer if isinstance(stored.group, ConsumerGroup) else self._classic
+        rows = self._consumer if isinstance(stored.group, EpochGroup) else self._classic
         sessions = await rows.load_sessions(connection, stored.pk)
-        size = 0 if isinstance(stored.group, ConsumerGroup) else off_loop.PER_MEMBER * len(sessions)
+        size = 0 if isinstance(stored.group, EpochGroup) else off_loop.PER_MEMBER * len(sessions)
         return replace(stored, group=await off_loop.run_within(connection, size, with_sessions, stored.group, sessions))
 
     async def _outrun(self, connection: Connection, group_id: str, row: GroupRow, ahead: Copy) -> GroupRow:
@@ -151,7 +150,7 @@ class GroupStore:
         if row is None:
             return MISSING
         group = self._copies.find(group_id, row)
-        if group is None and row.type == CONSUMER_TYPE:
+        if group is None and row.type in KINDS:
             group = await self._consumer.load(connection, group_id, row, partitions=partitions)
         elif group is None:
             group = await self._classic.load(connection, group_id, row)
@@ -202,7 +201,7 @@ class GroupStore:
                 await connection.execute(Q.delete_group.encode(), {"id": before.pk})
             return MISSING
         before = await self._without_the_other_protocol(connection, before, after)
-        if isinstance(after, ConsumerGroup):
+        if isinstance(after, EpochGroup):
             return await self._consumer.persist(connection, before, after, now)
         return await self._classic.persist(connection, before, after, now)
 
@@ -210,7 +209,7 @@ class GroupStore:
         """A group that changes its protocol keeps its row and its offsets; its member rows are deleted first."""
         if before.pk is None or before.group is None or type(before.group) is type(after):
             return before
-        statement = Q.delete_consumer_children if isinstance(before.group, ConsumerGroup) else Q.delete_classic_children
+        statement = Q.delete_consumer_children if isinstance(before.group, EpochGroup) else Q.delete_classic_children
         await connection.execute(statement.encode(), {"id": before.pk})
         return Stored(before.pk, before.version, before.version_tag, before.wake_at, None)
 

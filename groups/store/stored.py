@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.deadlines import wake_at
 from groups.core.model.group import Group
 from groups.core.model.types import Hold, Millis
@@ -276,11 +276,11 @@ class Copies:
 
 def weight_of(group: Group) -> int:
     """How many members take as much memory as the group."""
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, EpochGroup):
         return 1 + len(group.members) + len(group.members.owners) // PARTITIONS_PER_MEMBER
     return 1 + len(group.members)
 
 
 def generation_of(group: Group) -> int:
-    """The generation of a classic group, the epoch of a consumer group."""
-    return group.group_epoch if isinstance(group, ConsumerGroup) else group.generation_id
+    """The generation of a classic group, else the group epoch."""
+    return group.group_epoch if isinstance(group, EpochGroup) else group.generation_id

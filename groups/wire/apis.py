@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groups.wire import brokers, classic, consumer, reads, storage
+from groups.wire import brokers, classic, consumer, reads, share, storage
 from kcoord.wire.api import Api
 
-APIS: tuple[Api, ...] = (*brokers.APIS, *classic.APIS, *consumer.APIS, *reads.APIS, *storage.APIS)
+APIS: tuple[Api, ...] = (*brokers.APIS, *classic.APIS, *consumer.APIS, *share.APIS, *reads.APIS, *storage.APIS)

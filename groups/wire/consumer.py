@@ -6,17 +6,18 @@ Source: consumer.md 2 and 9.2; KIP-848.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from groups.api import consumer_wire
 from groups.api.consumer import consumer_heartbeat
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
 from groups.engine.decision_context import DecisionContexts
 from groups.engine.service import GroupService
 from groups.nodes.directory import NodeDirectory
 from groups.readmodel import unknown_group
 from groups.rest.consumer_description import (
+    ConsumerGroupDescription,
     ConsumerMemberDescription,
     TopicPartitionsDescription,
     describe_consumer_group,
@@ -44,7 +45,7 @@ def heartbeat(call: Call, request: Fields) -> Answer | Awaitable[Answer]:
         call.principal.require_group(Operation.READ, request.group_id)
         return _joined(call, body, request.group_id)
     beaten = consumer_heartbeat.run(call.over_http(body, request.group_id))
-    return then(cast(consumer_wire.ConsumerHeartbeatResponse, beaten), _answer)
+    return then(cast(consumer_wire.ConsumerHeartbeatResponse, beaten), heartbeat_answer)
 
 
 async def _joined(call: Call, body: consumer_wire.ConsumerHeartbeatRequest, group_id: str) -> Answer:
@@ -53,7 +54,7 @@ async def _joined(call: Call, body: consumer_wire.ConsumerHeartbeatRequest, grou
         joined = await consumer_heartbeat.carry_out(call.over_http(body, group_id))
     except ProtocolError as refused:
         raise as_clients_know_it(refused) from None
-    return _answer(cast(consumer_wire.ConsumerHeartbeatResponse, joined))
+    return heartbeat_answer(cast(consumer_wire.ConsumerHeartbeatResponse, joined))
 
 
 def _body(call: Call, request: Fields) -> consumer_wire.ConsumerHeartbeatRequest:
@@ -78,7 +79,8 @@ def _body(call: Call, request: Fields) -> consumer_wire.ConsumerHeartbeatRequest
     )
 
 
-def _answer(answer: consumer_wire.ConsumerHeartbeatResponse) -> Answer:
+def heartbeat_answer(answer: consumer_wire.ConsumerHeartbeatResponse) -> Answer:
+    """The answer to a heartbeat of a consumer or share group."""
     assignment = answer.assignment
     return {
         "error_code": 0,
@@ -102,7 +104,15 @@ def refuse_heartbeat(request: Fields, version: int, code: int, detail: str) -> A
 
 async def describe(call: Call, request: Fields) -> Answer:
     """ConsumerGroupDescribe: each group with an error of its own."""
-    groups = [await _described(call, group_id) for group_id in dict.fromkeys(request.group_ids)]
+    return await describe_each(call, request, _description)
+
+
+Description = Callable[[Call, str], Awaitable[Answer]]
+
+
+async def describe_each(call: Call, request: Fields, description: Description) -> Answer:
+    """The groups that are asked for, each by `description`, which may raise its error."""
+    groups = [await _described(call, group_id, description) for group_id in dict.fromkeys(request.group_ids)]
     return {"groups": [with_operations(call, request, group) for group in groups]}
 
 
@@ -116,33 +126,42 @@ def _refused(group_id: str, code: int, detail: str) -> Answer:
     return {"group_id": group_id, "error_code": code, "error_message": detail, "members": []}
 
 
-async def _described(call: Call, group_id: str) -> Answer:
+async def _described(call: Call, group_id: str, description: Description) -> Answer:
     try:
         check_group_id(group_id)
         call.principal.require_group(Operation.DESCRIBE, group_id)
-        return await _description(call, group_id)
+        return await description(call, group_id)
     except ProtocolError as error:
         return _refused(group_id, error.error.code, error.detail)
 
 
 async def _description(call: Call, group_id: str) -> Answer:
+    seen = await seen_group(call, group_id, ConsumerGroup)
+    return {**described_head(seen), "members": [_member(member) for member in seen.members]}
+
+
+async def seen_group(call: Call, group_id: str, kind: type[EpochGroup]) -> ConsumerGroupDescription:
+    """A group of this type as the caller may see it. Raises GROUP_ID_NOT_FOUND, TOPIC_AUTHORIZATION_FAILED."""
     runtime = call.runtime
     stored = await runtime.get(GroupService).describe(group_id)
     group = stored.group
-    if not isinstance(group, ConsumerGroup):
+    if not isinstance(group, kind):
         raise unknown_group(group_id)
     world = await runtime.get(DecisionContexts).context_of(group_id)
     coordinator = await runtime.get(NodeDirectory).shown_for(group_id, "")
     whole = describe_consumer_group(group, stored.due, coordinator, world.topics, world.assignors)
-    seen = seen_consumer_group(whole, call.principal.visible(Resource.TOPIC))
+    return seen_consumer_group(whole, call.principal.visible(Resource.TOPIC))
+
+
+def described_head(seen: ConsumerGroupDescription) -> Answer:
+    """What ConsumerGroupDescribe and ShareGroupDescribe say of a group itself."""
     return {
-        "group_id": group_id,
+        "group_id": seen.group_id,
         "error_code": 0,
         "group_state": seen.state,
         "group_epoch": seen.group_epoch,
         "assignment_epoch": seen.assignment_epoch,
         "assignor_name": seen.assignor,
-        "members": [_member(member) for member in seen.members],
     }
 
 
@@ -156,14 +175,14 @@ def _member(member: ConsumerMemberDescription) -> dict[str, Any]:
         "client_host": f"/{member.client_host}",
         "subscribed_topic_names": member.subscribed_topic_names,
         "subscribed_topic_regex": member.subscribed_topic_regex or "",
-        "assignment": _partitions(member.assignment),
-        "target_assignment": _partitions(member.target_assignment),
+        "assignment": named_partitions(member.assignment),
+        "target_assignment": named_partitions(member.target_assignment),
         "member_type": 1 if member.member_type == "consumer" else 0,
     }
 
 
-def _partitions(found: list[TopicPartitionsDescription]) -> dict[str, Any]:
-    """Of topics that exist: others have no name."""
+def named_partitions(found: list[TopicPartitionsDescription]) -> dict[str, Any]:
+    """The partitions of topics that exist: others have no name."""
     return {
         "topic_partitions": [
             {"topic_id": entry.topic_id, "topic_name": entry.topic, "partitions": entry.partitions}

@@ -1,4 +1,4 @@
-"""A group as the tool sees it, in either protocol (offsets.md 13.3)."""
+"""A group as the tool sees it, of the types that it shows (offsets.md 13.3)."""
 
 from __future__ import annotations
 
@@ -61,6 +61,9 @@ def find_group(api: Api, group_id: str, output: Output) -> Group | None:
         return None
     if found.type == "consumer":
         return _consumer_group(found)
+    if found.type == "share":
+        output.error(f"'{group_id}' is not a consumer group: it is a share group.")
+        return None
     if found.protocol_type not in SHOWN_PROTOCOL_TYPES:
         output.error(f"'{group_id}' is not a consumer group: its protocol type is '{found.protocol_type}'.")
         return None

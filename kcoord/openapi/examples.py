@@ -91,6 +91,22 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
             "assignment": {"topic_partitions": [{"topic_id": _TOPIC, "topic": "orders", "partitions": [0, 1]}]},
         },
     },
+    "shareGroupHeartbeat": {
+        "request": {
+            "member_id": "worker-7",
+            "member_epoch": 0,
+            "rack_id": None,
+            "subscribed_topic_names": ["orders"],
+        },
+        "response": {
+            "error_code": 0,
+            "member_id": "worker-7",
+            "member_epoch": 5,
+            "heartbeat_interval_ms": 5_000,
+            "session_expires_at": _EXPIRES,
+            "assignment": {"topic_partitions": [{"topic_id": _TOPIC, "topic": "orders", "partitions": [0, 1]}]},
+        },
+    },
     "commitOffsets": {
         "request": {
             "member_id": _MEMBER,

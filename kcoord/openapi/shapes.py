@@ -32,6 +32,8 @@ ENUMS: Mapping[str, tuple[str, str]] = {
     "ConsumerGroupState": ("ConsumerGroupView", "state"),
     "ClassicMemberState": ("MemberView", "state"),
     "ConsumerMemberState": ("ConsumerMemberView", "state"),
+    "ShareGroupState": ("ShareGroupView", "state"),
+    "MemberProtocol": ("ConsumerMemberView", "member_type"),
     "EventKind": ("EventView", "kind"),
     "CommitKind": ("JournalLineView", "kind"),
     "KeptReason": ("CommittedPartitionView", "kept"),

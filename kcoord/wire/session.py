@@ -23,8 +23,9 @@ MECHANISMS = ("PLAIN",)
 _SOFTWARE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9\-.]*[A-Za-z0-9])?")
 LONGEST_SOFTWARE = 128
 NO_NODE = -1
-FEATURE_LEVELS = {"group.version": 1, "transaction.version": 2}
-"""Features that are served: groups of the consumer protocol (KIP-848); transactions with an epoch each (KIP-890)."""
+FEATURE_LEVELS = {"group.version": 1, "share.version": 1, "transaction.version": 2}
+"""Features that are served: groups of the consumer protocol (KIP-848); share groups (KIP-932, at level 2 with a
+dead-letter topic); transactions with an epoch each (KIP-890)."""
 
 
 async def api_versions(call: Call, request: Fields) -> Answer:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from groups.core.classic.subscription import CONSUMER
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup, ShareGroup
 from groups.core.model.consumer_state import ConsumerGroupState
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, GroupState
@@ -118,11 +118,11 @@ class RetentionRule:
 
 def rule_of(group: Group, pins: Pins, retention_ms: Millis) -> RetentionRule:
     """The rule for the offsets of a group."""
-    since, kept = (None, _of_consumer(group)) if isinstance(group, ConsumerGroup) else _of_classic(group)
+    since, kept = (None, _of_consumer(group)) if isinstance(group, EpochGroup) else _of_classic(group)
     return RetentionRule(retention_ms, since, kept, subscribed_topics(group), pins)
 
 
-def _of_consumer(group: ConsumerGroup) -> Kept | None:
+def _of_consumer(group: EpochGroup) -> Kept | None:
     """Differs from Kafka: while a regular expression is not resolved yet, the topics that it matches are unknown."""
     return None if all(group.is_resolved(key) for key in group.members.regexes) else Kept.SUBSCRIBED
 
@@ -144,7 +144,9 @@ def may_go(group: Group, pins: Pins, *, offsets_left: bool) -> bool:
     """Does retention remove the group? Empty, without committed and pending offsets, however young (offsets.md 7.4).
 
     Pending member ids do not count. A held group stays until the hold has ended, because the hold would be lost with
-    it.
+    it. A share group never has committed offsets, and stays until it is deleted (share.md 5).
     """
+    if isinstance(group, ShareGroup):
+        return False
     empty = group.state in (GroupState.EMPTY, ConsumerGroupState.EMPTY)
     return empty and not offsets_left and not pins and group.hold is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.events import MOST_TOPICS, EventKind, GroupEvent
 from groups.core.model.group import Group
 from offsets.core.types import TopicPartition
@@ -36,4 +36,4 @@ def generation_of(group: Group | None) -> int:
     """The generation, or the epoch, that an event of a group shows; 0 if the group does not exist."""
     if group is None:
         return 0
-    return group.group_epoch if isinstance(group, ConsumerGroup) else group.generation_id
+    return group.group_epoch if isinstance(group, EpochGroup) else group.generation_id

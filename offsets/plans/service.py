@@ -18,8 +18,10 @@ from typing import Any
 import structlog
 
 from groups.core.model.commands import ResetOffsets
+from groups.core.model.consumer_group import ShareGroup
 from groups.core.model.events import EventKind
 from groups.core.model.replies import Done
+from groups.core.share.others import without_offsets
 from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
 from groups.store.locked import LockedGroup
@@ -115,12 +117,14 @@ class PlanService:
 
         Raises ProtocolError INVALID_REQUEST (a parameter, a partition that cannot be planned, each of them named),
         UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND (of
-        the group to copy from).
+        the group to copy from, or for a share group).
         """
         self._groups.check_active()
         request_age.allow(EXTRA_MS)
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
         check(reset)
+        if isinstance((await self._groups.describe(group_id, partitions=False)).group, ShareGroup):
+            raise without_offsets(group_id)
         now = await self._store.now()
         at = reset.at if reset.duration is None else now - parse_duration(reset.duration)
         positions, found = await self._sources.gather(group_id, reset, now, at, principal)

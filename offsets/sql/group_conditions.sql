@@ -19,13 +19,14 @@ where true
   -- include: of_member
 
 -- name: groups_of_topics
--- The groups in the first rows that name one of these topics; there may be millions of them.
+-- The groups in the first rows that name one of these topics; there may be millions of them. What members name counts if it
+-- is asked for, and in share groups, which are those with `assigned`.
 (select group_id from groups_assignment where topic = any(%(names)s) limit %(limit)s)
 union all
 (select group_id from offsets_committedoffset where topic = any(%(names)s) limit %(limit)s)
 union all
 (select group_id from groups_consumermember
- where %(subscribed)s and subscribed_topic_names && %(names)s::text[]
+ where (%(subscribed)s or assigned is not null) and subscribed_topic_names && %(names)s::text[]
  limit %(limit)s)
 limit %(limit)s
 

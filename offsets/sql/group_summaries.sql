@@ -26,19 +26,28 @@ from groups_group g
 where g.type = 'consumer' and strpos(lower(assigned.name), lower(%(assignor)s)) > 0
 
 -- name: assignors_of
-select g.id, case when g.type = 'consumer' then assigned.name else g.protocol_name end
+select g.id, case g.type when 'consumer' then assigned.name when 'share' then 'simple' else g.protocol_name end
 from groups_group g
 -- include: assigned
 where g.id = any(%(ids)s)
 
 -- name: group_summaries
 -- Topics by a loose index scan: one look per topic, however many partitions a group has. `committed`: with topics that are
--- committed alone; a group without members still has those.
+-- committed alone; a group without members still has those. Those of a share group are what its members name.
 select g.id as pk, g.group_id, g.type, g.state, g.state_since, g.generation_id, g.protocol_type, g.protocol_name,
        g.updated_at, g.held_until,
        (select count(*) from groups_member m where m.group_id = g.id)
        + (select count(*) from groups_consumermember m where m.group_id = g.id) as members,
-       array(
+       case when g.type = 'share' then array(
+           select distinct n.topic
+           from groups_consumermember m
+           cross join lateral unnest(m.subscribed_topic_names) n (topic)
+           where m.group_id = g.id
+             and kcoord_sees(n.topic, %(visible_names)s, %(visible_prefixes)s,
+                             %(visible_denied)s, %(visible_denied_prefixes)s)
+           order by n.topic
+           limit %(topics)s)
+       else array(
            with recursive t (topic) as (
                select least((select min(a.topic) from groups_assignment a where a.group_id = g.id),
                             case when %(committed)s
@@ -58,7 +67,7 @@ select g.id as pk, g.group_id, g.type, g.state, g.state_since, g.generation_id, 
            where topic is not null
              and kcoord_sees(topic, %(visible_names)s, %(visible_prefixes)s,
                              %(visible_denied)s, %(visible_denied_prefixes)s)
-           limit %(topics)s) as topics,
+           limit %(topics)s) end as topics,
        l.lag, l.time_lag_ms, l.partitions, l.at as lag_sampled_at,
        array(select jsonb_build_array(v.kind, min(v.since))
              from offsets_groupverdict v

@@ -12,7 +12,9 @@ and (%(q)s::text = '' or strpos(lower(g.group_id), lower(%(q)s)) > 0)
 and (%(regex)s::text is null or g.group_id ~ %(regex)s)
 and (%(topic)s::text is null
      or (select true from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s limit 1)
-     or (select true from offsets_committedoffset o where o.group_id = g.id and o.topic = %(topic)s limit 1))
+     or (select true from offsets_committedoffset o where o.group_id = g.id and o.topic = %(topic)s limit 1)
+     or g.type = 'share' and (select true from groups_consumermember m
+                              where m.group_id = g.id and m.subscribed_topic_names @> array[%(topic)s::text] limit 1))
 and (%(labelled)s::text[] is null
      or exists (select from groups_grouplabels l
                 where l.group_name = g.group_id
@@ -29,6 +31,7 @@ and (%(min_time_lag_ms)s::bigint is null
      or exists (select from offsets_grouplag l where l.group_id = g.id and l.time_lag_ms >= %(min_time_lag_ms)s))
 and (%(assignor)s::text is null
      or g.type = 'classic' and strpos(lower(g.protocol_name), lower(%(assignor)s)) > 0
+     or g.type = 'share' and strpos('simple', lower(%(assignor)s)) > 0
      or g.id in (select unnest(%(assigned)s::bigint[])))
 and (%(coordinated)s::int[] is null or g.partition = any(%(coordinated)s))
 and (%(lagging)s::bigint[] is null or g.id = any(%(lagging)s))

@@ -4,7 +4,7 @@
 -- offsets: it would cost every commit, and this reads each offset of a group that has none due once per run.
 -- A partition that became active only a while ago is left alone: its groups may not have been able to commit before.
 with page as materialized (
-    select id, group_id, state, state_since, held_until, partition,
+    select id, group_id, type, state, state_since, held_until, partition,
            type = 'classic' and protocol_type is not null and state = 'Empty' as grace
     from groups_group
     where id > %(after)s
@@ -26,7 +26,7 @@ select p.id as pk, p.group_id,
                  and coalesce(o.expire_timestamp,
                               case when p.grace then p.state_since else o.commit_timestamp end::numeric + %(retention_ms)s)
                      <= %(now)s) as due,
-       p.settled and p.state = 'Empty' and coalesce(p.held_until, 0) <= %(now)s
+       p.settled and p.type <> 'share' and p.state = 'Empty' and coalesce(p.held_until, 0) <= %(now)s
            and not exists (select from offsets_committedoffset o where o.group_id = p.id)
            and not exists (select from offsets_pendingoffset o where o.group_id = p.id)
            and not exists (select from offsets_retentionpin r where r.group_name = p.group_id) as bare

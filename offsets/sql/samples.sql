@@ -207,7 +207,7 @@ with behind as (
     select g.id, %(now)s, kcoord_bigint(sum(t.lag)),
            case when bool_and(t.time_lag_ms is not null) filter (where t.lag is not null) then max(t.time_lag_ms) end,
            g.state, g.generation_id,
-           case when g.type = 'consumer'
+           case when g.type <> 'classic'
                 then (select count(*) from groups_consumermember m where m.group_id = g.id)
                 else (select count(*) from groups_member m where m.group_id = g.id)
            end,

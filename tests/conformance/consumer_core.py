@@ -11,7 +11,7 @@ from groups.core.assignors import BUILT_IN
 from groups.core.consumer.offsets import check_fetch
 from groups.core.consumer.target import preferred_assignor
 from groups.core.model.commands import ApplyRegexResolution, Command, CommitOffsets, DeleteGroup
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
 from groups.core.model.effects import ComputeTarget, Effect, ResolveRegexes
 from groups.core.model.replies import CommitReply, Done, LeaveReply, Reply
 from groups.core.model.types import ClassicGroup, Env, GroupConfig, MigrationPolicy, Topic, TopicView
@@ -37,7 +37,9 @@ _UNKNOWN_ID = "no-topic:"
 def consumer_config(config: Mapping[str, Any]) -> GroupConfig:
     """The core's settings under their Kafka names. Everything is computed at once, as the convention has it."""
     policy = MigrationPolicy(config.get("group.consumer.migration.policy", "bidirectional"))
-    known = {_SETTINGS[name]: value for name, value in config.items() if name in _SETTINGS}
+    known: dict[str, Any] = {_SETTINGS[name]: value for name, value in config.items() if name in _SETTINGS}
+    largest = config.get("group.share.max.size", 200)
+    known["share"] = replace(GroupConfig().share, assignment_interval_ms=0, max_size=largest)
     return replace(
         group_config(config), consumer_migration_policy=policy, consumer_assignment_inline_limit=None, **known
     )
@@ -61,10 +63,10 @@ class ConsumerCoreDriver(CoreDriver):
             self._put_topic(Topic(f"{name}-{next(self._topic_ids)}", name, partitions))
 
     async def inspect(self, group_id: str) -> Response:
-        """The consumer group, as of now; one that went on as a classic group does not exist as such."""
+        """The consumer or share group, as of now; one that went on as a classic group does not exist as such."""
         await self.look()
         group = self._groups.get(group_id)
-        return terms.inspected(group, self._topic_name) if isinstance(group, ConsumerGroup) else {"exists": False}
+        return terms.inspected(group, self._topic_name) if isinstance(group, EpochGroup) else {"exists": False}
 
     async def control(self, kind: str, args: Any) -> None:
         """Topics, settings of a group, and the resolution of regular expressions."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from groups.core.model import commands as c
 from groups.core.model import replies as r
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
 from groups.core.model.consumer_state import ConsumerMember
 from groups.core.model.partitions import merged
 from groups.core.model.types import ConsumerProtocol, Protocol
@@ -69,6 +69,19 @@ def _consumer_heartbeat(args: Args, topic_id: Rename) -> c.ConsumerHeartbeat:
         topic_partitions={topic_id(topic): frozenset(numbers) for topic, numbers in owned.items()}
         if owned is not None
         else None,
+    )
+
+
+def _share_heartbeat(args: Args, topic_id: Rename) -> c.ShareHeartbeat:
+    names = args.get("subscribed_topic_names")
+    return c.ShareHeartbeat(
+        group_id=args["group_id"],
+        member_id=args["member_id"],
+        member_epoch=args["member_epoch"],
+        rack_id=args.get("rack_id"),
+        client_id="conformance",
+        client_host="127.0.0.1",
+        subscribed_topic_names=frozenset(names) if names is not None else None,
     )
 
 
@@ -143,6 +156,7 @@ def instance_of(entry: Args) -> str | None:
 
 _COMMANDS: Mapping[str, Callable[[Args, Rename], c.Command]] = {
     "ConsumerGroupHeartbeat": _consumer_heartbeat,
+    "ShareGroupHeartbeat": _share_heartbeat,
     "JoinGroup": _join,
     "SyncGroup": _sync,
     "Heartbeat": _heartbeat,
@@ -228,7 +242,7 @@ def by_name(partitions: Mapping[str, Iterable[int]], topic_name: Rename) -> dict
     return {topic_name(topic_id): sorted(numbers) for topic_id, numbers in partitions.items()}
 
 
-def inspected(group: ConsumerGroup, topic_name: Rename) -> Response:
+def inspected(group: EpochGroup, topic_name: Rename) -> Response:
     """The group as `check_group` shows it."""
     return {
         "exists": True,

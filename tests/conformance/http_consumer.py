@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.store.store import GroupStore
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
@@ -38,10 +38,10 @@ class ConsumerHttpDriver(HttpDriver):
         return await super().call(name, args)
 
     async def inspect(self, group_id: str) -> Response:
-        """The consumer group as its rows say; one that went on as a classic group does not exist as such."""
+        """The consumer or share group as its rows say; one that went on as a classic group does not exist as such."""
         await self.look()
         group = (await GroupStore(self._runtime).read(group_id)).group
-        if not isinstance(group, ConsumerGroup):
+        if not isinstance(group, EpochGroup):
             return {"exists": False}
         return consumer_terms.inspected(group, self._topics.name_of)
 

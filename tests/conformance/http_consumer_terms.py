@@ -41,8 +41,8 @@ class TopicNames:
         return {"topic": name} if newest is None else {"topic_id": newest}
 
 
-def heartbeat(topics: TopicNames) -> Exchange:
-    """ConsumerGroupHeartbeat. Fields that a case leaves out are left out of the request."""
+def heartbeat(topics: TopicNames, path: str = "/consumer-heartbeat") -> Exchange:
+    """ConsumerGroupHeartbeat, ShareGroupHeartbeat. Fields that a case leaves out are left out of the request."""
 
     def request(args: Args) -> HttpRequest:
         body = {name: args[name] for name in (*_AS_THEY_ARE, *_SUBSCRIPTION) if name in args}
@@ -51,7 +51,7 @@ def heartbeat(topics: TopicNames) -> Exchange:
             body["topic_partitions"] = [
                 {**topics.entry(name), "partitions": partitions} for name, partitions in owned.items()
             ]
-        return HttpRequest("POST", group_path(args["group_id"], "/consumer-heartbeat"), body)
+        return HttpRequest("POST", group_path(args["group_id"], path), body)
 
     return single(request, lambda answer, args: _read_heartbeat(answer, topics))
 
@@ -195,6 +195,7 @@ def exchanges(topics: TopicNames) -> Mapping[str, Exchange]:
     offsets, admin = http_offsets.EXCHANGES, http_admin.EXCHANGES
     return {
         "ConsumerGroupHeartbeat": heartbeat(topics),
+        "ShareGroupHeartbeat": heartbeat(topics, "/share-heartbeat"),
         "ConsumerGroupDescribe": describe(topics, _one_after_the_other),
         **ClassicCalls().exchanges,
         "Heartbeat": _renamed(

@@ -125,6 +125,11 @@ def _beat(request: HttpRequest, args: Args) -> WireRequest:
     return WireRequest("consumer_group_heartbeat", version_of("ConsumerGroupHeartbeat", args), fields)
 
 
+def _share_beat(request: HttpRequest, args: Args) -> WireRequest:
+    """ShareGroupHeartbeat, which has one version."""
+    return WireRequest("share_group_heartbeat", 1, {"group_id": group_of(request), **body_of(request)})
+
+
 def _beaten(answer: Fields, sent: WireRequest) -> HttpAnswer:
     if answer.error_code:
         return refused(answer.error_code)
@@ -253,6 +258,7 @@ TRANSLATIONS: Mapping[str, Translation] = {
     "Heartbeat": Translation(_heartbeat, _nothing),
     "LeaveGroup": Translation(_leave, _left),
     "ConsumerGroupHeartbeat": Translation(_beat, _beaten),
+    "ShareGroupHeartbeat": Translation(_share_beat, _beaten),
     "OffsetCommit": Translation(wire_offsets.commit, wire_offsets.committed),
     "OffsetFetch": Translation(wire_offsets.fetch, wire_offsets.fetched),
     "OffsetDelete": Translation(wire_offsets.delete_offsets, wire_offsets.offsets_deleted),

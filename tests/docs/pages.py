@@ -13,10 +13,11 @@ PAGES = {
     "classic": SPECIFICATION / "classic.md",
     "consumer": SPECIFICATION / "consumer.md",
     "offsets": SPECIFICATION / "offsets.md",
+    "share": SPECIFICATION / "share.md",
     "http-api": ROOT / "docs" / "http-api.md",
     "architecture": ROOT / "docs" / "architecture.md",
 }
-RULES = ("classic", "consumer", "offsets")
+RULES = ("classic", "consumer", "offsets", "share")
 """The pages that are the specification; the others are the project's own design."""
 
 _HEADING = re.compile(r"^(#+) (.+?)\s*$")

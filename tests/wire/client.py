@@ -32,6 +32,8 @@ KEYS = {
     "describe_producers": 61,
     "consumer_group_heartbeat": 68,
     "consumer_group_describe": 69,
+    "share_group_heartbeat": 76,
+    "share_group_describe": 77,
     "produce": 0,
     "fetch": 1,
     "list_offsets": 2,

@@ -22,7 +22,7 @@ async def test_api_versions_lists_what_is_served(connect: Connect, gateway: Gate
         (api.key, *api.versions) for api in gateway.apis.values()
     }
     if version >= 3:
-        levels = {"group.version": 1, "transaction.version": 2}
+        levels = {"group.version": 1, "share.version": 1, "transaction.version": 2}
         assert answer.finalized_features == [
             {"name": name, "max_version_level": level, "min_version_level": level} for name, level in levels.items()
         ]

@@ -6,7 +6,7 @@ Source: consumer.md 2.2 and 2.4.
 from __future__ import annotations
 
 from groups.core.model.commands import ConsumerHeartbeat
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.consumer_state import DEPARTED_EPOCH, ConsumerMember
 from groups.core.model.partitions import Partitions, is_subset
 from groups.core.model.types import Env, Millis
@@ -15,10 +15,10 @@ from kcoord.protocol.errors import Error, ProtocolError
 
 def check_request(command: ConsumerHeartbeat, env: Env) -> None:
     """consumer.md 2.2, rows 5 to 14. Raises INVALID_REQUEST naming the field, or UNSUPPORTED_ASSIGNOR."""
-    _require_text("member_id", command.member_id)
-    _require_text("group_id", command.group_id)
-    _require_text("instance_id", command.instance_id)
-    _require_text("rack_id", command.rack_id)
+    require_text("member_id", command.member_id)
+    require_text("group_id", command.group_id)
+    require_text("instance_id", command.instance_id)
+    require_text("rack_id", command.rack_id)
     if command.member_epoch == 0:
         _check_join(command)
     if command.member_epoch == DEPARTED_EPOCH and command.instance_id is None:
@@ -43,7 +43,8 @@ def _check_join(command: ConsumerHeartbeat) -> None:
         raise _invalid("subscribed_topic_names or subscribed_topic_regex is required when a member joins (epoch 0)")
 
 
-def _require_text(field: str, value: str | None) -> None:
+def require_text(field: str, value: str | None) -> None:
+    """INVALID_REQUEST for a text that is blank. None: it was not sent."""
     if value is not None and not value.strip():
         raise _invalid(f"{field} must not be empty")
 
@@ -58,7 +59,7 @@ waited for longer. Clocks of processes differ by less, and a busy process that r
 then reads from the beginning of that while (`kcoord.database.request_age`)."""
 
 
-def check_order(group: ConsumerGroup, command: ConsumerHeartbeat, now: Millis) -> None:
+def check_order(group: EpochGroup, member_id: str, age_ms: Millis, now: Millis) -> None:
     """COORDINATOR_NOT_AVAILABLE for a heartbeat that a later one of its member has overtaken: it changes nothing.
 
     A client whose heartbeat is not answered sends the next one, to another server. If the first is decided after that,
@@ -69,15 +70,15 @@ def check_order(group: ConsumerGroup, command: ConsumerHeartbeat, now: Millis) -
     Differs from Kafka: there requests of a connection are handled in order, and what arrives on an older connection is
     handled as if it were the latest.
     """
-    session = group.timers.session.get(command.member_id)
+    session = group.timers.session.get(member_id)
     # A clock that was set back shows times in the future: nothing can be told from them.
-    if session is None or command.resumes is not None or session.armed_at > now:
+    if session is None or session.armed_at > now:
         return
-    if now - command.age_ms + OVERTAKEN_MS < session.armed_at:
+    if now - age_ms + OVERTAKEN_MS < session.armed_at:
         raise ProtocolError(
             Error.COORDINATOR_NOT_AVAILABLE,
-            f"a later heartbeat of member {command.member_id} was handled before this one, which is "
-            f"{command.age_ms} ms old and was not carried out",
+            f"a later heartbeat of member {member_id} was handled before this one, which is {age_ms} ms old and was "
+            "not carried out",
         )
 
 
@@ -120,7 +121,7 @@ def unknown_group(group_id: str) -> ProtocolError:
     )
 
 
-def holder_of(group: ConsumerGroup, instance_id: str, member_id: str) -> ConsumerMember:
+def holder_of(group: EpochGroup, instance_id: str, member_id: str) -> ConsumerMember:
     """The member that has the instance id, which must be `member_id`, else UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
     holder = group.members.static.get(instance_id)
     if holder is None:

@@ -15,7 +15,7 @@ from groups.core.consumer.reconcile import unreleased
 from groups.core.consumer.regexes import RegexChange
 from groups.core.consumer.target import update_target
 from groups.core.model.commands import Heartbeat, JoinGroup, SyncGroup
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.consumer_records import TimerArmed, TimerCancelled
 from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, MemberState, TimerKind
 from groups.core.model.partitions import Partitions
@@ -173,7 +173,7 @@ def heartbeat_member(turn: Turn, command: Heartbeat) -> HeartbeatReply:
 
 
 def _classic_member(
-    group: ConsumerGroup, member_id: str, instance_id: str | None
+    group: EpochGroup, member_id: str, instance_id: str | None
 ) -> tuple[ConsumerMember, ClassicMetadata]:
     member = holder_of(group, instance_id, member_id) if instance_id is not None else group.members.get(member_id)
     if member is None or member.classic is None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from hashlib import sha256
 
 from groups.core.model.causes import Cause
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.consumer_records import GroupEpochBumped, MetadataChecked
 from groups.core.model.turn import Turn
 from groups.core.model.types import TopicView
 
 
-def metadata_hash(group: ConsumerGroup, topics: TopicView) -> str:
+def metadata_hash(group: EpochGroup, topics: TopicView) -> str:
     """Digest of the subscribed topics that exist: their ids, names and partition counts. "" if none exists."""
     known = [topics.by_name[name] for name in sorted(group.subscribed_topics()) if name in topics.by_name]
     if not known:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from groups.core.consumer.leaving import Remove
 from groups.core.model.causes import Cause
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.consumer_state import TimerKind, Timers
 from groups.core.model.persistent import DeadlineMap
 from groups.core.model.turn import Turn
@@ -25,7 +25,7 @@ def expire(turn: Turn, remove: Remove) -> None:
 
     Each removal bumps the group epoch, as in Kafka. Stops when the group is no longer a consumer group.
     """
-    while isinstance(turn.group, ConsumerGroup):
+    while isinstance(turn.group, EpochGroup):
         kind = _due(turn.group.timers, turn.now, turn.env.sessions_end)
         if kind is None:
             return

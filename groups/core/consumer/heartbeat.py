@@ -25,8 +25,8 @@ from kcoord.protocol.errors import Error
 def consumer_heartbeat(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHeartbeatReply | Parked:
     """Join, stay, move towards the target, or leave. `remove` removes members that leave. Raises `ProtocolError`."""
     check_request(command, turn.env)
-    if isinstance(turn.group, ConsumerGroup):
-        check_order(turn.group, command, turn.now)
+    if isinstance(turn.group, ConsumerGroup) and command.resumes is None:
+        check_order(turn.group, command.member_id, command.age_ms, turn.now)
     if command.member_epoch < 0:
         return leave(turn, command, remove)
     answered = displaced(turn, command)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from groups.core.consumer.checks import check_epoch, holder_of, unknown_group, unknown_member
 from groups.core.consumer.regexes import regex_of
 from groups.core.model.commands import ConsumerHeartbeat
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.consumer_records import (
     ConsumerGroupCreated,
     ConsumerMemberJoined,
@@ -39,7 +39,7 @@ def find_group(turn: Turn, command: ConsumerHeartbeat) -> None:
 
 def require_room(turn: Turn, member_id: str) -> None:
     """GROUP_MAX_SIZE_REACHED for a stranger in a full group, also for a static member that returns with a new id."""
-    members, limit = turn.consumer.members, turn.config.consumer_max_size
+    members, limit = turn.consumer.members, turn.limits.max_size
     if len(members) >= limit and member_id not in members:
         raise ProtocolError(
             Error.GROUP_MAX_SIZE_REACHED,
@@ -135,6 +135,6 @@ def store_member(turn: Turn, before: ConsumerMember, updated: ConsumerMember) ->
         turn.emit(ConsumerMemberUpdated(updated, turn.now))
 
 
-def is_new(group: ConsumerGroup, member: ConsumerMember) -> bool:
+def is_new(group: EpochGroup, member: ConsumerMember) -> bool:
     """Is this a member that the group does not have yet?"""
     return member.member_id not in group.members

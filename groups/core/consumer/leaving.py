@@ -11,7 +11,7 @@ from groups.core.consumer.checks import holder_of, unknown_group, unknown_member
 from groups.core.consumer.epochs import refresh_epoch
 from groups.core.model.causes import Cause
 from groups.core.model.commands import ConsumerHeartbeat, LeaveGroup, LeavingMember
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.consumer_records import ConsumerMemberRemoved, StaticMemberDeparted
 from groups.core.model.consumer_state import DEPARTED_EPOCH, ConsumerMember
 from groups.core.model.replies import ConsumerHeartbeatReply, LeaveReply, LeftMember
@@ -55,7 +55,7 @@ def leave_group(turn: Turn, command: LeaveGroup, remove: Remove) -> LeaveReply:
     return LeaveReply(Error.NONE, tuple(results))
 
 
-def _named_member(group: ConsumerGroup, entry: LeavingMember) -> ConsumerMember:
+def _named_member(group: EpochGroup, entry: LeavingMember) -> ConsumerMember:
     """The member of an entry. An operator removes a static member by its instance id alone."""
     member_id, instance_id = entry.member_id, entry.group_instance_id
     if not member_id and instance_id is not None:
@@ -63,7 +63,7 @@ def _named_member(group: ConsumerGroup, entry: LeavingMember) -> ConsumerMember:
     return _leaving_member(group, member_id, instance_id)
 
 
-def _leaving_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+def _leaving_member(group: EpochGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
     if instance_id is not None:
         return holder_of(group, instance_id, member_id)
     member = group.members.get(member_id)
@@ -82,10 +82,10 @@ def drop_members(turn: Turn, member_ids: Sequence[str], cause: Cause, *, by: str
 
 def _session_timeout(turn: Turn, member: ConsumerMember) -> Millis:
     classic = member.classic
-    return turn.config.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
+    return turn.limits.session_timeout_ms if classic is None else classic.session_timeout_ms
 
 
-def remove_members(turn: Turn, member_ids: Sequence[str], cause: Cause, *, by: str, detail: str) -> None:
+def remove_members(turn: Turn, member_ids: Sequence[str], cause: Cause, *, by: str = "", detail: str = "") -> None:
     """consumer.md 3.5, step 2: delete the members and bump the group epoch once. The target waits for a heartbeat."""
     drop_members(turn, member_ids, cause, by=by, detail=detail)
     refresh_epoch(turn, cause, member_ids[0])

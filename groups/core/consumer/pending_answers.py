@@ -6,12 +6,12 @@ Read from the group alone, so that any process can compute it. Source: http-api.
 from __future__ import annotations
 
 from groups.core.consumer.reconcile import unreleased
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.consumer_state import ConsumerMember, MemberState
 from groups.core.model.replies import Parked
 
 
-def has_pending_answer(group: ConsumerGroup, member: ConsumerMember, *, target_deferred: bool) -> bool:
+def has_pending_answer(group: EpochGroup, member: ConsumerMember, *, target_deferred: bool) -> bool:
     """Would a heartbeat of this member that reports nothing change anything for it?
 
     `target_deferred`: a target that the group awaits may not be computed yet.
@@ -27,7 +27,7 @@ def has_pending_answer(group: ConsumerGroup, member: ConsumerMember, *, target_d
             return not member.reconciled_to(group.assignment_epoch)
 
 
-def is_over(group: ConsumerGroup, parked: Parked) -> bool:
+def is_over(group: EpochGroup, parked: Parked) -> bool:
     """Is there a reason to rerun the heartbeat that parked as `parked` says?"""
     member = group.members.get(parked.member_id)
     return (
@@ -38,7 +38,7 @@ def is_over(group: ConsumerGroup, parked: Parked) -> bool:
     )
 
 
-def is_displaced(group: ConsumerGroup, parked: Parked) -> bool:
+def is_displaced(group: EpochGroup, parked: Parked) -> bool:
     """Has the member that is still in the group sent another heartbeat since this one began to wait?"""
     session = group.timers.session.get(parked.member_id)
     return session is not None and session.deadline != parked.session_deadline

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from groups.core.consumer.checks import fenced
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.consumer_records import MemberReconciled
 from groups.core.model.consumer_state import ConsumerMember, MemberState
 from groups.core.model.partitions import Assigned, Partitions, flat, intersects, merged, minus, within
@@ -16,7 +16,7 @@ from groups.core.model.types import Millis, TopicView
 
 
 def reconcile(
-    group: ConsumerGroup,
+    group: EpochGroup,
     member: ConsumerMember,
     owned: Partitions | None,
     topics: TopicView,
@@ -57,7 +57,7 @@ class _Step:
     """The inputs of a step, and the two ways to take it."""
 
     def __init__(
-        self, group: ConsumerGroup, member: ConsumerMember, owned: Partitions | None, topics: TopicView, now: Millis
+        self, group: EpochGroup, member: ConsumerMember, owned: Partitions | None, topics: TopicView, now: Millis
     ) -> None:
         self._group = group
         self._member = member

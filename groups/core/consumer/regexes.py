@@ -14,7 +14,7 @@ from enum import Enum
 from groups.core.consumer.epochs import metadata_hash, refresh_epoch
 from groups.core.model.causes import Cause
 from groups.core.model.commands import ApplyRegexResolution, ConsumerHeartbeat
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.consumer_records import RegexesRequested, RegexesResolved, RegexInherited
 from groups.core.model.consumer_state import ConsumerMember, RegexKey
 from groups.core.model.effects import ResolveRegexes
@@ -97,7 +97,7 @@ def refresh_regexes(turn: Turn, rights: TopicRights) -> None:
 
 
 def resolution_is_due(
-    group: ConsumerGroup, rights_key: str, config: GroupConfig, topics_version: int, now: Millis
+    group: EpochGroup, rights_key: str, config: GroupConfig, topics_version: int, now: Millis
 ) -> bool:
     """Must the expressions of the members with these rights be resolved, and is that not under way?
 
@@ -120,7 +120,7 @@ def resolution_is_due(
     )
 
 
-def _patterns(group: ConsumerGroup, rights_key: str) -> frozenset[str]:
+def _patterns(group: EpochGroup, rights_key: str) -> frozenset[str]:
     return frozenset(regex for regex, key in group.members.regexes if key == rights_key)
 
 

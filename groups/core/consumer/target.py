@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from groups.core.assignors import Assignor, AssignorFailed, GroupSpec, MemberSpec, Partitions
+from groups.core.assignors import SHARE, Assignor, AssignorFailed, GroupSpec, MemberSpec, Partitions
 from groups.core.model.commands import ApplyTarget
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup, ShareGroup
 from groups.core.model.consumer_records import TargetComputed, TargetFailed, TargetRequested
 from groups.core.model.consumer_state import RegexKey
 from groups.core.model.effects import ComputeTarget
@@ -24,9 +24,14 @@ RETRY_AFTER_MS: Millis = 10_000
 """How soon a computation that failed in the background is requested again."""
 
 
-def preferred_assignor(group: ConsumerGroup, assignors: Mapping[str, Assignor]) -> str:
+def assignors_of(group: EpochGroup, assignors: Mapping[str, Assignor]) -> Mapping[str, Assignor]:
+    """Those that may compute the target of the group; `assignors` are for groups of the consumer protocol."""
+    return SHARE if isinstance(group, ShareGroup) else assignors
+
+
+def preferred_assignor(group: EpochGroup, assignors: Mapping[str, Assignor]) -> str:
     """The name with the most votes; on a tie, or without votes, the first as configured (consumer.md 5.2)."""
-    return max(assignors, key=lambda name: group.members.votes.get(name, 0))
+    return max(assignors_of(group, assignors), key=lambda name: group.members.votes.get(name, 0))
 
 
 def update_target(turn: Turn) -> None:
@@ -63,7 +68,7 @@ def deferred_ms(turn: Turn) -> Millis | None:
     if not group.awaits_target:
         return None
     # If a target was never computed, the timestamp is 0: longer ago than any interval.
-    left = group.assignment_timestamp + turn.config.consumer_assignment_interval_ms - turn.now
+    left = group.assignment_timestamp + turn.limits.assignment_interval_ms - turn.now
     return left if left > 0 else None
 
 
@@ -72,8 +77,8 @@ def compute(work: ComputeTarget, assignors: Mapping[str, Assignor]) -> ApplyTarg
     topics = _topics(work.group, work.topics)
     spec = _spec(work.group, work.topics)
     try:
-        targets = assignors[work.assignor].assign(spec, topics)
-        _check(spec, topics, targets)
+        targets = assignors_of(work.group, assignors)[work.assignor].assign(spec, topics)
+        _check(spec, topics, targets, shared=isinstance(work.group, ShareGroup))
     except Exception as error:  # noqa: BLE001 - an assignor is a plug-in: whatever it raises, it has failed
         failure = str(error) if isinstance(error, AssignorFailed) else repr(error)
         return ApplyTarget(work.group_id, work.group_epoch, work.assignor, None, failure)
@@ -113,17 +118,17 @@ def _store(turn: Turn, result: ApplyTarget, targets: Mapping[str, Partitions]) -
     turn.emit(TargetComputed(result.group_epoch, result.assignor, changed, turn.now))
 
 
-def _size(group: ConsumerGroup, topics: TopicView) -> int:
+def _size(group: EpochGroup, topics: TopicView) -> int:
     return len(group.members) * sum(_topics(group, topics).values())
 
 
-def _topics(group: ConsumerGroup, topics: TopicView) -> Mapping[str, int]:
+def _topics(group: EpochGroup, topics: TopicView) -> Mapping[str, int]:
     """Topic id -> partitions of the subscribed topics that exist, in the order of their names."""
     known = [topics.by_name[name] for name in sorted(group.subscribed_topics()) if name in topics.by_name]
     return {topic.topic_id: topic.partitions for topic in known}
 
 
-def _spec(group: ConsumerGroup, topics: TopicView) -> GroupSpec:
+def _spec(group: EpochGroup, topics: TopicView) -> GroupSpec:
     """All members, departed static ones included. Equal subscriptions share one set of topic ids."""
     shared: dict[tuple[frozenset[str], RegexKey | None], frozenset[str]] = {}
     members = {}
@@ -136,8 +141,10 @@ def _spec(group: ConsumerGroup, topics: TopicView) -> GroupSpec:
     return GroupSpec(members, homogeneous=group.homogeneous)
 
 
-def _check(spec: GroupSpec, topics: Mapping[str, int], targets: Mapping[str, Partitions]) -> None:
-    """Raises `AssignorFailed` for a target that is invalid for any group, above all a partition with two owners."""
+def _check(spec: GroupSpec, topics: Mapping[str, int], targets: Mapping[str, Partitions], *, shared: bool) -> None:
+    """Raises `AssignorFailed` for a target that is invalid, above all for a partition with two owners, unless members
+    share partitions.
+    """
     given: dict[str, set[int]] = {topic_id: set() for topic_id in topics}
     for member_id, target in targets.items():
         if member_id not in spec.members:
@@ -145,6 +152,6 @@ def _check(spec: GroupSpec, topics: Mapping[str, int], targets: Mapping[str, Par
         for topic_id, partitions in target.items():
             if topic_id not in topics or not all(0 <= p < topics[topic_id] for p in partitions):
                 raise AssignorFailed(f"it assigned partitions of topic {topic_id} that do not exist")
-            if not given[topic_id].isdisjoint(partitions):
+            if not shared and not given[topic_id].isdisjoint(partitions):
                 raise AssignorFailed(f"it assigned a partition of topic {topic_id} twice")
             given[topic_id] |= partitions

@@ -234,6 +234,23 @@ class ConsumerHeartbeat:
 
 
 @message
+class ShareHeartbeat:
+    """ShareGroupHeartbeat, version 1 (share.md 2.1). None: unchanged.
+
+    `member_epoch` 0 joins, -1 leaves. `age_ms`: as that of a `ConsumerHeartbeat`.
+    """
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: frozenset[str] | None = None
+    age_ms: Millis = 0
+
+
+@message
 class ApplyTarget:
     """The result of a `ComputeTarget`: the target of each member it was computed for, or None and what went wrong."""
 
@@ -278,4 +295,4 @@ ClassicCommand = (
 )
 """The commands that a classic group may get. Background results may arrive after the group changed its protocol."""
 
-Command = ClassicCommand | ConsumerHeartbeat
+Command = ClassicCommand | ConsumerHeartbeat | ShareHeartbeat

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup, EpochGroup, ShareGroup
 from groups.core.model.consumer_records import (
     ConsumerChange,
     ConsumerGroupCreated,
@@ -24,6 +24,7 @@ from groups.core.model.consumer_records import (
     RegexesRequested,
     RegexesResolved,
     RegexInherited,
+    ShareGroupCreated,
     StaticMemberDeparted,
     TargetComputed,
     TargetFailed,
@@ -40,12 +41,13 @@ class IllegalRecord(Exception):
     """A record that does not fit the group: a bug in the code that emitted it."""
 
 
-def apply(group: ConsumerGroup | None, record: ConsumerRecord) -> ConsumerGroup:
+def apply(group: EpochGroup | None, record: ConsumerRecord) -> EpochGroup:
     """The group after `record`. Raises `IllegalRecord`."""
-    if isinstance(record, ConsumerGroupCreated):
+    if isinstance(record, ConsumerGroupCreated | ShareGroupCreated):
         if group is not None:
             raise IllegalRecord(f"group {record.group_id!r} exists already")
-        return ConsumerGroup(record.group_id, state_since=record.at, armed_gap=record.gap)
+        kind = ConsumerGroup if isinstance(record, ConsumerGroupCreated) else ShareGroup
+        return kind(record.group_id, state_since=record.at, armed_gap=record.gap)
     if group is None:
         raise IllegalRecord(f"{type(record).__name__} of a group that does not exist")
     if isinstance(record, TimerArmed):  # by far the most frequent, and with no effect on the state
@@ -54,11 +56,11 @@ def apply(group: ConsumerGroup | None, record: ConsumerRecord) -> ConsumerGroup:
     return after if after.state is group.state else replace(after, state_since=record.at)
 
 
-def _arm(group: ConsumerGroup, record: TimerArmed) -> ConsumerGroup:
+def _arm(group: EpochGroup, record: TimerArmed) -> EpochGroup:
     return replace(group, timers=group.timers.arm(record.kind, record.member_id, Timer(record.deadline, record.at)))
 
 
-def _apply(group: ConsumerGroup, record: ConsumerChange) -> ConsumerGroup:
+def _apply(group: EpochGroup, record: ConsumerChange) -> EpochGroup:
     match record:
         case ConsumerMemberJoined() | ConsumerMemberUpdated() | ConsumerMemberReplaced() | ConsumerMemberRemoved():
             return _without_unused_regexes(_membership(group, record))
@@ -100,9 +102,9 @@ def _apply(group: ConsumerGroup, record: ConsumerChange) -> ConsumerGroup:
 
 
 def _membership(
-    group: ConsumerGroup,
+    group: EpochGroup,
     record: ConsumerMemberJoined | ConsumerMemberUpdated | ConsumerMemberReplaced | ConsumerMemberRemoved,
-) -> ConsumerGroup:
+) -> EpochGroup:
     match record:
         case ConsumerMemberJoined():
             if record.member.member_id in group.members:
@@ -128,14 +130,14 @@ def _membership(
             assert_never(record)
 
 
-def _existing(group: ConsumerGroup, member_id: str) -> ConsumerMember:
+def _existing(group: EpochGroup, member_id: str) -> ConsumerMember:
     member = group.members.get(member_id)
     if member is None:
         raise IllegalRecord(f"group {group.group_id!r} has no member {member_id!r}")
     return member
 
 
-def _without_unused_regexes(group: ConsumerGroup) -> ConsumerGroup:
+def _without_unused_regexes(group: EpochGroup) -> EpochGroup:
     """Expressions that no member uses are forgotten, and resolved again if they come back (consumer.md 4.6)."""
     used = group.members.regexes
     if all((regex, rights) in used for rights, found in group.resolutions.items() for regex in found.topics):
@@ -148,13 +150,13 @@ def _without_unused_regexes(group: ConsumerGroup) -> ConsumerGroup:
     return replace(group, resolutions=kept)
 
 
-def _with_job(group: ConsumerGroup, record: RegexesRequested) -> Mapping[str, Job]:
+def _with_job(group: EpochGroup, record: RegexesRequested) -> Mapping[str, Job]:
     """Lost jobs are forgotten: no member may ever come back with the rights that they were for."""
     running = {rights: job for rights, job in group.regex_jobs.items() if job.deadline > record.at}
     return {**running, record.rights: Job(record.at, record.deadline)}
 
 
-def _resolve(group: ConsumerGroup, record: RegexesResolved) -> ConsumerGroup:
+def _resolve(group: EpochGroup, record: RegexesResolved) -> EpochGroup:
     resolutions = dict(group.resolutions)
     if record.topics:
         resolutions[record.rights] = RegexResolution(record.topics, record.topics_version, record.started_at)
@@ -162,7 +164,7 @@ def _resolve(group: ConsumerGroup, record: RegexesResolved) -> ConsumerGroup:
     return replace(group, resolutions=resolutions, regex_jobs=jobs)
 
 
-def _inherit(group: ConsumerGroup, record: RegexInherited) -> ConsumerGroup:
+def _inherit(group: EpochGroup, record: RegexInherited) -> EpochGroup:
     known = group.resolutions.get(record.rights, RegexResolution({}, -1, None))
     topics = {**known.topics, record.regex: record.topics}
     return replace(
@@ -170,7 +172,7 @@ def _inherit(group: ConsumerGroup, record: RegexInherited) -> ConsumerGroup:
     )
 
 
-def _depart(group: ConsumerGroup, member_id: str) -> ConsumerGroup:
+def _depart(group: EpochGroup, member_id: str) -> EpochGroup:
     # The limit of a revocation ends with the revocation. Kafka lets its timer run and ignores it when it fires, because
     # the member's epoch has changed by then (consumer.md 6.5).
     member = replace(_existing(group, member_id), member_epoch=DEPARTED_EPOCH, pending_revocation={})
@@ -178,7 +180,7 @@ def _depart(group: ConsumerGroup, member_id: str) -> ConsumerGroup:
     return replace(group, members=group.members.put(member), timers=timers)
 
 
-def _store_target(group: ConsumerGroup, record: TargetComputed) -> ConsumerGroup:
+def _store_target(group: EpochGroup, record: TargetComputed) -> EpochGroup:
     if not group.assignment_epoch <= record.group_epoch <= group.group_epoch:
         raise IllegalRecord(f"a target of epoch {record.group_epoch} for a group of epoch {group.group_epoch}")
     changed = {
@@ -193,7 +195,7 @@ def _store_target(group: ConsumerGroup, record: TargetComputed) -> ConsumerGroup
     )
 
 
-def _reconcile(group: ConsumerGroup, record: MemberReconciled) -> ConsumerGroup:
+def _reconcile(group: EpochGroup, record: MemberReconciled) -> EpochGroup:
     before = _existing(group, record.member_id)
     member = replace(
         before,

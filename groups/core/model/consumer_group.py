@@ -1,6 +1,6 @@
-"""A consumer group as a whole.
+"""A group with epochs as a whole: of the consumer protocol, or a share group.
 
-Source: consumer.md 1.1, 1.4 and 4.6.
+Source: consumer.md 1.1, 1.4 and 4.6; share.md 1.
 """
 
 from __future__ import annotations
@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from groups.core.model.consumer_members import ConsumerMembers
+from groups.core.model.consumer_members import ConsumerMembers, ShareMembers
 from groups.core.model.consumer_state import ConsumerGroupState, ConsumerMember, Job, RegexKey, RegexResolution, Timers
 from groups.core.model.types import Hold, Millis
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerGroup:
-    """A group of the consumer protocol (consumer.md 1.1).
+class EpochGroup:
+    """What a group of the consumer protocol and a share group have in common (consumer.md 1.1): members with epochs on
+    the way to a target that the coordinator computes. A share group uses no regular expressions.
 
     `metadata_hash`: digest of the subscribed topics that exist, as of the last look; `metadata_version`: the version of
     the catalogue at that look, -1 before the first. `assignment_timestamp`: when the target was last computed, 0 for
@@ -24,6 +26,8 @@ class ConsumerGroup:
     `regex_jobs`, one for each key, and `target_job`: background work in progress.
     """
 
+    type: ClassVar[str]
+    """As Kafka's ListGroups has it."""
     group_id: str
     state_since: Millis = 0
     group_epoch: int = 0
@@ -42,14 +46,8 @@ class ConsumerGroup:
 
     @property
     def state(self) -> ConsumerGroupState:
-        """consumer.md 1.4, the first condition that holds."""
-        if not self.members:
-            return ConsumerGroupState.EMPTY
-        if self.group_epoch > self.assignment_epoch:
-            return ConsumerGroupState.ASSIGNING
-        if self.members.stable_at.get(self.assignment_epoch, 0) < len(self.members):
-            return ConsumerGroupState.RECONCILING
-        return ConsumerGroupState.STABLE
+        """The state as Kafka reports it."""
+        raise NotImplementedError
 
     @property
     def awaits_target(self) -> bool:
@@ -93,3 +91,34 @@ class ConsumerGroup:
     def subscribes_to(self, topic: str) -> bool:
         """Does any member subscribe to the topic of this name (consumer.md 7.3 and 4.4)?"""
         return topic in self.members.names or any(topic in self.matched_by(key) for key in self.members.regexes)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroup(EpochGroup):
+    """A group of the consumer protocol: each partition has one member at most."""
+
+    type: ClassVar[str] = "consumer"
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """consumer.md 1.4, the first condition that holds."""
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.group_epoch > self.assignment_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if self.members.stable_at.get(self.assignment_epoch, 0) < len(self.members):
+            return ConsumerGroupState.RECONCILING
+        return ConsumerGroupState.STABLE
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGroup(EpochGroup):
+    """A share group (KIP-932): its members share partitions, so nobody has to give one up before another has it."""
+
+    type: ClassVar[str] = "share"
+    members: ConsumerMembers = field(default_factory=ShareMembers)
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """share.md 1.1: there is no assigning or reconciling, a member takes its target in one step."""
+        return ConsumerGroupState.STABLE if self.members else ConsumerGroupState.EMPTY

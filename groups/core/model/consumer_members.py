@@ -44,7 +44,7 @@ class ConsumerMembers(Mapping[str, ConsumerMember]):
     def __init__(self, members: Iterable[ConsumerMember] = ()) -> None:
         by_id = {member.member_id: member for member in members}
         self._by_id: PersistentMap[str, ConsumerMember] = PersistentMap(by_id)
-        self.owners: PersistentMap[tuple[str, int], str] = PersistentMap(_owners(by_id.values()))
+        self.owners: PersistentMap[tuple[str, int], str] = PersistentMap(self._owners(by_id.values()))
         self.static: PersistentMap[str, str] = PersistentMap()
         for member in by_id.values():
             self.static = self.static.update(_static(member))
@@ -86,8 +86,8 @@ class ConsumerMembers(Mapping[str, ConsumerMember]):
         return self.owners.get((topic_id, partition))
 
     def _copy(self) -> ConsumerMembers:
-        after = ConsumerMembers.__new__(ConsumerMembers)
-        for name in self.__slots__:
+        after = type(self).__new__(type(self))
+        for name in ConsumerMembers.__slots__:
             setattr(after, name, getattr(self, name))
         return after
 
@@ -129,17 +129,28 @@ class ConsumerMembers(Mapping[str, ConsumerMember]):
         return len(self._by_id)
 
     def __repr__(self) -> str:
-        return f"ConsumerMembers({list(self.values())!r})"
+        return f"{type(self).__name__}({list(self.values())!r})"
+
+    def _owners(self, members: Iterable[ConsumerMember]) -> dict[tuple[str, int], str]:
+        owners: dict[tuple[str, int], str] = {}
+        for member in members:
+            for key in _owned(member):
+                if key in owners:
+                    raise OwnedTwice(f"{key} of {member.member_id} is owned by {owners[key]}")
+                owners[key] = member.member_id
+        return owners
 
 
-def _owners(members: Iterable[ConsumerMember]) -> dict[tuple[str, int], str]:
-    owners: dict[tuple[str, int], str] = {}
-    for member in members:
-        for key in _owned(member):
-            if key in owners:
-                raise OwnedTwice(f"{key} of {member.member_id} is owned by {owners[key]}")
-            owners[key] = member.member_id
-    return owners
+class ShareMembers(ConsumerMembers):
+    """The members of a share group: a partition has several of them, so `owners` is empty."""
+
+    __slots__ = ()
+
+    def _move_owned(self, before: ConsumerMember | None, after: ConsumerMember | None) -> None:
+        pass
+
+    def _owners(self, members: Iterable[ConsumerMember]) -> dict[tuple[str, int], str]:
+        return {}
 
 
 def _count_all(into: ConsumerMembers, members: Iterable[ConsumerMember]) -> None:

@@ -25,6 +25,15 @@ class ConsumerGroupCreated:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareGroupCreated:
+    """A share group is created, at epoch 0. `gap`: as that of `GroupCreated`."""
+
+    group_id: str
+    at: Millis
+    gap: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumerMemberJoined:
     """A member that was not there before (consumer.md 3.1)."""
 
@@ -224,4 +233,4 @@ ConsumerChange = (
 )
 """What may change the state of a group (consumer.md 1.4)."""
 
-ConsumerRecord = ConsumerGroupCreated | TimerArmed | ConsumerChange
+ConsumerRecord = ConsumerGroupCreated | ShareGroupCreated | TimerArmed | ConsumerChange

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
 
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.consumer_state import TimerKind as ConsumerTimerKind
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, Millis
@@ -41,7 +41,7 @@ def wake_at(group: Group | None) -> Millis | None:
     """The earliest deadline of the group in milliseconds, None if it has none. Looking earlier is harmless."""
     if group is not None and group.hold is not None:
         return group.hold.until  # a held group has no members, so no timer is armed
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, EpochGroup):
         first = group.timers.first()
         return first[0] if first is not None else None
     if group is None:
@@ -56,7 +56,7 @@ def wake_at_extended(group: Group, sessions: Mapping[str, Millis]) -> Millis | N
     """
     if group.hold is not None:
         return group.hold.until
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, EpochGroup):
         armed = {member_id: timer.deadline for member_id, timer in group.timers.session.items()}
         others: Iterable[Millis] = (
             least.deadline

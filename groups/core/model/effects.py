@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.rights import TopicRights
 from groups.core.model.types import Millis, TopicView
 
@@ -22,7 +22,7 @@ class ComputeTarget:
     group_id: str
     group_epoch: int
     assignor: str
-    group: ConsumerGroup
+    group: EpochGroup
     topics: TopicView
 
 

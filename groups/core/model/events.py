@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from groups.core.model.causes import Cause
-from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_records import (
     ConsumerGroupCreated,
     ConsumerMemberJoined,
@@ -20,6 +19,7 @@ from groups.core.model.consumer_records import (
     GroupEpochBumped,
     MemberReconciled,
     RegexesResolved,
+    ShareGroupCreated,
     StaticMemberDeparted,
     TargetComputed,
     TargetFailed,
@@ -155,7 +155,7 @@ class _Timeline:
 
     def _look_at(self, group: Group) -> None:
         self._members = len(group.members)
-        if isinstance(group, ConsumerGroup):
+        if not isinstance(group, ClassicGroup):
             self._generation = group.group_epoch
             return
         self._generation = group.generation_id
@@ -203,7 +203,7 @@ class _Timeline:
 
     def _consumer_event(self, record: ConsumerRecord) -> GroupEvent | None:
         match record:
-            case ConsumerGroupCreated():
+            case ConsumerGroupCreated() | ShareGroupCreated():
                 return self._event(EventKind.GROUP_CREATED)
             case ConsumerMemberJoined() | ConsumerMemberReplaced() | ConsumerMemberRemoved():
                 return self._consumer_membership(record)

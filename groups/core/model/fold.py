@@ -12,7 +12,6 @@ from typing import assert_never
 
 from groups.core.model import consumer_fold as consumer
 from groups.core.model.commands import ParkKind
-from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_records import ConsumerMemberJoined, ConsumerRecord
 from groups.core.model.group import Group
 from groups.core.model.records import (
@@ -76,8 +75,8 @@ def apply(group: Group | None, record: Record) -> Group | None:
         return _hold(group, record)
     if isinstance(record, HoldReleased):
         return replace(group, hold=None)
-    if isinstance(group, ConsumerGroup):
-        raise IllegalTransition(f"{type(record).__name__} of a consumer group")
+    if not isinstance(group, ClassicGroup):
+        raise IllegalTransition(f"{type(record).__name__} of a group with epochs")
     return _apply(group, record)
 
 

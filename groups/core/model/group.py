@@ -1,8 +1,8 @@
-"""A group of either protocol. A group id belongs to one type at a time (consumer.md 1.1)."""
+"""A group of any type. A group id belongs to one type at a time (consumer.md 1.1, share.md 4)."""
 
 from __future__ import annotations
 
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.types import ClassicGroup
 
-Group = ClassicGroup | ConsumerGroup
+Group = ClassicGroup | EpochGroup

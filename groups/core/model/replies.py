@@ -140,7 +140,7 @@ class HoldReply:
 
 @message
 class ConsumerHeartbeatReply:
-    """ConsumerGroupHeartbeat's answer (consumer.md 2.6).
+    """The answer of ConsumerGroupHeartbeat and of ShareGroupHeartbeat (consumer.md 2.6; share.md 2.3).
 
     `assignment` by topic id; None means unchanged, empty means that the member owns nothing.
     """

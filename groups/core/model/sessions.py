@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup
+from groups.core.model.group import Group
 from groups.core.model.persistent import Timer
 from groups.core.model.types import ClassicGroup, ClassicMember, Millis
 
@@ -24,9 +25,9 @@ class Session(NamedTuple):
     heard_at: Millis | None
 
 
-def with_sessions(group: ClassicGroup | ConsumerGroup, stored: Mapping[str, Session]) -> ClassicGroup | ConsumerGroup:
+def with_sessions(group: Group, stored: Mapping[str, Session]) -> Group:
     """The group with the sessions of `stored`, by member id; other members keep theirs."""
-    if isinstance(group, ConsumerGroup):
+    if not isinstance(group, ClassicGroup):
         return _consumer(group, stored)
     return _classic(group, stored)
 
@@ -43,7 +44,7 @@ def _classic(group: ClassicGroup, stored: Mapping[str, Session]) -> ClassicGroup
     return replace(group, members=group.members.each(renewed))
 
 
-def _consumer(group: ConsumerGroup, stored: Mapping[str, Session]) -> ConsumerGroup:
+def _consumer(group: EpochGroup, stored: Mapping[str, Session]) -> EpochGroup:
     sessions = group.timers.session
     later = {}
     for member_id, session in stored.items():

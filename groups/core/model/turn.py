@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import EpochGroup, ShareGroup
 from groups.core.model.effects import Effect
 from groups.core.model.fold import apply
 from groups.core.model.group import Group
 from groups.core.model.records import Record
 from groups.core.model.replies import Answer
-from groups.core.model.types import ClassicGroup, Env, GroupConfig, Millis
+from groups.core.model.types import ClassicGroup, Env, GroupConfig, Limits, Millis
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,25 @@ class Turn:
     @property
     def classic_or_none(self) -> ClassicGroup | None:
         """The group, which must be a classic one if it exists."""
-        assert not isinstance(self.group, ConsumerGroup), "the machine sends this command elsewhere"
+        assert not isinstance(self.group, EpochGroup), "the machine sends this command elsewhere"
         return self.group
 
     @property
-    def consumer(self) -> ConsumerGroup:
-        """The group, which must be a consumer group here."""
-        assert isinstance(self.group, ConsumerGroup), "the handler made sure that it is a consumer group"
+    def consumer(self) -> EpochGroup:
+        """The group, which must be a consumer group or a share group here."""
+        assert isinstance(self.group, EpochGroup), "the handler made sure that it is no classic group"
         return self.group
+
+    @property
+    def share(self) -> ShareGroup:
+        """The group, which must be a share group here."""
+        assert isinstance(self.group, ShareGroup), "the handler made sure that it is a share group"
+        return self.group
+
+    @property
+    def limits(self) -> Limits:
+        """The settings of the group, which must be a consumer group or a share group here."""
+        return self.config.share if isinstance(self.group, ShareGroup) else self.config.consumer
 
     @property
     def classic(self) -> ClassicGroup:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 from typing import Protocol as TypingProtocol
 
 from groups.core.assignors import BUILT_IN, Assignor
@@ -217,6 +217,8 @@ class ClassicGroup:
     since then; None: unknown (offsets.md 6.1).
     """
 
+    type: ClassVar[str] = "classic"
+    """As Kafka's ListGroups has it."""
     group_id: str
     state: GroupState = GroupState.EMPTY
     previous_state: GroupState = GroupState.DEAD
@@ -266,11 +268,21 @@ class MigrationPolicy(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What settings say of members with epochs; those of each type of group have names of their own."""
+
+    session_timeout_ms: Millis
+    heartbeat_interval_ms: Millis
+    assignment_interval_ms: Millis
+    max_size: int
+
+
+@dataclass(frozen=True, slots=True)
 class GroupConfig:
     """The settings that rules of the core read (classic.md 10.1, consumer.md 10), with the group's overrides applied.
 
     `consumer_assignment_inline_limit`: a target with a larger product of members and partitions is computed in the
-    background; None: never.
+    background; None: never. `share`: those of share groups.
     """
 
     min_session_timeout_ms: Millis = 6_000
@@ -284,6 +296,17 @@ class GroupConfig:
     consumer_regex_refresh_interval_ms: Millis = 600_000
     consumer_assignment_interval_ms: Millis = 0
     consumer_assignment_inline_limit: int | None = 200_000
+    share: Limits = Limits(45_000, 5_000, 1_000, 200)
+
+    @property
+    def consumer(self) -> Limits:
+        """Those of groups of the consumer protocol."""
+        return Limits(
+            self.consumer_session_timeout_ms,
+            self.consumer_heartbeat_interval_ms,
+            self.consumer_assignment_interval_ms,
+            self.consumer_max_size,
+        )
 
 
 @dataclass(frozen=True, slots=True)

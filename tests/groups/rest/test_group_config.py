@@ -11,7 +11,16 @@ import psycopg
 import pytest
 
 from groups import configs as module
-from groups.configs import ASSIGNMENT_INTERVAL, ASSIGNOR, HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs
+from groups.configs import (
+    ASSIGNMENT_INTERVAL,
+    ASSIGNOR,
+    HEARTBEAT_INTERVAL,
+    SESSION_TIMEOUT,
+    SHARE_ASSIGNMENT_INTERVAL,
+    SHARE_HEARTBEAT_INTERVAL,
+    SHARE_SESSION_TIMEOUT,
+    GroupConfigs,
+)
 from groups.core.assignors import RangeAssignor
 from groups.core.model.types import ClassicGroup
 from groups.engine.service import GroupService
@@ -28,7 +37,15 @@ from tests.support.fixtures import ClientWith
 from tests.support.members import eventually
 
 PATH = "/v1/groups/g/config"
-DEFAULTS = {HEARTBEAT_INTERVAL: 5_000, SESSION_TIMEOUT: 45_000, ASSIGNMENT_INTERVAL: 0, ASSIGNOR: "uniform"}
+DEFAULTS = {
+    HEARTBEAT_INTERVAL: 5_000,
+    SESSION_TIMEOUT: 45_000,
+    ASSIGNMENT_INTERVAL: 0,
+    ASSIGNOR: "uniform",
+    SHARE_HEARTBEAT_INTERVAL: 5_000,
+    SHARE_SESSION_TIMEOUT: 45_000,
+    SHARE_ASSIGNMENT_INTERVAL: 1_000,
+}
 
 
 @pytest.fixture
@@ -97,11 +114,8 @@ async def test_an_override_is_set_and_taken_back(api: httpx.AsyncClient, clock: 
     assert (await values_of(api))[ASSIGNOR] == ("range", "group")
     assert (await values_of(api, "other"))[SESSION_TIMEOUT] == (45_000, "default")
     assert (await patch(api, {SESSION_TIMEOUT: None, HEARTBEAT_INTERVAL: None})).status_code == 200
-    assert await values_of(api) == {
-        HEARTBEAT_INTERVAL: (5_000, "default"),
-        SESSION_TIMEOUT: (45_000, "default"),
-        ASSIGNMENT_INTERVAL: (0, "default"),
-        ASSIGNOR: ("range", "group"),
+    assert await values_of(api) == {name: (value, "default") for name, value in DEFAULTS.items()} | {
+        ASSIGNOR: ("range", "group")
     }
 
 

@@ -98,6 +98,7 @@ POST /v1/groups/{group_id}/offsets/plans/{plan_id}/approve approveOffsetPlan
 POST /v1/groups/{group_id}/offsets/plans/{plan_id}/undo undoOffsetPlan
 POST /v1/groups/{group_id}/offsets/txn-commit txnCommitOffsets
 POST /v1/groups/{group_id}/pins createPin
+POST /v1/groups/{group_id}/share-heartbeat shareGroupHeartbeat
 POST /v1/groups/{group_id}/sync syncGroup
 POST /v1/heartbeats heartbeats
 POST /v1/offsets/fetch fetchOffsetsOfManyGroups

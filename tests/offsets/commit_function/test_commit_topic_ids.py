@@ -70,3 +70,16 @@ async def test_negative_offsets_and_partitions_of_others_are_stored(
     fetched = (await api.post("/v1/groups/g/offsets/fetch", json={"topics": None})).json()["topics"][0]["partitions"]
     assert [p["committed_offset"] for p in fetched] == [-5, -6, -(2**63)]
     assert (await api.get("/v1/groups/g/lag")).status_code == 200
+
+
+async def test_a_share_group_takes_no_commits(connection: Connection, api: Any) -> None:
+    """With members and without; the function says of which type the group is."""
+    beat = {"member_id": "worker", "member_epoch": 0, "subscribed_topic_names": ["orders"]}
+    for epoch in (0, -1):
+        answered = await api.post("/v1/groups/g/share-heartbeat", json={**beat, "member_epoch": epoch})
+        assert answered.status_code == 200, answered.text
+        refused = commit(connection, entries(None))
+        connection.rollback()
+        assert isinstance(refused, Refusal)
+        assert (refused.sqlstate, refused.name) == ("KC069", "GROUP_ID_NOT_FOUND")
+        assert "share group" in refused.detail

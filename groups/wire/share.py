@@ -1,0 +1,80 @@
+"""The membership of share groups: ShareGroupHeartbeat and ShareGroupDescribe.
+
+ShareFetch and ShareAcknowledge are not served: a client takes an offset that it is given without a record for a gap,
+and settles it as one. Source: share.md 2 and 5; KIP-932.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from groups.api.consumer_wire import ConsumerHeartbeatResponse
+from groups.api.share import share_heartbeat
+from groups.api.share_wire import ShareHeartbeatRequest
+from groups.core.model.consumer_group import ShareGroup
+from groups.rest.consumer_description import ConsumerMemberDescription
+from groups.wire.clients import as_clients_know_it, remember
+from groups.wire.consumer import (
+    describe_each,
+    described_head,
+    heartbeat_answer,
+    named_partitions,
+    refuse_describe,
+    refuse_heartbeat,
+    seen_group,
+)
+from kcoord.access.rights import Operation
+from kcoord.http.paths import check_group_id
+from kcoord.protocol.errors import ProtocolError
+from kcoord.wire.api import Answer, Api, Call
+from kcoord.wire.reading import Fields
+from kcoord.wire.translate import struct_of
+
+
+async def heartbeat(call: Call, request: Fields) -> Answer:
+    """ShareGroupHeartbeat, by the operation of the REST API."""
+    check_group_id(request.group_id, may_be_empty=True)
+    body = struct_of(
+        ShareHeartbeatRequest,
+        member_id=request.member_id,
+        member_epoch=request.member_epoch,
+        rack_id=request.rack_id,
+        client_id=call.client_id,
+        subscribed_topic_names=request.subscribed_topic_names,
+    )
+    if request.member_epoch == 0:
+        call.principal.require_group(Operation.READ, request.group_id)
+        await remember(call)
+    try:
+        beaten = await share_heartbeat.carry_out(call.over_http(body, request.group_id))
+    except ProtocolError as refused:
+        raise as_clients_know_it(refused) from None
+    return heartbeat_answer(cast(ConsumerHeartbeatResponse, beaten))
+
+
+async def describe(call: Call, request: Fields) -> Answer:
+    """ShareGroupDescribe: each group with an error of its own."""
+    return await describe_each(call, request, _description)
+
+
+async def _description(call: Call, group_id: str) -> Answer:
+    seen = await seen_group(call, group_id, ShareGroup)
+    return {**described_head(seen), "members": [_member(member) for member in seen.members]}
+
+
+def _member(member: ConsumerMemberDescription) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "rack_id": member.rack_id,
+        "member_epoch": member.member_epoch,
+        "client_id": member.client_id,
+        "client_host": f"/{member.client_host}",
+        "subscribed_topic_names": member.subscribed_topic_names,
+        "assignment": named_partitions(member.assignment),
+    }
+
+
+APIS = (
+    Api(76, "share_group_heartbeat", (1, 1), heartbeat, refuse_heartbeat, is_hot=True),
+    Api(77, "share_group_describe", (1, 1), describe, refuse_describe),
+)

@@ -1,0 +1,98 @@
+"""What pages show of a share group: its members with what they have, and nothing that only committed offsets have."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+from django.test import Client
+from psycopg.types.json import Jsonb
+
+from tests.frontend.seed import Seed, topic_id
+
+
+def words(client: Client, url: str) -> str:
+    """A page without its tags."""
+    answer = client.get(url)
+    assert answer.status_code == 200, answer.content.decode()[:500]
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", answer.content.decode())).split())
+
+
+@pytest.fixture
+def group(seed: Seed) -> None:
+    """A share group `mailing` of two workers, which share partition 1 of `entries`."""
+    seed.topic("entries", 3)
+    pk = seed.consumer_group("mailing", "Stable", epoch=7, assignment_epoch=7)
+    seed.connection.execute("update groups_group set type = 'share', protocol_type = 'share' where id = %s", [pk])
+    for member_id, partitions in (("worker-1", [0, 1]), ("worker-2", [1, 2])):
+        seed.consumer_member(pk, member_id, epoch=7, target=partitions)
+        assigned = Jsonb({topic_id("entries"): {str(p): 7 for p in partitions}})
+        update = "update groups_consumermember set assigned = %s where group_id = %s and member_id = %s"
+        seed.connection.execute(update, [assigned, pk, member_id])
+
+
+@pytest.mark.usefixtures("group")
+def test_the_page_of_the_group(person: Client) -> None:
+    page = words(person, "/groups/mailing")
+    assert "share group" in page
+    assert "2 members share the work at group epoch 7" in page
+    assert "Assignor simple" in page
+    assert "Group epoch 7" in page
+    assert page.count("2 partitions entries 0, 1") == 1
+    assert page.count("2 partitions entries 1, 2") == 1
+    assert "Leader" not in page
+    assert "Nothing has been committed" not in page
+    assert "Reset offsets… A share group has no committed offsets." in page
+    assert "worker-2" in words(person, "/groups/mailing?tab=members")
+    assert "A share group has no committed offsets" in words(person, "/groups/mailing?tab=offsets")
+
+
+@pytest.mark.usefixtures("group")
+def test_the_page_of_a_member(person: Client) -> None:
+    page = words(person, "/groups/mailing/members/worker-1")
+    assert "share" in page
+    assert "Group epoch 7" in page or "epoch 7" in page
+
+
+@pytest.mark.usefixtures("group")
+def test_lists_and_counts(person: Client) -> None:
+    page = words(person, "/groups")
+    assert "mailing" in page
+    assert "share simple" in page
+    assert "entries" in page
+    assert "1 Share groups" in words(person, "/")
+
+
+@pytest.mark.usefixtures("group")
+def test_its_states_are_two(person: Client) -> None:
+    assert "A share group is Empty without members, and else Stable" in words(person, "/groups/mailing/states")
+
+
+@pytest.mark.usefixtures("group")
+def test_its_settings_are_those_of_share_groups(person: Client) -> None:
+    page = words(person, "/groups/mailing/config")
+    assert "share.session.timeout.ms" in page
+    assert "consumer.session.timeout.ms" not in page
+
+
+@pytest.mark.usefixtures("group")
+@pytest.mark.parametrize(
+    "tail", ["events", "history", "rebalances", "commits", "snapshot.md", "members.csv", "partitions.csv"]
+)
+def test_other_pages_can_be_read(person: Client, tail: str) -> None:
+    assert person.get(f"/groups/mailing/{tail}").status_code in (200, 404)
+
+
+def test_an_empty_one(person: Client, seed: Seed) -> None:
+    pk = seed.consumer_group("mailing", "Empty", epoch=8, assignment_epoch=8)
+    seed.connection.execute("update groups_group set type = 'share', protocol_type = 'share' where id = %s", [pk])
+    assert "A share group has no committed offsets, and stays until it is deleted" in words(person, "/groups/mailing")
+
+
+@pytest.mark.usefixtures("group")
+@pytest.mark.parametrize(("page", "shown"), [("simulate", "share group"), ("reset", ""), ("delete-offsets", "")])
+def test_what_does_not_apply_breaks_no_page(operator: Client, page: str, shown: str) -> None:
+    answer = operator.get(f"/groups/mailing/{page}")
+    assert answer.status_code < 500
+    assert shown in answer.content.decode()
