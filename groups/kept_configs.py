@@ -1,7 +1,8 @@
 """Settings of groups that are kept and shown to Kafka clients, and that nothing here reads.
 
-They belong to share groups, streams groups and the threads of a broker, which are not served. Tools set and show them
-together with the others, so they are accepted with the limits that a broker has by default, and listed as it does.
+They belong to the records of share groups, to streams groups and to the threads of a broker, which are not served.
+Tools set and show them together with the others, so they are accepted with the limits that a broker has by default, and
+listed as it does.
 Differs from Kafka: they are without effect.
 
 Source: `GroupConfig` of Kafka 4.4, asked of a running broker by DescribeConfigs and IncrementalAlterConfigs.
@@ -80,9 +81,6 @@ _ALL = (
         "Whether assignments are computed in the background. Here that depends on their size.",
         "group.consumer.assignor.offload.enable",
     ),
-    _number("share.session.timeout.ms", 45_000, 45_000, 60_000, "Session timeout of share groups."),
-    _number("share.heartbeat.interval.ms", 5_000, 5_000, 15_000, "Heartbeat interval of share groups."),
-    _number("share.assignment.interval.ms", 1_000, 0, 15_000, "Least time between two targets of a share group."),
     _number("share.record.lock.duration.ms", 30_000, 15_000, 60_000, "How long an acquired record is locked."),
     _number("share.delivery.count.limit", 5, 2, 10, "How often a record is delivered at most."),
     _number("share.partition.max.record.locks", 2_000, 100, 4_000, "Locked records of a partition at most."),
