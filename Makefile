@@ -11,7 +11,7 @@ CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 INSTALL := $(VENV)/bin/python -m kcoord.stack.install
 
-.PHONY: help up venv test test-all test-pythons selection pytest lint format release bench demo showcase screenshots model mutants differential chaos chromium
+.PHONY: help up venv test test-all test-pythons selection pytest lint format release bench demo showcase screenshots model mutants differential peers chaos chromium
 
 help:
 	@echo "make up       start everything: Postgres, server, Celery worker and beat (Ctrl-C stops it); NODES=4: four servers;"
@@ -31,6 +31,7 @@ help:
 	@echo "make bench    measure the data plane; QUICK=1 in three minutes, KAFKA=path beside a broker, SPARK=1, ONLY=a,b JSON=file"
 	@echo "make differential  random sequences to a broker of Kafka and to the gateway; KAFKA=path, SEQUENCES=100, SEED=1,"
 	@echo "              ARGS=--scenarios: each request in the cases that its rules tell apart, in every version"
+	@echo "make peers    the group tests in the packages of sarama and kafka-python"
 	@echo "make chaos    kill, freeze and cut off a stack under load, and check what its members were told; MINUTES=3 SEED=7"
 
 up: $(VENV)/.runtime
@@ -54,6 +55,9 @@ bench: $(VENV)/.tests
 differential: $(VENV)/.tests
 	@exec $(VENV)/bin/python -m tests.differential --kafka $(or $(KAFKA),download) $(if $(SEQUENCES),--sequences $(SEQUENCES)) \
 		$(if $(SEED),--seed $(SEED)) $(ARGS)
+
+peers: $(VENV)/.tests
+	@exec $(VENV)/bin/python -m tests.peers
 
 # Needs spin and gcc, and nothing of the virtual environment.
 model:

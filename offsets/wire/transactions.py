@@ -99,7 +99,9 @@ async def add_offsets_to_txn(call: Call, request: Fields) -> Answer:
 async def txn_offset_commit(call: Call, request: Fields) -> Answer:
     """TxnOffsetCommit 0 to 6, of topics by id from 6 on.
 
-    It also does what AddOffsetsToTxn would, in every version: clients of version 5 do not send that any more (KIP-890).
+    It also does what AddOffsetsToTxn would: clients of version 5 do not send that any more (KIP-890).
+
+    Differs from Kafka: it does so below version 5 too, where a broker refuses a commit without AddOffsetsToTxn.
     """
     principal = call.principal
     _require(principal, request.transactional_id)
@@ -125,6 +127,9 @@ async def end_txn(call: Call, request: Fields) -> Answer:
     """EndTxn 0 to 5. From 5 on each transaction has an epoch of its own (KIP-890), and the answer has the next one.
 
     Differs from Kafka: to commit where nothing is pending is no error.
+
+    Differs from Kafka: the epoch that ended commits nothing after the answer; a broker answers before it has written
+    the end marker, and what the epoch commits until then becomes part of the transaction that has ended.
     """
     _require(call.principal, request.transactional_id)
     service = call.runtime.get(TransactionService)

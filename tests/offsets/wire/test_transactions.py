@@ -29,7 +29,8 @@ async def begun(wire: Wire, version: int = 3, **changes: Any) -> dict[str, Any]:
 
 async def pend(wire: Wire, producer: dict[str, Any], version: int, group: str = "g", **changes: Any) -> list[int]:
     """The error codes of an offset that becomes pending."""
-    partitions = [{"partition_index": 0, "committed_offset": 7, "committed_metadata": ""}]
+    offset = changes.pop("offset", 7)
+    partitions = [{"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}]
     topic_id = changes.pop("topic_id", None)
     topic = topic_of(version, WITH_IDS, topic_id)
     topics = [{**topic, "partitions": partitions}]
@@ -145,6 +146,25 @@ async def test_each_transaction_has_an_epoch_of_its_own(wire: Wire, topic: str) 
     assert await ended(wire, later(producer, 2), committed=False) == (0, 1), "nothing was pending"
     assert await ended(wire, later(producer), committed=False) == (90, 0)
     assert await ended(wire, {**producer, "transactional_id": "other"}) == (49, 0)
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+async def test_an_epoch_that_ended_commits_nothing_after_the_answer(wire: Wire, topic: str, version: int) -> None:
+    """Differs from Kafka: it accepts the commit until it has written the end marker (offsets.md 4.5)."""
+    producer = await begun(wire)
+    assert await pend(wire, producer, version) == [0]
+    assert await ended(wire, producer) == (0, 1)
+    assert await pend(wire, producer, version, offset=8) == [47]
+    assert (await fetch(wire, 9)).topics[0].partitions[0].committed_offset == 7
+
+
+@pytest.mark.parametrize("version", [3, 4])
+async def test_a_commit_needs_no_add_offsets(wire: Wire, topic: str, version: int) -> None:
+    """Differs from Kafka: INVALID_TXN_STATE there in version 3, TRANSACTION_ABORTABLE in 4; neither is in 5 and 6."""
+    producer = await begun(wire)
+    assert await pend(wire, producer, version) == [0]
+    assert (await wire.ask("end_txn", 3, committed=True, **producer)).error_code == 0
+    assert (await fetch(wire, 9)).topics[0].partitions[0].committed_offset == 7
 
 
 async def test_a_producer_that_was_fenced_is_not_told_that_it_committed(wire: Wire, topic: str) -> None:
