@@ -46,7 +46,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "kcoord.http.hooks.Security",
+    "django.middleware.security.SecurityMiddleware",
     "frontend.compression.Compression",
     "frontend.middleware.ContentSecurityPolicy",
     "frontend.middleware.StaticFiles",
@@ -54,10 +54,10 @@ MIDDLEWARE = [
     "kcoord.audit.requests.Audited",
     "kcoord.http.hooks.Sessions",
     "kcoord.http.hooks.Common",
-    "kcoord.http.hooks.Csrf",
+    "django.middleware.csrf.CsrfViewMiddleware",
     "kcoord.http.hooks.Authentication",
     "kcoord.http.hooks.Messages",
-    "kcoord.http.hooks.FrameOptions",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
 ROOT_URLCONF = "kcoord.urls"

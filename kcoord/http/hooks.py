@@ -2,7 +2,8 @@
 
 Django calls both hooks of each middleware in a thread of the request: fourteen changes of thread for a request that
 asks the database for nothing in any of them. Here a hook is called directly, and in the thread only where it may wait
-for the database or compute for long (`needs_thread`).
+for the database or compute for long (`needs_thread`). Those of which `check --deploy` wants to see Django's own names
+in the settings (security, CSRF, frames) stay as they are.
 """
 
 from __future__ import annotations
@@ -15,10 +16,7 @@ from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.common import CommonMiddleware
-from django.middleware.csrf import CsrfViewMiddleware
-from django.middleware.security import SecurityMiddleware
 from django.utils.deprecation import MiddlewareMixin
 
 if TYPE_CHECKING:
@@ -49,10 +47,6 @@ class OnLoop(Base):
         return finish(request, response)  # type: ignore[no-any-return]
 
 
-class Security(OnLoop, SecurityMiddleware):
-    """Redirects to HTTPS, and headers."""
-
-
 class Sessions(OnLoop, SessionMiddleware):
     """`request.session`, which is read when it is asked for."""
 
@@ -66,18 +60,6 @@ class Common(OnLoop, CommonMiddleware):
     """Redirects to addresses with a slash, and the length of answers."""
 
 
-class Csrf(OnLoop, CsrfViewMiddleware):
-    """Compares the tokens of cookie and form, without the database: the token is not in the session."""
-
-    def __init__(self, get_response: Any) -> None:
-        super().__init__(get_response)
-        if self.async_mode:  # type: ignore[attr-defined]
-            self.process_view = self._view_on_loop  # type: ignore[assignment]
-
-    async def _view_on_loop(self, request: HttpRequest, callback: Any, args: Any, kwargs: Any) -> Any:
-        return CsrfViewMiddleware.process_view(self, request, callback, args, kwargs)
-
-
 class Authentication(OnLoop, AuthenticationMiddleware):
     """`request.user`, which is read when it is asked for."""
 
@@ -89,7 +71,3 @@ class Messages(OnLoop, MessageMiddleware):
         """Messages that were added or read may change the session."""
         storage: Any = getattr(request, "_messages", None)
         return storage is not None and (storage.used or storage.added_new)
-
-
-class FrameOptions(OnLoop, XFrameOptionsMiddleware):
-    """No page is shown inside another."""

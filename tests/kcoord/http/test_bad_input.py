@@ -56,6 +56,13 @@ BODIES: dict[str, dict[str, Any]] = {
         "server_assignor": "range",
         "max_wait_ms": 0,
     },
+    "/v1/groups/g/share-heartbeat": {
+        "member_id": "m",
+        "member_epoch": 1,
+        "rack_id": "r",
+        "client_id": "c",
+        "subscribed_topic_names": ["orders"],
+    },
     "/v1/heartbeats": {
         "heartbeats": [{"group_id": "g", "member_id": "m", "generation_id": 1, "group_instance_id": "i"}]
     },
@@ -173,7 +180,8 @@ async def test_unknown_fields_are_named(api: httpx.AsyncClient, path: str) -> No
 @pytest.mark.parametrize("path", PATHS)
 async def test_unknown_fields_further_in_are_named(api: httpx.AsyncClient, path: str) -> None:
     body = deepcopy(BODIES[path])
-    name, items = next(((name, value) for name, value in body.items() if isinstance(value, list)), ("", None))
+    lists = ((name, value) for name, value in body.items() if isinstance(value, list) and isinstance(value[0], dict))
+    name, items = next(lists, ("", None))
     if items is None:
         body["x"] = [{"y": 1}]
         name, where = "x", "x"

@@ -43,6 +43,9 @@ RULE = {"name": "old", "pattern": "literal", "group_name": "e", "verdicts": ["st
 Request = tuple[str, str, Any]
 
 
+SHARING = {"member_id": "m1", "member_epoch": 0, "subscribed_topic_names": ["orders"]}
+
+
 def of_members(leader: dict[str, Any], follower: dict[str, Any]) -> dict[str, Request]:
     """Writes of and about members; `leader` of group g, `follower` of the consumer group c."""
     member_id = leader["member_id"]
@@ -57,6 +60,7 @@ def of_members(leader: dict[str, Any], follower: dict[str, Any]) -> dict[str, Re
         "holdGroup": ("post", "/v1/groups/g/hold", {"duration_ms": 60_000}),
         "releaseHold": ("delete", "/v1/groups/held/hold", None),
         "consumerGroupHeartbeat": ("post", "/v1/groups/c/consumer-heartbeat", beat),
+        "shareGroupHeartbeat": ("post", "/v1/groups/new/share-heartbeat", SHARING),
     }
 
 
