@@ -170,7 +170,8 @@ class AcknowledgedCommits:
     async def _all_missing(self) -> tuple[list[Line], bool]:
         """What is missing, in order, and whether something was missing in everything that was kept.
 
-        Postgres loses the end of its log, never what lies before it: so from the newest back, until all is there.
+        From the newest back: first what was written since the fail-over, which is there, then what was lost. Postgres
+        loses the end of its log, never what lies before it, so the first that is there again ends the search.
         """
         async with self._db.connection() as connection:
             oldest = await self._db.now_ms(connection) - OLDEST_MS
@@ -182,7 +183,7 @@ class AcknowledgedCommits:
             lines = [*_lines(commit, at), *lines]
             if len(lines) >= AT_ONCE:
                 found = await self._missing(lines)
-                if not found:
+                if missing and not found:
                     return missing, False
                 missing, lines = found + missing, []
         found = await self._missing(lines)

@@ -78,8 +78,8 @@ class Crew:
                 await asyncio.sleep(0.1)
                 continue
             sent = time.monotonic()
-            status, _ = await self._timed("commit", partial(member.commit, 0, offset + 1))
-            if status == 200:
+            status, said = await self._timed("commit", partial(member.commit, 0, offset + 1))
+            if status == 200 and said["topics"][0]["partitions"][0]["error_code"] == 0:
                 offset += 1
                 self._tell(member, offset, sent)
             elif status in (404, 409):

@@ -1,0 +1,38 @@
+"""What of the acknowledged commits is looked for; tests/failover has the real losses."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from groups.catalogue.topics import TopicService
+from kcoord.process.runtime import Runtime
+from offsets import acknowledged
+from offsets.acknowledged import AcknowledgedCommits
+from offsets.core.types import OffsetCommit, PartitionCommit
+from offsets.service import OffsetService
+
+
+async def commit(runtime: Runtime, group_id: str, offset: int) -> None:
+    """As a simple consumer."""
+    partitions = (PartitionCommit("orders", 0, offset),)
+    reply = await runtime.get(OffsetService).commit(OffsetCommit(group_id, "", None, -1, partitions))
+    assert reply.error.code == 0
+
+
+async def test_commits_since_the_fail_over_do_not_end_the_search(
+    runtime: Runtime, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acknowledged, "AT_ONCE", 1)
+    await runtime.get(TopicService).create("orders", 1)
+    await commit(runtime, "kept", 1)
+    await commit(runtime, "lost", 2)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("delete from offset_commit_log where group_name = 'lost'")
+        connection.execute("delete from offsets_committedoffset where committed_offset = 2")
+    await commit(runtime, "later", 3)
+    await runtime.get(AcknowledgedCommits).compare()
+    with psycopg.connect(database) as connection:
+        stored = connection.execute("select committed_offset from offsets_committedoffset order by 1").fetchall()
+    assert stored == [(1,), (2,), (3,)]
+    assert runtime.get(AcknowledgedCommits).loss.offsets == 1
