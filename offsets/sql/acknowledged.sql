@@ -1,5 +1,5 @@
 -- name: missing_lines
--- Which of these lines, by number, the journal does not have; null on a standby, which may only be behind.
+-- Which of these lines, by number and in order, the journal does not have; null on a standby, which may only be behind.
 -- The journal's index by partition leads to each.
 select case when not pg_is_in_recovery() then array(
     select l.number
@@ -11,6 +11,7 @@ select case when not pg_is_in_recovery() then array(
         where j.group_name = l.group_name and j.topic = l.topic and j.partition = l.partition and j.at = l.at
           and j.committed_offset = l.committed_offset
     )
+    order by l.number
 ) end
 
 -- name: lines_to_store_again
@@ -28,3 +29,4 @@ where not exists (
     where j.group_name = %(group_name)s and j.topic = l.topic and j.partition = l.partition and j.at >= l.at
       and not (j.kind = 'restore' and j.plan_id is null)
 )
+order by l.number

@@ -7,6 +7,7 @@ import pytest
 
 from groups.catalogue.topics import TopicService
 from kcoord.process.runtime import Runtime
+from kcoord.sql import queries
 from offsets import acknowledged
 from offsets.acknowledged import AcknowledgedCommits
 from offsets.core.types import OffsetCommit, PartitionCommit
@@ -36,3 +37,20 @@ async def test_commits_since_the_fail_over_do_not_end_the_search(
         stored = connection.execute("select committed_offset from offsets_committedoffset order by 1").fetchall()
     assert stored == [(1,), (2,), (3,)]
     assert runtime.get(AcknowledgedCommits).loss.offsets == 1
+
+
+def test_lines_that_are_missing_are_told_in_their_order(database: str) -> None:
+    """The last one of a partition is stored again, however Postgres looks for them."""
+    count = 500
+    lines = {
+        "group_name": [f"g{number % 7}" for number in range(count)],
+        "topic": ["orders"] * count,
+        "partition": [0] * count,
+        "committed_offset": list(range(count)),
+        "at": list(range(count)),
+    }
+    with psycopg.connect(database) as connection:
+        for way in ("enable_nestloop", "enable_hashjoin", "enable_mergejoin"):
+            connection.execute(f"set local {way} = off".encode())
+            row = connection.execute(queries("offsets").missing_lines.encode(), lines).fetchone()
+            assert row == (list(range(1, count + 1)),), way
