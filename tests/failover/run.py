@@ -171,6 +171,9 @@ async def fail_over(pair: Pair, fault: Fault) -> Figures:
             async with asyncio.TaskGroup() as tasks:
                 for number in range(MEMBERS):
                     tasks.create_task(crew.run(number))
+                async with asyncio.timeout(LONGEST_S):
+                    while len({line["g"] for line in crew.lines}) < MEMBERS:  # noqa: ASYNC110 - each tells of itself
+                        await asyncio.sleep(0.05)
                 await asyncio.sleep(BEFORE_S)
                 await fault(scene)
                 told_s = await _watch(client, crew)
