@@ -1,4 +1,4 @@
-"""A standby that has not received the last commits is promoted: they are stored again, and the loss is told."""
+"""A standby that lacks the last commits is promoted: the server stores them again and reports the loss."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def committed(pair: Pair) -> dict[tuple[str, int], int]:
 
 
 async def compared(runtime: Runtime, offsets: int) -> None:
-    """Wait until the process has compared, after it has connected again, and has dealt with so many."""
+    """Wait until the process has reconnected, compared its commits with the journal, and handled `offsets` of them."""
     found = runtime.get(AcknowledgedCommits)
     async with asyncio.timeout(SECONDS):
         while found.loss.offsets < offsets:  # noqa: ASYNC110 - nothing else tells

@@ -1,4 +1,4 @@
-"""Fail-overs under members that commit: what was acknowledged is committed, and what was missing is told.
+"""Fail-overs while members commit: every acknowledged offset stays committed, and lost ones are reported.
 
 `python -m tests.failover` makes the table of docs/high-availability.md.
 """
