@@ -70,6 +70,6 @@ def _check_heartbeat(before: Group | None, command: ShareHeartbeat, decision: De
     had = before.members.get(command.member_id) if isinstance(before, ShareGroup) else None
     if reply.assignment is None:
         assert had is not None
-        assert set(flat(had.assigned)) == set(flat(member.assigned)), "members are told every change of their assignment"
+        assert set(flat(had.assigned)) == set(flat(member.assigned)), "a change is reported"
     else:
         assert set(flat(reply.assignment)) == set(flat(member.assigned))
