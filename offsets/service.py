@@ -24,9 +24,7 @@ from kcoord.process.later import Later
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.acknowledged import AcknowledgedCommits
-from offsets.core.commit import membership_half, records_of, take
-from offsets.core.lines import NO_RETENTION, Commit
-from offsets.core.order import overtaken, overtaken_before
+from offsets.core.commit import NO_RETENTION, Commit, membership_half, overtaken, overtaken_before, records_of, take
 from offsets.core.transactions import stable
 from offsets.core.types import (
     ChangeKind,

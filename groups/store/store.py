@@ -30,8 +30,7 @@ from groups.store.consumer import KINDS, ConsumerRows
 from groups.store.events import EventStore
 from groups.store.stored import MISSING, Copies, Copy, GroupAppeared, GroupRow, Ownership, Stored
 from kcoord.database.notifications import CHANGED, WAKE
-from kcoord.database.pool import Connection, Database
-from kcoord.database.row_factories import by_name
+from kcoord.database.pool import Connection, Database, by_name
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries

@@ -29,9 +29,8 @@ from kcoord.access.rights import Operation, Resource
 from kcoord.http.paths import check_group_id
 from kcoord.process.later import then
 from kcoord.protocol.errors import ProtocolError
-from kcoord.wire.api import Answer, Api, Call
+from kcoord.wire.api import Answer, Api, Call, struct_of
 from kcoord.wire.reading import Fields
-from kcoord.wire.translate import struct_of
 
 CLIENT_MAKES_IDS = 1
 """The first version of ConsumerGroupHeartbeat whose clients choose their member id."""

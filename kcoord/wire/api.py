@@ -11,14 +11,23 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from kcoord.access.rights import Principal
 from kcoord.http import serving
+from kcoord.http.problem import invalid
 from kcoord.process.runtime import Runtime
 from kcoord.wire.reading import Fields
+
+UNSUPPORTED_SASL_MECHANISM: Final = 33
+ILLEGAL_SASL_STATE: Final = 34
+UNSUPPORTED_VERSION: Final = 35
+PRODUCER_FENCED: Final = 90
+TRANSACTIONAL_ID_NOT_FOUND: Final = 105
+REBOOTSTRAP_REQUIRED: Final = 129
+"""Errors that only Kafka's protocol has; all others are in `kcoord.protocol.errors`. Source: Kafka's `Errors`."""
 
 Answer = Mapping[str, Any]
 
@@ -158,3 +167,14 @@ def _entity(name: str, version: int, kind: str) -> type:
     module = import_module("kcoord.wire.newer" if is_newer else f"kio.schema.{name}.v{version}.{kind}")
     wanted = f"{name.replace('_', '')}{kind}"
     return next(value for key, value in vars(module).items() if key.lower() == wanted and isinstance(value, type))
+
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def struct_of(cls: type[S], **fields: Any) -> S:
+    """A struct of the REST API. Raises INVALID_REQUEST if a field is out of bounds."""
+    try:
+        return msgspec.convert(fields, cls)
+    except msgspec.ValidationError as error:
+        raise invalid(str(error)) from None

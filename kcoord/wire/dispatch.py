@@ -2,6 +2,8 @@
 
 The order is that of requests over HTTP (`kcoord.http.serving`): who asks, then what, then the handler, which checks the
 rules of the token.
+
+Quotas: requests are carried out, and their sender is silent for a while (KIP-124, KIP-219).
 """
 
 from __future__ import annotations
@@ -26,12 +28,38 @@ from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget
 from kcoord.quotas.quotas import Quotas
-from kcoord.quotas.wire import budget_of
 from kcoord.wire import frames, session
-from kcoord.wire.api import SUCCESS, Answer, Api, Call, HangUp, Session, response_class
-from kcoord.wire.codes import UNSUPPORTED_VERSION
+from kcoord.wire.api import SUCCESS, UNSUPPORTED_VERSION, Answer, Api, Call, HangUp, Session, response_class
 from kcoord.wire.frames import API_VERSIONS, Header
 from kcoord.wire.reading import Fields, Frame, Malformed
+
+BUDGETS: Mapping[str, Budget | None] = {
+    "heartbeat": Budget.HEARTBEATS,
+    "consumer_group_heartbeat": Budget.HEARTBEATS,
+    "offset_commit": Budget.COMMITS,
+    "offset_fetch": Budget.COMMITS,
+    "txn_offset_commit": Budget.COMMITS,
+    "init_producer_id": Budget.COMMITS,
+    "add_offsets_to_txn": Budget.COMMITS,
+    "end_txn": Budget.COMMITS,
+    "produce": Budget.WRITES,
+    "create_topics": Budget.WRITES,
+    "delete_topics": Budget.WRITES,
+    "create_partitions": Budget.WRITES,
+    "incremental_alter_configs": Budget.WRITES,
+    "offset_delete": Budget.WRITES,
+    "delete_groups": Budget.WRITES,
+    "join_group": None,
+    "sync_group": None,
+    "leave_group": None,
+}
+"""The budget of an API; None: only its bytes count. All others are reads."""
+
+
+def budget_of(api: str) -> Budget | None:
+    """The budget of an API, by the name of kio's module."""
+    return BUDGETS.get(api, Budget.READS)
+
 
 log = structlog.get_logger(__name__)
 

@@ -15,8 +15,16 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.connections import Connections
 from kcoord.quotas.quotas import Quotas
-from kcoord.wire.api import Answer, Api, Call, HangUp, Session
-from kcoord.wire.codes import ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANISM, UNSUPPORTED_VERSION
+from kcoord.wire.api import (
+    ILLEGAL_SASL_STATE,
+    UNSUPPORTED_SASL_MECHANISM,
+    UNSUPPORTED_VERSION,
+    Answer,
+    Api,
+    Call,
+    HangUp,
+    Session,
+)
 from kcoord.wire.reading import Fields
 
 MECHANISMS = ("PLAIN",)

@@ -26,7 +26,7 @@ from offsets.api import endpoints, metering, wire
 from offsets.api.commits import answered, denied, partitions_of
 from offsets.api.plain_commits import all_accepted, plain_commit
 from offsets.api.topics import Named, Topics
-from offsets.core.lines import Commit
+from offsets.core.commit import Commit
 from offsets.core.types import (
     FetchedOffset,
     OffsetCommit,

@@ -13,7 +13,7 @@ from msgspec import UnsetType
 from groups.core.model.types import Topic, TopicView
 from kcoord.access.rights import Operation, Principal
 from offsets.api import wire
-from offsets.core.lines import Commit, Lines
+from offsets.core.commit import Commit, Lines
 
 _LONGEST_CHARACTER = 2
 """In UTF-16 code units, which the limit of metadata counts."""

@@ -9,13 +9,13 @@ from groups.wire import configs, partitions, topics
 from groups.wire.reads import listing
 from kcoord.wire.api import Api
 from offsets.group_list import GroupListReads
-from offsets.wire import commits, fetches, logs, named, transactions
+from offsets.wire import commits, fetches, logs, transactions
 
 APIS: tuple[Api, ...] = (
     Api(0, "produce", (3, 9), logs.produce, logs.refused_produce, is_hot=True),
     Api(1, "fetch", (4, 18), logs.fetch, logs.refused_fetch, waits=True, is_hot=True),
     Api(2, "list_offsets", (1, 9), logs.list_offsets, logs.refused_list),
-    Api(8, "offset_commit", (2, 10), commits.offset_commit, named.refused, is_hot=True),
+    Api(8, "offset_commit", (2, 10), commits.offset_commit, commits.refused, is_hot=True),
     Api(9, "offset_fetch", (1, 10), fetches.offset_fetch, fetches.refused, is_hot=True),
     listing(GroupListReads),
     Api(19, "create_topics", (2, 7), topics.create_topics, topics.refused_topics),
@@ -23,7 +23,7 @@ APIS: tuple[Api, ...] = (
     Api(22, "init_producer_id", (0, 5), transactions.init_producer_id),
     Api(25, "add_offsets_to_txn", (0, 4), transactions.add_offsets_to_txn),
     Api(26, "end_txn", (0, 5), transactions.end_txn),
-    Api(28, "txn_offset_commit", (0, 6), transactions.txn_offset_commit, named.refused),
+    Api(28, "txn_offset_commit", (0, 6), transactions.txn_offset_commit, commits.refused),
     Api(32, "describe_configs", (1, 4), configs.describe_configs, configs.refused_description),
     Api(33, "alter_configs", (0, 2), configs.alter_configs, configs.refused_change),
     Api(37, "create_partitions", (0, 3), topics.create_partitions, topics.refused_partitions),

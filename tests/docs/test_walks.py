@@ -38,11 +38,11 @@ MOST_FILES = {"join": 67, "consumer-heartbeat": 74, "offsets/commit": 63, "heart
 """Three are of coordinator nodes: whether this node answers (`groups.nodes.hosting`), the partition of the group
 (`groups.core.coordinator`), and whether its deadlines start over (`groups.core.rearming`). Five are of the lanes: what
 may be answered or written without a transaction of the group (`groups.lane`, `offsets.lane`). One counts requests
-without a lock (`kcoord.tallies`), and one says what rules mean, for tokens and people (`kcoord.access.rules`). Three
+without a lock (`kcoord.tallies`), and one says what rules mean, for tokens and people (`kcoord.access.rights`). Three
 are of quotas: what a request counts as (`groups.api.metering`, `offsets.api.metering`), its weight
 (`kcoord.quotas.budgets`), and who is limited (`kcoord.quotas.quotas`). Three are of fail-overs: whether the server of
 Postgres was taken over from (`kcoord.database.origin`), and of commits whether a later one has overtaken it
-(`offsets.core.order`), and what was acknowledged (`offsets.acknowledged`)."""
+(`offsets.core.commit`), and what was acknowledged (`offsets.acknowledged`)."""
 
 JOIN = {
     "member_id": "",

@@ -18,7 +18,7 @@ from kcoord.database.clock import VirtualClock
 from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.order import OVERTAKEN_MS
+from offsets.core.commit import OVERTAKEN_MS
 from offsets.core.types import OffsetCommit, OffsetCommitReply, PartitionCommit
 from offsets.lane import lane
 from offsets.lane import store as flights
