@@ -132,6 +132,11 @@ class Asked:
         elif self._body is None:
             self._own.run(self._fail, bodies.ClientGone())
 
+    @property
+    def longest_body(self) -> int:
+        """In bytes."""
+        return self._admission.longest_body
+
     # Of `kcoord.access.token_watch`
 
     @property

@@ -34,7 +34,7 @@ from kcoord.http.asked import Asked
 from kcoord.http.cutting import Cutter
 from kcoord.http.door import DOOR, Door, Head, Headers, Route
 from kcoord.http.framing import BadFraming, ambiguous_framing, body_length
-from kcoord.http.peers import TOO_LATE, TOO_MANY, Peer, Peers, Phase, Reason, refusal
+from kcoord.http.peers import TOO_LATE, TOO_MANY, HttpPeers, Peer, Phase, Reason, refusal
 from kcoord.process import runtime as runtimes
 from kcoord.protocol.errors import Error
 from kcoord.quotas.connections import PEER
@@ -108,7 +108,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def __init__(
         self,
-        peers: Peers,
+        peers: HttpPeers,
         config: uvicorn.Config,
         server_state: ServerState,
         app_state: dict[str, Any],
@@ -471,7 +471,7 @@ class HttpProtocol(asyncio.Protocol):
         if request.operation.decoder is None:
             return
         self._content += piece
-        if len(self._content) > self._peers.limits.body_bytes:
+        if len(self._content) > request.longest_body:
             self._content = bytearray()
             request.too_large()
         elif has_come:

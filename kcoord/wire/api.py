@@ -17,6 +17,7 @@ import msgspec
 
 from kcoord.access.rights import Principal
 from kcoord.http import serving
+from kcoord.http.peers import Peer
 from kcoord.http.problem import invalid
 from kcoord.process.runtime import Runtime
 from kcoord.wire.reading import Fields
@@ -50,9 +51,10 @@ class Session:
     `secret` is the token of its login, "" before that, and `token` its digest. `is_refused`: its login failed, and it
     is closed after the answer. `server_host`, `server_port`: the address that the client came by. `software_name`,
     `software_version`: those of ApiVersions, "" if it sent none on this connection. `throttle_ms`: for how long a quota
-    keeps it silent after the answer to its present request. `holder`: whose quota of connections it is counted against.
+    keeps it silent after the answer to its present request. `peer`: what quotas of connections count.
     """
 
+    peer: Peer
     client_host: str
     client_port: int
     server_host: str
@@ -65,7 +67,6 @@ class Session:
     software_name: str = ""
     software_version: str = ""
     throttle_ms: int = 0
-    holder: int = 0
 
     @property
     def who(self) -> str:

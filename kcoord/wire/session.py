@@ -119,7 +119,7 @@ async def log_in(runtime: Runtime, session: Session, message: bytes) -> None:
     principal = await runtime.get(Access).authenticate(secret)
     if runtime.get(Quotas).limits_connections:
         try:
-            runtime.get(Connections).claim(session, principal)
+            runtime.get(Connections).claim(session.peer, principal)
         except ProtocolError as refused:
             raise HangUp(refused.detail) from None
     session.secret, session.token = secret, digest(secret)

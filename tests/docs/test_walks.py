@@ -20,7 +20,7 @@ from kcoord.access.rights import digest
 from kcoord.asgi import BY_PATH, application
 from kcoord.database.clock import VirtualClock
 from kcoord.http.door import DOOR, Door
-from kcoord.http.peers import PeerLimits, Peers
+from kcoord.http.peers import HttpPeers, PeerLimits, Phase
 from kcoord.process.runtime import Runtime
 from kcoord.stack.protocol_httptools import HttpProtocol
 from kcoord.wire import connection as connections
@@ -116,7 +116,7 @@ class Connection:
         state = {DOOR: Door(runtime, BY_PATH)}
         self._peer, self._token = Peer(), token
         config = uvicorn.Config(application, lifespan="off", log_config=None, ws="none")
-        peers = Peers(PeerLimits.of(runtime.config))
+        peers = HttpPeers(PeerLimits.of(runtime.config))
         self._protocol = HttpProtocol(peers, config=config, server_state=ServerState(), app_state=state)
         self._protocol.connection_made(self._peer)
 
@@ -149,7 +149,7 @@ class KafkaConnection:
         self._connection.connection_made(self._peer)
         session = self._connection.session
         session.secret, session.token = token, digest(token)
-        self._connection.phase = connections.Phase.IDLE
+        self._connection.peer.enter(Phase.IDLE)
 
     async def walk_of(self, name: str, version: int, **fields: Any) -> Walk:
         """As that of `Connection`. `fields` of the request, but its group."""
