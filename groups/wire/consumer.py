@@ -192,6 +192,6 @@ def named_partitions(found: list[TopicPartitionsDescription]) -> dict[str, Any]:
 
 
 APIS = (
-    Api(68, "consumer_group_heartbeat", (0, 1), heartbeat, refuse_heartbeat, is_hot=True, is_quick=True),
+    Api.of(consumer_heartbeat, 68, "consumer_group_heartbeat", (0, 1), heartbeat, refuse_heartbeat),
     Api(69, "consumer_group_describe", (0, 1), describe, refuse_describe),
 )

@@ -74,6 +74,6 @@ def _member(member: ConsumerMemberDescription) -> dict[str, Any]:
 
 
 APIS = (
-    Api(76, "share_group_heartbeat", (1, 1), heartbeat, refuse_heartbeat, is_hot=True),
+    Api.of(share_heartbeat, 76, "share_group_heartbeat", (1, 1), heartbeat, refuse_heartbeat),
     Api(77, "share_group_describe", (1, 1), describe, refuse_describe),
 )

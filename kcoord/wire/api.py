@@ -20,6 +20,7 @@ from kcoord.http import serving
 from kcoord.http.peers import Peer
 from kcoord.http.problem import invalid
 from kcoord.process.runtime import Runtime
+from kcoord.quotas.budgets import Budget
 from kcoord.wire.reading import Fields
 
 UNSUPPORTED_SASL_MECHANISM: Final = 33
@@ -133,7 +134,7 @@ class Api:
     which `refuse(request, version, code, detail)` turns into an answer. `waits`: a request may be parked, and ends when
     its connection does. `is_hot`: members call it all the time, so it needs no turn. `is_quick`: most requests are
     answered from memory, without a task (`kcoord.wire.dispatch.at_once`). Such a handler must not change the request:
-    others may be given the same one.
+    others may be given the same one. `budget`: what quotas count it as; None: only its bytes.
     """
 
     key: int
@@ -145,6 +146,32 @@ class Api:
     waits: bool = False
     is_hot: bool = False
     is_quick: bool = False
+    budget: Budget | None = Budget.READS
+
+    @classmethod
+    def of(
+        cls,
+        operation: serving.Operation,
+        key: int,
+        name: str,
+        versions: tuple[int, int],
+        handler: Handler,
+        refuse: Refuse = refuse_whole,
+        *,
+        waits: bool = False,
+    ) -> Api:
+        """An API that is an operation of HTTP, too: what it is to the server, and to quotas, is said there."""
+        return cls(
+            key,
+            name,
+            versions,
+            handler,
+            refuse,
+            waits=waits,
+            is_hot=operation.is_hot,
+            is_quick=operation.is_quick,
+            budget=operation.metering.budget,
+        )
 
     def serves(self, version: int) -> bool:
         """Whether this version is served."""

@@ -33,34 +33,6 @@ from kcoord.wire.api import SUCCESS, UNSUPPORTED_VERSION, Answer, Api, Call, Han
 from kcoord.wire.frames import API_VERSIONS, Header
 from kcoord.wire.reading import Fields, Frame, Malformed
 
-BUDGETS: Mapping[str, Budget | None] = {
-    "heartbeat": Budget.HEARTBEATS,
-    "consumer_group_heartbeat": Budget.HEARTBEATS,
-    "offset_commit": Budget.COMMITS,
-    "offset_fetch": Budget.COMMITS,
-    "txn_offset_commit": Budget.COMMITS,
-    "init_producer_id": Budget.COMMITS,
-    "add_offsets_to_txn": Budget.COMMITS,
-    "end_txn": Budget.COMMITS,
-    "produce": Budget.WRITES,
-    "create_topics": Budget.WRITES,
-    "delete_topics": Budget.WRITES,
-    "create_partitions": Budget.WRITES,
-    "incremental_alter_configs": Budget.WRITES,
-    "offset_delete": Budget.WRITES,
-    "delete_groups": Budget.WRITES,
-    "join_group": None,
-    "sync_group": None,
-    "leave_group": None,
-}
-"""The budget of an API; None: only its bytes count. All others are reads."""
-
-
-def budget_of(api: str) -> Budget | None:
-    """The budget of an API, by the name of kio's module."""
-    return BUDGETS.get(api, Budget.READS)
-
-
 log = structlog.get_logger(__name__)
 
 BIG_BYTES = 65_536
@@ -106,7 +78,7 @@ def at_once(gateway: Any, peer: Session, frame: bytes) -> bytes | None:
     finally:
         request_age.leave(entered)
     if quotas.is_hot:
-        quotas.spend(caller, budget_of(api.name), len(frame) + len(answer))
+        quotas.spend(caller, api.budget, len(frame) + len(answer))
     found.requests.inc()
     found.seconds.observe(time.perf_counter() - started)
     return answer
@@ -197,9 +169,8 @@ def _throttled(runtime: Runtime, peer: Session, api: Api, size: int) -> int:
     if caller is None:
         return 0
     costs = {Budget.BYTES: size}
-    budget = budget_of(api.name)
-    if budget is not None:
-        costs[budget] = 1
+    if api.budget is not None:
+        costs[api.budget] = 1
     peer.throttle_ms = max(peer.throttle_ms, runtime.get(Quotas).throttle_ms(caller, costs))
     return peer.throttle_ms
 

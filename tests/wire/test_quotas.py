@@ -13,6 +13,7 @@ from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
+from kcoord.quotas.budgets import Budget
 from kcoord.wire.connection import Connection
 from kcoord.wire.gateway import Gateway
 from tests.support.members import eventually
@@ -147,3 +148,11 @@ async def test_an_address_has_so_many_connections(connect: Connect, gateway: Gat
     first.abort()
     await eventually(lambda: not gateway.peers.open, "it is closed")
     await connect()
+
+
+def test_an_api_that_http_has_counts_as_it_does_there(gateway: Gateway) -> None:
+    counted = {api.name: api.budget for api in gateway.apis.values()}
+    beats = {"heartbeat", "consumer_group_heartbeat", "share_group_heartbeat"}
+    assert {name for name, budget in counted.items() if budget is Budget.HEARTBEATS} == beats
+    assert {counted[name] for name in ("join_group", "sync_group", "leave_group")} == {None}
+    assert {counted[name] for name in ("offset_commit", "txn_offset_commit", "end_txn")} == {Budget.COMMITS}
