@@ -23,7 +23,7 @@ import structlog
 from groups.core.model.types import Millis
 from groups.lane.entries import Entry, Renewal, Unstored
 from groups.lane.store import LaneStore, NodeEnded
-from groups.nodes.lease import Lease
+from groups.nodes.hosting import Lease
 from groups.store.store import GroupStore
 from kcoord.database.notifications import ECHO
 from kcoord.database.pool import Database

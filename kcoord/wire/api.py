@@ -7,6 +7,7 @@ it returns, and what `refuse` returns for an error, is a mapping by the names of
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -41,6 +42,10 @@ NEWER: Mapping[str, int] = {"api_versions": 5, "delete_groups": 3, "txn_offset_c
 """Versions of `kcoord.wire.newer`."""
 
 
+MOST_SOFTWARE = 10_000
+"""Clients whose software is remembered."""
+
+
 class HangUp(Exception):
     """End the connection instead of an answer; the text goes to the log."""
 
@@ -73,6 +78,27 @@ class Session:
     def who(self) -> str:
         """Whose turn it is when requests take turns: that of the token, or of the address before its login."""
         return self.token or self.client_host
+
+
+class Software:
+    """What clients said they are, by client id and host.
+
+    Some clients send ApiVersions on their first connection only, and join on another.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str], tuple[str, str]] = OrderedDict()
+
+    def remember(self, client_id: str, host: str, name: str, version: str) -> None:
+        """A client said what it is."""
+        self._known[client_id, host] = name, version
+        self._known.move_to_end((client_id, host))
+        if len(self._known) > MOST_SOFTWARE:
+            self._known.popitem(last=False)
+
+    def of(self, client_id: str, host: str) -> tuple[str, str]:
+        """Name and version; empty if unknown."""
+        return self._known.get((client_id, host), ("", ""))
 
 
 class Call(msgspec.Struct, frozen=True):

@@ -185,7 +185,7 @@ async def _body(gateway: Any, peer: Session, api: Api, header: Header, frame: Fr
             raise ProtocolError(Error.INVALID_REQUEST, f"{frame.unstorable}: contains U+0000, which cannot be stored")
         if not api.is_hot:
             await runtime.get(Turnstile).pass_through(again=True)
-        caller = await session.caller_of(runtime, peer.secret) if api.needs_login else None
+        caller = await runtime.get(Access).authenticate(peer.secret) if api.needs_login else None
         if caller is not None:
             callers.identify(caller.name, caller.token_id)
         call = Call(runtime, gateway, peer, caller, header.version, header.client_id)

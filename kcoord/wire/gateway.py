@@ -10,7 +10,6 @@ import contextlib
 import socket
 import ssl
 import time
-from collections import OrderedDict
 from collections.abc import Iterable
 from functools import lru_cache, partial
 from typing import Any
@@ -25,7 +24,7 @@ from kcoord.process.off_loop import in_slices
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Places
 from kcoord.wire import session
-from kcoord.wire.api import Api
+from kcoord.wire.api import Api, Software
 from kcoord.wire.connection import Connection
 from kcoord.wire.dispatch import Decoded
 
@@ -35,7 +34,6 @@ BACKLOG = 2_048
 GRACE_SECONDS = 2.0
 REST_SECONDS = 0.1
 """Before the next try when a connection could not be accepted (too many open files)."""
-MOST_SOFTWARE = 10_000
 REMEMBERED = 10_000
 """Heartbeats that need not be decoded again."""
 
@@ -54,27 +52,6 @@ def limits_of(config: Config) -> PeerLimits:
         Allowance(config.int("kafka.write.timeout.ms") / 1000, Reason.WRITE),
         times,
     )
-
-
-class Software:
-    """What clients said they are, by client id and host.
-
-    Some clients send ApiVersions on their first connection only, and join on another.
-    """
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], tuple[str, str]] = OrderedDict()
-
-    def remember(self, client_id: str, host: str, name: str, version: str) -> None:
-        """A client said what it is."""
-        self._known[client_id, host] = name, version
-        self._known.move_to_end((client_id, host))
-        if len(self._known) > MOST_SOFTWARE:
-            self._known.popitem(last=False)
-
-    def of(self, client_id: str, host: str) -> tuple[str, str]:
-        """Name and version; empty if unknown."""
-        return self._known.get((client_id, host), ("", ""))
 
 
 class Gateway:

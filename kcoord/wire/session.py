@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from kcoord.access.rights import Access, Principal, digest
+from kcoord.access.rights import Access, digest
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.connections import Connections
@@ -123,11 +123,6 @@ async def log_in(runtime: Runtime, session: Session, message: bytes) -> None:
         except ProtocolError as refused:
             raise HangUp(refused.detail) from None
     session.secret, session.token = secret, digest(secret)
-
-
-async def caller_of(runtime: Runtime, secret: str) -> Principal:
-    """The holder of the token of a connection, as of now: tokens expire and are deleted while it is open."""
-    return await runtime.get(Access).authenticate(secret)
 
 
 APIS = (

@@ -20,9 +20,9 @@ from kcoord.access.rights import ALL_ALLOWED, Principal, Rules
 from kcoord.http.peers import Peer
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from kcoord.wire.api import Api, Call, Session, request_class, response_class
+from kcoord.wire.api import Api, Call, Session, Software, request_class, response_class
 from kcoord.wire.frames import answer
-from kcoord.wire.gateway import Software, limits_of
+from kcoord.wire.gateway import limits_of
 from kcoord.wire.reading import Frame
 from offsets.wire.apis import APIS as OF_OFFSETS
 from tests.support.frames import read_all

@@ -21,7 +21,7 @@ from kcoord.config import Config
 from kcoord.database import counters
 from kcoord.database.clock import VirtualClock
 from kcoord.database.counters import Counted
-from kcoord.database.lock_waits import PAUSE_SECONDS
+from kcoord.database.pool import PAUSE_SECONDS
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.transactions import Producer, TransactionEnd
