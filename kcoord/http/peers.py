@@ -131,14 +131,15 @@ class PeerLimits:
 class Peer:
     """The other end of one connection: what we expect from it, and until when."""
 
-    __slots__ = ("_limits", "_received", "_unread", "_unread_for", "_waited", "holder", "phase")
+    __slots__ = ("_limits", "_received", "_unread", "_unread_for", "holder", "phase", "waited")
 
     def __init__(self, limits: PeerLimits, phase: Phase = Phase.SILENT) -> None:
         self._limits = limits
         self.phase = phase
         self.holder = 0
         """Whose quota of connections it is counted against (`kcoord.quotas.connections`)."""
-        self._waited = 0.0
+        self.waited = 0.0
+        """Seconds of the phase."""
         self._received = 0
         self._unread = 0
         self._unread_for = 0.0
@@ -147,12 +148,8 @@ class Peer:
         """The connection is now in this phase; entering the current one again changes nothing."""
         if phase is not self.phase:
             self.phase = phase
-            self.again()
-
-    def again(self) -> None:
-        """The phase begins anew."""
-        self._waited = 0.0
-        self._received = 0
+            self.waited = 0.0
+            self._received = 0
 
     def received(self, size: int) -> None:
         """This many bytes have arrived."""
@@ -174,8 +171,8 @@ class Peer:
         allowance = self._limits.times.get(self.phase)
         if allowance is None or our_turn:
             return None
-        self._waited += seconds
-        waited = self._waited - self._limits.tick  # the phase may have begun at the end of a tick
+        self.waited += seconds
+        waited = self.waited - self._limits.tick  # the phase may have begun at the end of a tick
         return allowance.reason if waited > allowance.allows(self._received) else None
 
     def _is_reading_slowly(self, seconds: float, unread: int, write: Allowance) -> bool:

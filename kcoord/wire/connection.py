@@ -1,7 +1,7 @@
 """One connection of a Kafka client: frames in, one request after the other, answers in their order.
 
 What has to be bounded is bounded before it is read: the size of a frame, what is read ahead, what all connections
-hold together. Deadlines are looked at by the gateway (`overdue`).
+hold together. What a peer owes is in `kcoord.http.peers`.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Connection(asyncio.Protocol):
             self._is_declined = True
             return False
         self._transport.write(answer)
-        self.peer.again()
+        self.peer.waited = 0.0
         return True
 
     def pause_writing(self) -> None:

@@ -1,4 +1,4 @@
-"""The listener for Kafka clients: accepts connections, bounds what they take together, ends those that are overdue.
+"""The listener for Kafka clients: accepts connections, and bounds what they take together.
 
 One per process. It stops as HTTP does: no new connections, parked requests are answered, then connections are closed.
 """
