@@ -23,8 +23,7 @@ from kcoord.process.later import Later, then
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.quotas import Quotas
 from offsets.api import endpoints, metering, wire
-from offsets.api.commits import answered, denied, partitions_of
-from offsets.api.plain_commits import all_accepted, plain_commit
+from offsets.api.commits import all_accepted, answered, denied, partitions_of, plain_commit
 from offsets.api.topics import Named, Topics
 from offsets.core.commit import Commit, take
 from offsets.core.types import (
