@@ -35,7 +35,7 @@ class ApiToken(models.Model):
 class AccessRule(models.Model):
     """What a token, an account or a group of people may do, or may not: an operation on resources by name or prefix.
 
-    Rules of an account and of the groups it is in apply together; one that denies wins (`kcoord.access.rules`).
+    Rules of an account and of the groups it is in apply together; one that denies wins (`kcoord.access.rights`).
     """
 
     class Effect(models.TextChoices):

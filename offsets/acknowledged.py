@@ -28,8 +28,7 @@ from kcoord.http.health import Check
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
-from offsets.core.commit import records_of
-from offsets.core.lines import Commit, lines_of
+from offsets.core.commit import Commit, lines_of, records_of
 from offsets.core.types import ChangeKind, Millis, OffsetRecord, PartitionCommit, Provenance, TopicPartition
 from offsets.journal.events import offsets_event
 from offsets.store import OffsetStore

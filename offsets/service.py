@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,9 +23,7 @@ from kcoord.process.later import Later
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.acknowledged import AcknowledgedCommits
-from offsets.core.commit import membership_half, records_of, take
-from offsets.core.lines import NO_RETENTION, Commit
-from offsets.core.order import overtaken, overtaken_before
+from offsets.core.commit import NO_RETENTION, Commit, membership_half, overtaken, overtaken_before, records_of
 from offsets.core.transactions import stable
 from offsets.core.types import (
     ChangeKind,
@@ -61,18 +58,6 @@ class OffsetService:
         self._fetches = runtime.get(FetchLane)
         self._transactions = runtime.get(TransactionStore)
         self.metadata_limit = runtime.config.int("offset.metadata.max.bytes")
-
-    async def commit(self, asked: OffsetCommit, counts: PartitionCounts | None = None) -> OffsetCommitReply:
-        """OffsetCommit: fenced by member and generation, all its rows in the same transaction as the fence.
-
-        `counts`: of its topics, if the caller has looked them up.
-        """
-        known = await counts_for(self._topics, asked) if counts is None else counts
-        size = off_loop.PER_OFFSET * len(asked.partitions)
-        commit = await off_loop.run(size, take, asked, known, self.metadata_limit)
-        reply = await self.write(commit)
-        assert reply is not None, "the names of its topics were looked up"
-        return replace(reply, results=commit.results) if reply.error is Error.NONE else reply
 
     def write(self, commit: Commit) -> asyncio.Future[OffsetCommitReply | None]:
         """Write a commit: a future of its reply, without results. Whether the lane does it is decided here.

@@ -15,7 +15,7 @@ from kcoord.database.pool import Database
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
-from offsets.core.lines import Lines
+from offsets.core.commit import Lines
 from offsets.core.types import ChangeKind, FetchedOffset, Millis, OffsetRecord, Provenance, TopicPartition
 
 Q = queries("offsets")

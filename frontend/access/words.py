@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from frontend.wording import joined
+from kcoord.access.rights import CLUSTER_NAME, Operation, Resource, Rules
 from kcoord.access.roles import ADMINISTRATOR, Role, roles_of
-from kcoord.access.rules import CLUSTER_NAME, Operation, Resource, Rules
 from kcoord.access.tokens import OPERATIONS, RESOURCES, Rule
 
 _SEES_CLUSTER = "see the nodes and health of the service, and the names of all groups"

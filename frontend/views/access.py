@@ -16,7 +16,7 @@ from frontend.clock import now_ms
 from frontend.viewer import viewer_of
 from frontend.views.csv_pages import MOST_ROWS, csv_file
 from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, page, show, text
-from kcoord.access.rules import CLUSTER_NAME
+from kcoord.access.rights import CLUSTER_NAME
 from kcoord.access.store import RuleFilter
 
 RESOURCES = {

@@ -8,8 +8,14 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from groups.api import consumer_wire as wire
-from groups.api.consumer_convert import heartbeat_command, heartbeat_response
-from groups.api.consumer_topics import Beat, named_assignment, reported, require_describable
+from groups.api.consumer_convert import (
+    Beat,
+    heartbeat_command,
+    heartbeat_response,
+    named_assignment,
+    reported,
+    require_describable,
+)
 from groups.api.endpoints import GROUP
 from groups.api.metering import CONSUMER, admit_member
 from groups.api.replies import raise_for_error

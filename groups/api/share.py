@@ -5,8 +5,7 @@ Source: http-api.md "share-heartbeat"; share.md 2.
 
 from __future__ import annotations
 
-from groups.api.consumer_convert import heartbeat_response
-from groups.api.consumer_topics import named_assignment, require_describable
+from groups.api.consumer_convert import heartbeat_response, named_assignment, require_describable
 from groups.api.consumer_wire import ConsumerHeartbeatResponse
 from groups.api.endpoints import GROUP
 from groups.api.metering import SHARE, admit_member

@@ -17,9 +17,9 @@ from groups.core.classic.rebalance import prepare, select_protocol
 from groups.core.classic.subscription import topics_of_generation
 from groups.core.consumer.checks import check_request, unknown_group
 from groups.core.consumer.classic_members import PROTOCOL_TYPE, join_member, protocol_of
-from groups.core.consumer.epochs import metadata_hash
 from groups.core.consumer.leaving import drop_members
 from groups.core.consumer.leaving import remove_members as remove_without_conversion
+from groups.core.consumer.target import metadata_hash
 from groups.core.model.causes import Cause
 from groups.core.model.commands import ConsumerHeartbeat, JoinGroup
 from groups.core.model.consumer_group import ConsumerGroup, EpochGroup

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable
 from typing import assert_never
 
 from groups.core.classic import offsets as classic_offsets
-from groups.core.classic.expiry import expire
 from groups.core.classic.heartbeat import heartbeat
 from groups.core.classic.join import join_group
 from groups.core.classic.leave import leave_group
 from groups.core.classic.maintenance import abandon_wait, delete_group, force_state
+from groups.core.classic.rebalance import expire
 from groups.core.classic.sync import sync_group
 from groups.core.consumer import classic_members, polling
 from groups.core.consumer import deletion as consumer_deletion

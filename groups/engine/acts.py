@@ -15,10 +15,8 @@ OF_OPERATORS = (DeleteGroup, HoldGroup, KickMember, ReleaseHold)
 
 
 def act_of(command: Command, before: Group | None, reply: Reply | Parked, principal: str) -> Act | None:
-    """The act of a command that succeeded; None if it is not one of an operator. `principal`: who deletes."""
-    if not isinstance(command, OF_OPERATORS) or isinstance(reply, Parked) or reply.error is not Error.NONE:
-        return None
-    if before is None:
+    """The act of an operator's command; None if it did not succeed. `principal`: who deletes."""
+    if isinstance(reply, Parked) or reply.error is not Error.NONE or before is None:
         return None
     name = command.group_id
     match command:

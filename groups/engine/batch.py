@@ -26,7 +26,7 @@ from groups.core.model.events import GroupEvent, events_of
 from groups.core.model.group import Group
 from groups.core.model.replies import Done, Parked, Reply
 from groups.core.model.types import ClassicGroup, Env, Millis
-from groups.engine.acts import act_of
+from groups.engine.acts import OF_OPERATORS, act_of
 from groups.engine.decision_context import DecisionContext
 from groups.engine.parked_requests import Claim, ParkedRequests, Waiter
 from groups.store.locked import Deletion, Guard, LockedGroup, Within, run_deletion_hooks
@@ -292,9 +292,9 @@ class Batch:
         self._answered = self._answered or bool(decision.answers)
         self._outcomes.append(Outcome(work, decision.group, waiter, claims, creates=before is None))
         self._events.extend(events_of(before, decision.records))
-        act = act_of(work.command, before, decision.reply, work.principal)
-        if act is not None:
-            self._acts.append((act, work.caller))
+        if isinstance(work.command, OF_OPERATORS):
+            act = act_of(work.command, before, decision.reply, work.principal)
+            self._acts.extend([] if act is None else [(act, work.caller)])
         self.effects.extend(decision.effects)
 
     async def _value(self, connection: Connection, outcome: Outcome, reply: Reply | Parked | Exception) -> Any:

@@ -2,7 +2,7 @@
 
 While sessions may be renewed in memory, the row of this node has an instant until which all of them are stored; nobody
 expires any session that ends later. Before the first one is renewed the instant is set; after a while without any it is
-taken back, so that an idle node costs nothing.
+taken back, so that an idle node costs nothing. Heartbeats are answered by the time that is kept here.
 
 Source: docs/models, rules 15 to 17.
 """
@@ -21,16 +21,50 @@ from collections.abc import Sequence
 import structlog
 
 from groups.core.model.types import Millis
-from groups.lane.clock import LaneClock
 from groups.lane.entries import Entry, Renewal, Unstored
 from groups.lane.store import LaneStore, NodeEnded
-from groups.nodes.lease import Lease
+from groups.nodes.hosting import Lease
 from groups.store.store import GroupStore
 from kcoord.database.notifications import ECHO
+from kcoord.database.pool import Database
 from kcoord.metrics import FLUSH_SECONDS, SESSIONS_FLUSHED
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from kcoord.server_settings import FLUSH_INTERVAL
+
+WENT_BACK_MS = 1_000
+"""By how much the database's clock must be behind what this process took for it to count as set back."""
+
+
+class LaneClock:
+    """The database's clock as far as this process knows it: never ahead of it as measured, and never going back.
+
+    Deadlines that are counted from it may be too early, never too late.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._latest: Millis = 0
+
+    def now(self) -> Millis | None:
+        """The time (ms); None while it is unknown, or known to have gone back."""
+        override = self._db.clock.override_ms()
+        if override is None:
+            measured = self._db.request_age.database_time.at(time.monotonic())
+            if measured is None:
+                return None
+            override = int(measured)
+        if override < self._latest:
+            return self._latest if self._latest - override <= WENT_BACK_MS else None
+        self._latest = override
+        return override
+
+    def start(self, now: Millis) -> None:
+        """It is at least `now` (ms), read from the database's clock. After that clock went back, it is that again."""
+        if self._latest - now > WENT_BACK_MS:
+            self._latest = now
+        self._latest = max(self._latest, now)
+
 
 log = structlog.get_logger(__name__)
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from groups.catalogue.topics import TopicService
 from groups.configs import HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs
-from groups.core.classic import renewal as classic
+from groups.core.classic import sessions as classic
 from groups.core.consumer import renewal as consumer
 from groups.core.model.commands import ConsumerHeartbeat, Heartbeat
 from groups.core.model.consumer_group import ConsumerGroup

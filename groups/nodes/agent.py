@@ -23,8 +23,7 @@ from groups.lane.flusher import Flusher
 from groups.nodes import membership
 from groups.nodes.connection import NodeConnection
 from groups.nodes.directory import NodeDirectory, kafka_address, node_name, node_url
-from groups.nodes.hosting import Hosting
-from groups.nodes.lease import Lease
+from groups.nodes.hosting import Hosting, Lease
 from groups.nodes.loading import Loader
 from groups.nodes.membership import NodeRefused
 from groups.nodes.store import Identity, NodeStore

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from groups.core.shards import ShardState
 from groups.nodes.agent import NodeAgent
 from groups.nodes.directory import NodeDirectory, node_name
-from groups.nodes.hosting import Hosting
-from groups.nodes.lease import Lease
+from groups.nodes.hosting import Hosting, Lease
 from kcoord.config import LEASE
 from kcoord.http.health import Check
 from kcoord.metrics import COORDINATOR_PARTITIONS, LIVE_NODES, NODE_LEASE, RENEWAL_AGE

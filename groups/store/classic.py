@@ -1,4 +1,4 @@
-"""The rows of classic groups: read into values of the core, and written as they changed. No rules.
+"""The rows of classic groups: read into values of the core, compared, and written as they changed. No rules.
 
 `load . persist = fold` (architecture.md invariant 5) rests on this module and is tested on it.
 """
@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-from uuid import UUID, uuid4
 
-from groups.core.coordinator import partition_of
-from groups.core.model.deadlines import wake_at, wake_at_to_store
+from groups.core.model.group import Group
 from groups.core.model.sessions import Session
 from groups.core.model.types import (
     ClassicGroup,
@@ -24,12 +22,143 @@ from groups.core.model.types import (
     Protocol,
 )
 from groups.store.arrays import bytea_array, text_array
-from groups.store.classic_changes import Changes, changes, group_columns, is_other_state
-from groups.store.stored import GroupAppeared, GroupRow, Stored
+from groups.store.stored import GroupRow, hold_columns
 from kcoord.database.pool import Connection, Database
 from kcoord.process import off_loop
 from kcoord.protocol.consumer_protocol import decode_assignment
 from kcoord.sql import queries
+
+
+def group_columns(group: ClassicGroup) -> dict[str, Any]:
+    """Parameters of `insert_group` and `update_group` that depend on the group itself."""
+    timer = group.join_timer
+    delay, remaining = (timer.initial or (None, None)) if timer else (None, None)
+    return {
+        "group_id": group.group_id,
+        "state": group.state.value,
+        "previous_state": group.previous_state.value,
+        "state_since": group.state_since,
+        "generation_id": group.generation_id,
+        "protocol_type": group.protocol_type,
+        "protocol_name": group.protocol_name,
+        "leader_id": group.leader_id,
+        "new_member_added": group.new_member_added,
+        "join_deadline": timer.deadline if timer else None,
+        "join_delay_ms": delay,
+        "join_remaining_ms": remaining,
+        "sync_deadline": group.sync_deadline,
+        "armed_gap": group.armed_gap,
+        **hold_columns(group.hold),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The difference between two folded groups, as the store writes it."""
+
+    header: bool
+    removed: tuple[str, ...]
+    upserted: tuple[ClassicMember, ...]
+    progressed: tuple[ClassicMember, ...]
+    pending_removed: tuple[str, ...]
+    pending_set: Mapping[str, Millis]
+    reassigned: tuple[ClassicMember, ...]
+    """Members with an assignment whose bytes changed."""
+    renewed: frozenset[str]
+    """Ids of the members whose session changed."""
+    only_renewed: bool
+    """Nothing but sessions changed."""
+    topics: bool
+    """Whether the topics of the generation changed."""
+
+    @property
+    def nothing(self) -> bool:
+        """The two groups are the same."""
+        return not (
+            self.header
+            or self.removed
+            or self.upserted
+            or self.progressed
+            or self.pending_removed
+            or self.pending_set
+            or self.topics
+        )
+
+    @property
+    def only_deadlines(self) -> bool:
+        """Nothing in the group's own row changed except, at most, the next wake-up."""
+        return not (self.header or self.removed or self.upserted or self.topics)
+
+
+def is_other_state(before: ClassicGroup | None, after: ClassicGroup) -> bool:
+    """A barrier fell, or a rebalance began: all members may have changed."""
+    return before is not None and (before.state, before.generation_id) != (after.state, after.generation_id)
+
+
+def changes(before: ClassicGroup | None, after: ClassicGroup) -> Changes:
+    """What must be written to make the rows of `before` those of `after`.
+
+    Members keep their order of arrival because a member whose place changed has a new id (static replacement) and
+    is written as a removal and an insertion.
+    """
+    members = before.members if before else Members()
+    removed, changed = after.members.changes_since(members)
+    pending_removed, pending_set = after.pending_join.changes_since(before.pending_join if before else PendingIds())
+    upserted, progressed, reassigned, renewed = [], [], [], set()
+    only_renewed = True
+    for member in changed.values():
+        old = members.get(member.member_id)
+        if old is None or _session(old) != _session(member):
+            renewed.add(member.member_id)
+        if old is None or _identity(old) != _identity(member):
+            upserted.append(member)
+        else:
+            progressed.append(member)
+            only_renewed = only_renewed and _waits(old) == _waits(member)
+        if member.assignment != (old.assignment if old else b""):
+            reassigned.append(member)
+    header = before is None or group_columns(before) != group_columns(after)
+    others = header or removed or upserted or pending_removed or pending_set
+    topics = (before.generation_topics if before else None) != after.generation_topics
+    return Changes(
+        header=header,
+        removed=tuple(removed),
+        upserted=tuple(upserted),
+        progressed=tuple(progressed),
+        pending_removed=tuple(pending_removed),
+        pending_set=pending_set,
+        reassigned=tuple(reassigned),
+        renewed=frozenset(renewed),
+        only_renewed=only_renewed and not (others or topics),
+        topics=topics,
+    )
+
+
+def _session(member: ClassicMember) -> tuple[object, ...]:
+    return member.session_deadline, member.last_heartbeat_at
+
+
+def _waits(member: ClassicMember) -> tuple[object, ...]:
+    return (
+        member.is_new,
+        member.join_parked_until,
+        member.sync_parked_until,
+        member.pending_sync,
+        member.assignment,
+    )
+
+
+def _identity(member: ClassicMember) -> tuple[object, ...]:
+    return (
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        member.session_timeout_ms,
+        member.rebalance_timeout_ms,
+        member.protocol_type,
+        member.protocols,
+    )
+
 
 Q = queries("groups")
 
@@ -159,10 +288,8 @@ class ClassicRows:
     assignment.
     """
 
-    def __init__(self, db: Database, partitions: int) -> None:
+    def __init__(self, db: Database) -> None:
         self._db = db
-        self._partitions = partitions
-        """How many coordinator partitions there are."""
 
     async def load(self, connection: Connection, group_id: str, row: GroupRow) -> ClassicGroup:
         """The group of a header row."""
@@ -182,68 +309,32 @@ class ClassicRows:
             found[pk].topics = topics
         return found
 
-    async def persist(self, connection: Connection, before: Stored, after: ClassicGroup, now: Millis) -> Stored:
-        """Write what changed. Raises GroupAppeared."""
-        assert before.group is None or isinstance(before.group, ClassicGroup)
-        due = wake_at(after)
-        size = off_loop.PER_MEMBER * len(after.members) if is_other_state(before.group, after) else 0
-        difference = await off_loop.run_within(connection, size, changes, before.group, after)
-        if difference.only_deadlines:
-            due = wake_at_to_store(before.wake_at, due, now)
-        tag = uuid4()
-        if before.pk is None:
-            partition = partition_of(after.group_id, self._partitions)
-            parameters = {**group_columns(after), "partition": partition}
-            parameters |= {"wake_at": due, "now": now, "version_tag": tag}
-            pk = await self._db.value(connection, Q.insert_group, parameters)
-            if pk is None:
-                raise GroupAppeared
-            version = 1
-        elif difference.nothing and due == before.wake_at:
-            return Stored(before.pk, before.version, before.version_tag, due, after)
-        elif difference.only_renewed:
-            return await self._renew(connection, before, after, difference, due)
-        else:
-            pk, version = before.pk, before.version + 1
-            await self._update_header(connection, pk, after, difference, due, now, tag)
-        await self._write_members(connection, pk, difference)
-        await self._write_assignments(connection, pk, after, difference)
-        if difference.topics:
-            await self._write_topics(connection, pk, after)
-        return Stored(pk, version, tag, due, after)
+    insert = Q.insert_group
+    header = staticmethod(group_columns)
 
-    async def _renew(
-        self, connection: Connection, before: Stored, after: ClassicGroup, changes: Changes, due: Millis | None
-    ) -> Stored:
-        """Write sessions that were extended: other processes may keep their copies of the group."""
-        assert before.pk is not None
-        if due != before.wake_at:
-            parameters = {"id": before.pk, "partition": partition_of(after.group_id, self._partitions), "wake_at": due}
-            await connection.execute(Q.move_wake_up.encode(), parameters)
-        await self._write_members(connection, before.pk, changes)
-        return Stored(before.pk, before.version, before.version_tag, due, after)
+    async def changes(self, connection: Connection, before: Group | None, after: ClassicGroup) -> Changes:
+        """What differs from `before`, which is of the same protocol."""
+        assert before is None or isinstance(before, ClassicGroup)
+        size = off_loop.PER_MEMBER * len(after.members) if is_other_state(before, after) else 0
+        return await off_loop.run_within(connection, size, changes, before, after)
+
+    async def update(
+        self, connection: Connection, after: ClassicGroup, changes: Changes, touched: Mapping[str, object]
+    ) -> None:
+        """Write what changed of the header. `touched`: parameters that are not of the group itself."""
+        await connection.execute(Q.update_group.encode(), {**group_columns(after), **touched})
+
+    async def write(self, connection: Connection, pk: int, after: ClassicGroup, changes: Changes) -> None:
+        """Write what changed besides the header."""
+        await self._write_members(connection, pk, changes)
+        await self._write_assignments(connection, pk, after, changes)
+        if changes.topics:
+            await self._write_topics(connection, pk, after)
 
     async def load_sessions(self, connection: Connection, pk: int) -> dict[str, Session]:
         """The sessions of all members, by member id."""
         rows = await off_loop.fetch(connection, Q.load_sessions, {"id": pk})
         return {member_id: Session(deadline, heard_at) for member_id, deadline, heard_at in rows}
-
-    async def _update_header(
-        self,
-        connection: Connection,
-        pk: int,
-        after: ClassicGroup,
-        changes: Changes,
-        due: Millis | None,
-        now: Millis,
-        tag: UUID,
-    ) -> None:
-        partition = partition_of(after.group_id, self._partitions)
-        touched = {"id": pk, "partition": partition, "wake_at": due, "version_tag": tag}
-        if changes.only_deadlines:
-            await connection.execute(Q.touch_group.encode(), touched)
-        else:
-            await connection.execute(Q.update_group.encode(), {**group_columns(after), **touched, "now": now})
 
     async def _write_members(self, connection: Connection, pk: int, changes: Changes) -> None:
         if changes.removed:

@@ -1,6 +1,7 @@
-"""Rows of consumer groups and share groups: read into values of the core, and written as they changed.
+"""Rows of consumer groups and share groups: read into values of the core, compared, and written as they changed.
 
-See `groups.store.classic`.
+A heartbeat that changes nothing but a deadline must cost the same in every group: changes are found by comparing only
+those parts of two groups that they do not share. See `groups.store.classic`.
 """
 
 from __future__ import annotations
@@ -8,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-from uuid import UUID, uuid4
 
 from psycopg.types.json import Jsonb
 
 from groups import states
-from groups.core.coordinator import partition_of
 from groups.core.machine import size_of
 from groups.core.model.consumer_group import ConsumerGroup, EpochGroup, ShareGroup
 from groups.core.model.consumer_members import ConsumerMembers, ShareMembers
@@ -26,15 +25,134 @@ from groups.core.model.consumer_state import (
     TimerKind,
     Timers,
 )
-from groups.core.model.deadlines import wake_at, wake_at_to_store
+from groups.core.model.group import Group
 from groups.core.model.persistent import DeadlineMap, Timer
 from groups.core.model.sessions import Session
 from groups.core.model.types import Millis, Protocol
-from groups.store.consumer_changes import ConsumerChanges, Owned, changes
-from groups.store.stored import GroupAppeared, GroupRow, Stored, hold_columns
+from groups.store.stored import GroupRow, hold_columns
 from kcoord.database.pool import Connection, Database
 from kcoord.process import off_loop
 from kcoord.sql import queries
+
+Owned = tuple[str, int, str, int, bool]
+"""Topic id, partition, member id, assignment epoch, whether it is to be given up."""
+
+OTHER_TIMERS = tuple(kind for kind in TimerKind if kind is not TimerKind.SESSION)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerChanges:
+    """The difference between two folded consumer groups, as the store writes it.
+
+    `resolution_stays`: the stored results of the regular expressions are still valid. `stepped`: members in which only
+    epochs, state and what they own changed. `renewed`: ids of the members whose session changed;
+    `only_renewed`: nothing else changed.
+    """
+
+    header: bool
+    resolution_stays: bool
+    removed: tuple[str, ...]
+    upserted: tuple[ConsumerMember, ...]
+    stepped: tuple[ConsumerMember, ...]
+    timers: tuple[str, ...]
+    renewed: frozenset[str]
+    only_renewed: bool
+    released: frozenset[Owned]
+    taken: frozenset[Owned]
+
+    @property
+    def nothing(self) -> bool:
+        """The two groups are the same."""
+        return self.only_deadlines and not self.timers
+
+    @property
+    def only_deadlines(self) -> bool:
+        """Only deadlines moved."""
+        return not (self.header or self.removed or self.upserted or self.stepped)
+
+
+def changes(before: EpochGroup | None, after: EpochGroup) -> ConsumerChanges:
+    """What must be written to make the rows of `before` those of `after`."""
+    base = before or type(after)(after.group_id)
+    removed, changed = after.members.changes_since(base.members)
+    renewed = _moved(base, after, TimerKind.SESSION)
+    others = {member_id for kind in OTHER_TIMERS for member_id in _moved(base, after, kind)}
+    old: frozenset[Owned] = frozenset()
+    new: frozenset[Owned] = frozenset()
+    if not isinstance(after, ShareGroup):  # what its members have is stored with them
+        old = frozenset(owned for member_id in (*removed, *changed) for owned in _owned(base.members.get(member_id)))
+        new = frozenset(owned for member in changed.values() for owned in _owned(member))
+    stepped = {
+        member_id: member
+        for member_id, member in changed.items()
+        if (was := base.members.get(member_id)) is not None and _said(was) == _said(member)
+    }
+    header = before is None or header_columns(before) != header_columns(after)
+    return ConsumerChanges(
+        header=header,
+        resolution_stays=before is not None and before.resolutions == after.resolutions,
+        removed=tuple(sorted(removed)),
+        upserted=tuple(changed[member_id] for member_id in sorted(changed.keys() - stepped.keys())),
+        stepped=tuple(stepped[member_id] for member_id in sorted(stepped)),
+        timers=tuple(sorted(renewed | others)),
+        renewed=renewed,
+        only_renewed=not (header or removed or changed or others),
+        released=old - new,
+        taken=new - old,
+    )
+
+
+def _moved(before: EpochGroup, after: EpochGroup, kind: TimerKind) -> frozenset[str]:
+    """Ids of members whose timer of this kind is another."""
+    parts = after.timers.of(kind).changes_since(before.timers.of(kind))
+    return frozenset(member_id for part in parts for member_id in part if member_id in after.members)
+
+
+def _said(member: ConsumerMember) -> tuple[object, ...]:
+    """What a step of a member leaves unchanged."""
+    return (
+        member.instance_id,
+        member.rack_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms,
+        member.subscribed_topic_names,
+        member.subscribed_topic_regex,
+        member.topic_rights,
+        member.server_assignor,
+        member.classic,
+        member.target,
+    )
+
+
+def header_columns(group: EpochGroup) -> tuple[object, ...]:
+    """What decides whether the header row changed."""
+    return (
+        group.state,
+        group.state_since,
+        group.group_epoch,
+        group.assignment_epoch,
+        group.assignment_timestamp,
+        group.metadata_hash,
+        group.metadata_version,
+        group.resolutions,
+        group.regex_jobs,
+        group.target_job,
+        group.hold,
+        group.armed_gap,
+    )
+
+
+def _owned(member: ConsumerMember | None) -> list[Owned]:
+    if member is None:
+        return []
+    return [
+        (topic_id, partition, member.member_id, epoch, is_pending)
+        for assigned, is_pending in ((member.assigned, False), (member.pending_revocation, True))
+        for topic_id, partitions in assigned.items()
+        for partition, epoch in partitions.items()
+    ]
+
 
 Q = queries("groups")
 
@@ -257,10 +375,8 @@ def timer_columns(timers: Timers, member_ids: Sequence[str]) -> dict[str, list[A
 class ConsumerRows:
     """Consumer groups and share groups: header, members, timers, and partition ownership."""
 
-    def __init__(self, db: Database, partitions: int) -> None:
+    def __init__(self, db: Database) -> None:
         self._db = db
-        self._partitions = partitions
-        """How many coordinator partitions there are."""
 
     async def load(
         self, connection: Connection, group_id: str, row: GroupRow, *, partitions: bool = True
@@ -285,70 +401,32 @@ class ConsumerRows:
                 found[pk].resolutions = resolutions
         return found
 
-    async def persist(self, connection: Connection, before: Stored, after: EpochGroup, now: Millis) -> Stored:
-        """Write what changed. Raises GroupAppeared."""
-        assert before.group is None or isinstance(before.group, EpochGroup)
-        due = wake_at(after)
-        size = size_of(before.group) + size_of(after)
-        difference = await off_loop.run_within(connection, size, changes, before.group, after)
-        if difference.only_timers:
-            due = wake_at_to_store(before.wake_at, due, now)
-        tag = uuid4()
-        if before.pk is None:
-            partition = partition_of(after.group_id, self._partitions)
-            parameters = {**group_columns(after), "partition": partition}
-            parameters |= {"wake_at": due, "now": now, "version_tag": tag}
-            pk = await self._db.value(connection, Q.insert_consumer_group, parameters)
-            if pk is None:
-                raise GroupAppeared
-            version = 1
-        elif difference.nothing and due == before.wake_at:
-            return Stored(before.pk, before.version, before.version_tag, due, after)
-        elif difference.only_renewed:
-            return await self._renew(connection, before, after, difference, due)
-        else:
-            pk, version = before.pk, before.version + 1
-            await self._update_header(connection, pk, after, difference, due, now, tag)
-        await self._write_members(connection, pk, after, difference)
-        await self._write_ownership(connection, pk, difference)
-        return Stored(pk, version, tag, due, after)
+    insert = Q.insert_consumer_group
+    header = staticmethod(group_columns)
 
-    async def _renew(
-        self, connection: Connection, before: Stored, after: EpochGroup, changes: ConsumerChanges, due: Millis | None
-    ) -> Stored:
-        """Write sessions that were extended: other processes may keep their copies of the group."""
-        assert before.pk is not None
-        if due != before.wake_at:
-            parameters = {"id": before.pk, "partition": partition_of(after.group_id, self._partitions), "wake_at": due}
-            await connection.execute(Q.move_wake_up.encode(), parameters)
-        await self._write_members(connection, before.pk, after, changes)
-        return Stored(before.pk, before.version, before.version_tag, due, after)
+    async def changes(self, connection: Connection, before: Group | None, after: EpochGroup) -> ConsumerChanges:
+        """What differs from `before`, which is of the same protocol."""
+        assert before is None or isinstance(before, EpochGroup)
+        return await off_loop.run_within(connection, size_of(before) + size_of(after), changes, before, after)
+
+    async def update(
+        self, connection: Connection, after: EpochGroup, changes: ConsumerChanges, touched: Mapping[str, object]
+    ) -> None:
+        """Write what changed of the header. `touched`: parameters that are not of the group itself."""
+        parameters = {**group_columns(after), **touched, "resolution_stays": changes.resolution_stays}
+        if changes.resolution_stays:
+            parameters["resolution"] = None  # it may be large, so it is not sent again
+        await connection.execute(Q.update_consumer_group.encode(), parameters)
+
+    async def write(self, connection: Connection, pk: int, after: EpochGroup, changes: ConsumerChanges) -> None:
+        """Write what changed besides the header."""
+        await self._write_members(connection, pk, after, changes)
+        await self._write_ownership(connection, pk, changes)
 
     async def load_sessions(self, connection: Connection, pk: int) -> dict[str, Session]:
         """The sessions of all members, by member id."""
         rows = await self._db.rows(connection, Q.load_consumer_sessions, {"id": pk})
         return {member_id: Session(deadline, armed_at) for member_id, deadline, armed_at in rows}
-
-    async def _update_header(
-        self,
-        connection: Connection,
-        pk: int,
-        after: EpochGroup,
-        changes: ConsumerChanges,
-        due: Millis | None,
-        now: Millis,
-        tag: UUID,
-    ) -> None:
-        partition = partition_of(after.group_id, self._partitions)
-        touched = {"id": pk, "partition": partition, "wake_at": due, "version_tag": tag}
-        if changes.only_timers:
-            await connection.execute(Q.touch_group.encode(), touched)
-        else:
-            stays = changes.resolution_stays
-            parameters = {**group_columns(after), **touched, "now": now, "resolution_stays": stays}
-            if changes.resolution_stays:
-                parameters["resolution"] = None  # it may be large, so it is not sent again
-            await connection.execute(Q.update_consumer_group.encode(), parameters)
 
     async def _write_members(
         self, connection: Connection, pk: int, after: EpochGroup, changes: ConsumerChanges

@@ -12,12 +12,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 import structlog
 
 from groups.core.coordinator import partition_of
 from groups.core.model.consumer_group import EpochGroup
+from groups.core.model.deadlines import wake_at, wake_at_to_store
 from groups.core.model.events import GroupEvent
 from groups.core.model.group import Group
 from groups.core.model.sessions import with_sessions
@@ -26,10 +28,9 @@ from groups.store.bulk import BulkLoad
 from groups.store.classic import ClassicRows
 from groups.store.consumer import KINDS, ConsumerRows
 from groups.store.events import EventStore
-from groups.store.stored import MISSING, Copies, Copy, GroupRow, Ownership, Stored
+from groups.store.stored import MISSING, Copies, Copy, GroupAppeared, GroupRow, Ownership, Stored
 from kcoord.database.notifications import CHANGED, WAKE
-from kcoord.database.pool import Connection, Database
-from kcoord.database.row_factories import by_name
+from kcoord.database.pool import Connection, Database, by_name
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
@@ -46,8 +47,8 @@ class GroupStore:
         self._db: Database = runtime.db
         self._partitions = runtime.config.int("offsets.topic.num.partitions")
         self._margin_ms = runtime.config.int("database.transaction.timeout.ms")
-        self._classic = ClassicRows(self._db, self._partitions)
-        self._consumer = ConsumerRows(self._db, self._partitions)
+        self._classic = ClassicRows(self._db)
+        self._consumer = ConsumerRows(self._db)
         self._copies = Copies(runtime.config.int("cache.max.groups"), runtime.config.int("cache.max.members"))
         self._bulk = BulkLoad(self._db, self._classic, self._consumer)
         runtime.on_connection_lost(self._copies.drop_all)
@@ -97,8 +98,7 @@ class GroupStore:
         """The group with its sessions as the rows have them now: those of a copy may be too early, never too late."""
         if stored.pk is None or stored.group is None:
             return stored
-        rows = self._consumer if isinstance(stored.group, EpochGroup) else self._classic
-        sessions = await rows.load_sessions(connection, stored.pk)
+        sessions = await self._rows(stored.group).load_sessions(connection, stored.pk)
         size = 0 if isinstance(stored.group, EpochGroup) else off_loop.PER_MEMBER * len(sessions)
         return replace(stored, group=await off_loop.run_within(connection, size, with_sessions, stored.group, sessions))
 
@@ -201,9 +201,36 @@ class GroupStore:
                 await connection.execute(Q.delete_group.encode(), {"id": before.pk})
             return MISSING
         before = await self._without_the_other_protocol(connection, before, after)
-        if isinstance(after, EpochGroup):
-            return await self._consumer.persist(connection, before, after, now)
-        return await self._classic.persist(connection, before, after, now)
+        rows, due, tag = self._rows(after), wake_at(after), uuid4()
+        changes = await rows.changes(connection, before.group, after)
+        if changes.only_deadlines:
+            due = wake_at_to_store(before.wake_at, due, now)
+        touched: dict[str, object] = {"partition": partition_of(after.group_id, self._partitions), "wake_at": due}
+        kept = Stored(before.pk, before.version, before.version_tag, due, after)
+        if before.pk is None:
+            parameters = {**rows.header(after), **touched, "now": now, "version_tag": tag}
+            pk = await self._db.value(connection, rows.insert, parameters)
+            if pk is None:
+                raise GroupAppeared
+            kept = Stored(pk, 1, tag, due, after)
+        elif changes.nothing and due == before.wake_at:
+            return kept
+        elif changes.only_renewed:  # other processes may keep their copies of the group
+            if due != before.wake_at:
+                await connection.execute(Q.move_wake_up.encode(), {**touched, "id": before.pk})
+        else:
+            kept = Stored(before.pk, before.version + 1, tag, due, after)
+            touched |= {"id": before.pk, "version_tag": tag}
+            if changes.only_deadlines:
+                await connection.execute(Q.touch_group.encode(), touched)
+            else:
+                await rows.update(connection, after, changes, {**touched, "now": now})
+        await rows.write(connection, kept.pk, after, changes)
+        return kept
+
+    def _rows(self, group: Group) -> Any:
+        """Those of the group's protocol, which take groups of its type."""
+        return self._consumer if isinstance(group, EpochGroup) else self._classic
 
     async def _without_the_other_protocol(self, connection: Connection, before: Stored, after: Group) -> Stored:
         """A group that changes its protocol keeps its row and its offsets; its member rows are deleted first."""

@@ -23,9 +23,8 @@ from kcoord.database import request_age
 from kcoord.http.paths import check_group_id
 from kcoord.process.later import then
 from kcoord.protocol.errors import Action, Error, ProtocolError
-from kcoord.wire.api import SUCCESS, Answer, Api, Call
+from kcoord.wire.api import SUCCESS, Answer, Api, Call, struct_of
 from kcoord.wire.reading import Fields
-from kcoord.wire.translate import struct_of
 
 KNOWS_MEMBER_ID_REQUIRED = 4
 """The first version of JoinGroup whose clients join again with the id that they are given (KIP-394)."""
@@ -199,8 +198,8 @@ async def leave(call: Call, request: Fields) -> Answer:
 
 
 APIS = (
-    Api(11, "join_group", (0, 9), join, refuse_join, waits=True),
-    Api(12, "heartbeat", (0, 4), heartbeat, is_hot=True, is_quick=True),
-    Api(13, "leave_group", (0, 5), leave),
-    Api(14, "sync_group", (0, 5), sync, waits=True),
+    Api.of(handlers.join, 11, "join_group", (0, 9), join, refuse_join, waits=True),
+    Api.of(handlers.heartbeat, 12, "heartbeat", (0, 4), heartbeat),
+    Api.of(handlers.leave, 13, "leave_group", (0, 5), leave),
+    Api.of(handlers.sync, 14, "sync_group", (0, 5), sync, waits=True),
 )

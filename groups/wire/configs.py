@@ -18,8 +18,7 @@ from groups.wire.brokers import brokers
 from kcoord.access.rights import Operation, Principal
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.wire.api import Answer, Call
-from kcoord.wire.codes import UNSUPPORTED_VERSION
+from kcoord.wire.api import UNSUPPORTED_VERSION, Answer, Call
 from kcoord.wire.reading import Fields
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32

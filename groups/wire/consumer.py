@@ -29,9 +29,8 @@ from kcoord.access.rights import Operation, Resource
 from kcoord.http.paths import check_group_id
 from kcoord.process.later import then
 from kcoord.protocol.errors import ProtocolError
-from kcoord.wire.api import Answer, Api, Call
+from kcoord.wire.api import Answer, Api, Call, struct_of
 from kcoord.wire.reading import Fields
-from kcoord.wire.translate import struct_of
 
 CLIENT_MAKES_IDS = 1
 """The first version of ConsumerGroupHeartbeat whose clients choose their member id."""
@@ -193,6 +192,6 @@ def named_partitions(found: list[TopicPartitionsDescription]) -> dict[str, Any]:
 
 
 APIS = (
-    Api(68, "consumer_group_heartbeat", (0, 1), heartbeat, refuse_heartbeat, is_hot=True, is_quick=True),
+    Api.of(consumer_heartbeat, 68, "consumer_group_heartbeat", (0, 1), heartbeat, refuse_heartbeat),
     Api(69, "consumer_group_describe", (0, 1), describe, refuse_describe),
 )

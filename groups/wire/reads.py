@@ -20,6 +20,7 @@ from kcoord.http.paths import check_group_id
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.quotas.budgets import Budget
 from kcoord.wire.api import Answer, Api, Call
 from kcoord.wire.authorized import authorized_operations
 from kcoord.wire.reading import Fields
@@ -168,5 +169,5 @@ def _deleted(results: dict[str, tuple[int, str]]) -> Answer:
 
 APIS = (
     Api(15, "describe_groups", (0, 6), describe_groups, refuse_groups),
-    Api(42, "delete_groups", (0, 3), delete_groups, refuse_deletion),
+    Api(42, "delete_groups", (0, 3), delete_groups, refuse_deletion, budget=Budget.WRITES),
 )

@@ -26,9 +26,8 @@ from groups.wire.consumer import (
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import ProtocolError
-from kcoord.wire.api import Answer, Api, Call
+from kcoord.wire.api import Answer, Api, Call, struct_of
 from kcoord.wire.reading import Fields
-from kcoord.wire.translate import struct_of
 
 
 async def heartbeat(call: Call, request: Fields) -> Answer:
@@ -75,6 +74,6 @@ def _member(member: ConsumerMemberDescription) -> dict[str, Any]:
 
 
 APIS = (
-    Api(76, "share_group_heartbeat", (1, 1), heartbeat, refuse_heartbeat, is_hot=True),
+    Api.of(share_heartbeat, 76, "share_group_heartbeat", (1, 1), heartbeat, refuse_heartbeat),
     Api(77, "share_group_describe", (1, 1), describe, refuse_describe),
 )

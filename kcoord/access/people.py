@@ -13,8 +13,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from kcoord.access.rights import Holder, Principal
-from kcoord.access.rules import ALL_ALLOWED, Rules
+from kcoord.access.rights import ALL_ALLOWED, Holder, Principal, Rules
 from kcoord.database.notifications import TOKENS
 from kcoord.process import bridge
 from kcoord.process import runtime as runtimes

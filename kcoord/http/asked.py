@@ -53,6 +53,7 @@ BIG_BYTES = BYTES_PER_PARTITION * off_loop.ABOVE
 """Of a body: a larger one makes a request a big one, which waits for a place (`kcoord.process.turnstile`)."""
 
 TRANSACTIONAL_ID = "{transactional_id}"
+CONNECTIONS = Budget.CONNECTIONS.key
 
 Names = tuple[str, str, Mapping[str, Sequence[str]]]
 """Group id and transactional id of a path, "" for the absent one, and the values of each parameter of the query."""
@@ -131,6 +132,11 @@ class Asked:
             self._task.cancel()
         elif self._body is None:
             self._own.run(self._fail, bodies.ClientGone())
+
+    @property
+    def longest_body(self) -> int:
+        """In bytes."""
+        return self._admission.longest_body
 
     # Of `kcoord.access.token_watch`
 
@@ -397,7 +403,7 @@ class Asked:
         if self._principal is not None and error.error is not Error.THROTTLING_QUOTA_EXCEEDED:
             self._spend(len(self._body or b""))
         response = problem.from_error(error)
-        if error.fields.get("budget") == Budget.CONNECTIONS.key:
+        if error.fields.get("budget") == CONNECTIONS:
             response.headers["connection"] = "close"
         error.__traceback__ = None  # its frames refer to the request, and to the future that has the error
         self.respond(response)

@@ -18,7 +18,7 @@ from kcoord import metrics
 from kcoord.access.rights import Access, bearer, digest
 from kcoord.access.token_watch import Holder, TokenWatch
 from kcoord.http import context
-from kcoord.http.access_lines import AccessLines
+from kcoord.http.context import AccessLines
 from kcoord.http.serving import Operation
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import HOT_AT_ONCE, Rounds, Turnstile

@@ -17,8 +17,8 @@ from kcoord import metrics
 from kcoord.access.rights import Access, bearer, digest, trusted_caller
 from kcoord.database import request_age
 from kcoord.http import context, paths, problem
-from kcoord.http.access_lines import AccessLines
 from kcoord.http.body import LONGEST_ECHO
+from kcoord.http.context import AccessLines
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Turnstile

@@ -1,21 +1,23 @@
 """How long a peer may keep a connection without doing its part, and how many connections there may be.
 
-The rules, for any HTTP parser: an adapter reports which phase its connection is in and what has arrived, and closes it
+The rules, for both doors: an adapter reports which phase its connection is in and what has arrived, and closes it
 when asked to. Time is counted in ticks of the process that watches, each worth at most `LONGEST_STEP` ticks: if the
 process was stopped, or its loop busy, what a peer sent meanwhile is read before its time is up.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+import collections
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
-from typing import Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import structlog
+from prometheus_client import Counter, Gauge
 
 from kcoord import metrics
 from kcoord.config import Config
@@ -45,6 +47,9 @@ class Phase(Enum):
     HEAD = "the rest of a head"
     BODY = "the rest of a body"
     REST = "the rest of a body whose request was answered"
+    LOGIN = "the login of a Kafka client"
+    IDLE = "the next request of a Kafka client"
+    FRAME = "the rest of a request of a Kafka client"
     WORK = "our answer, or nothing that this module bounds"
 
 
@@ -53,58 +58,88 @@ class Reason(Enum):
 
     HEAD = "head_timeout"
     BODY = "body_timeout"
+    LOGIN = "login_timeout"
+    IDLE = "idle"
+    REQUEST = "request_timeout"
     WRITE = "write_timeout"
     LIMIT = "limit"
     INVALID = "invalid"
     FRAMING = "framing"
+    REFUSED = "refused"
+    HANDSHAKE = "handshake"
+
+
+class Allowance(NamedTuple):
+    """How long a phase may take, in seconds, and the reason when it takes longer.
+
+    Bytes, up to the number `earning`, take additional time: bounded, because the chunks of a body can be padded without
+    end.
+    """
+
+    seconds: float
+    reason: Reason
+    earning: float = 0
+
+    def allows(self, size: int) -> float:
+        """How long it may take if so many bytes have come, or are to be read."""
+        return self.seconds + min(size, self.earning) / SLOWEST_BYTES_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
 class PeerLimits:
-    """The settings. Times in seconds; `body_bytes` is the largest body that is accepted.
+    """The settings of a door. `write`: for what the peer has to read; `times`: of the phases that are bounded.
 
-    `from_one`: connections from one address, 0: as many as there may be at all. `proxies`: addresses and networks whose
-    `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
+    `from_one`: connections from one address, 0: as many as there may be at all.
     """
 
     connections: int
     from_one: int
-    head: float
-    body: float
-    write: float
-    body_bytes: int
-    proxies: tuple[str, ...] = ()
+    write: Allowance
+    times: Mapping[Phase, Allowance]
+
+    @classmethod
+    def http(cls, connections: int, from_one: int, head: float, body: float, write: float, largest: int) -> PeerLimits:
+        """Those of HTTP. Parameters: `head`, `body` in seconds, `largest` body in bytes."""
+        head_in_time, rest_in_time = Allowance(head, Reason.HEAD), Allowance(body, Reason.BODY)
+        times = {
+            Phase.SILENT: head_in_time,
+            Phase.HEAD: head_in_time,
+            Phase.BODY: Allowance(body, Reason.BODY, largest),
+            Phase.REST: rest_in_time,
+        }
+        return cls(connections, from_one, Allowance(write, Reason.WRITE, math.inf), times)
 
     @classmethod
     def of(cls, config: Config) -> PeerLimits:
-        """The limits of a configuration."""
-        return cls(
+        """Those of HTTP, of a configuration."""
+        return cls.http(
             connections=config.int("http.max.connections"),
             from_one=config.int("quota.connections.per.address"),
             head=config.int("http.head.timeout.ms") / 1000,
             body=config.int("http.body.timeout.ms") / 1000,
             write=config.int("http.write.timeout.ms") / 1000,
-            body_bytes=config.int("http.max.body.bytes"),
-            proxies=tuple(config.names("trusted.proxies")),
+            largest=config.int("http.max.body.bytes"),
         )
 
     @property
     def tick(self) -> float:
         """The interval between checks of peers, in seconds."""
-        return min(LONGEST_TICK_SECONDS, min(self.head, self.body, self.write) / TICKS_IN_TIMEOUT)
+        shortest = min(allowance.seconds for allowance in (self.write, *self.times.values()))
+        return min(LONGEST_TICK_SECONDS, shortest / TICKS_IN_TIMEOUT)
 
 
 class Peer:
     """The other end of one connection: what we expect from it, and until when."""
 
-    __slots__ = ("_limits", "_received", "_unread", "_unread_for", "_waited", "holder", "phase")
+    __slots__ = ("_limits", "_received", "_unread", "_unread_for", "holder", "phase", "waited")
 
-    def __init__(self, limits: PeerLimits) -> None:
+    def __init__(self, limits: PeerLimits, phase: Phase = Phase.SILENT) -> None:
         self._limits = limits
-        self.phase = Phase.SILENT
+        self.phase = phase
         self.holder = 0
         """Whose quota of connections it is counted against (`kcoord.quotas.connections`)."""
-        self._waited = 0.0
+        self.waited = 0.0
+        """Seconds of the phase."""
         self._received = 0
         self._unread = 0
         self._unread_for = 0.0
@@ -113,7 +148,7 @@ class Peer:
         """The connection is now in this phase; entering the current one again changes nothing."""
         if phase is not self.phase:
             self.phase = phase
-            self._waited = 0.0
+            self.waited = 0.0
             self._received = 0
 
     def received(self, size: int) -> None:
@@ -130,29 +165,23 @@ class Peer:
         Parameters: `unread`, bytes that we could not send yet; `our_turn`, true while we do not read what the peer
         sends, or have not asked for it.
         """
-        if self._is_reading_slowly(seconds, unread):
-            return Reason.WRITE
-        if self.phase is Phase.WORK or our_turn:
+        write = self._limits.write
+        if self._is_reading_slowly(seconds, unread, write):
+            return write.reason
+        allowance = self._limits.times.get(self.phase)
+        if allowance is None or our_turn:
             return None
-        self._waited += seconds
-        waited = self._waited - self._limits.tick  # the phase may have begun at the end of a tick
-        if self.phase in (Phase.SILENT, Phase.HEAD):
-            return Reason.HEAD if waited > self._limits.head else None
-        return Reason.BODY if waited > self._limits.body + self._earned() else None
+        self.waited += seconds
+        waited = self.waited - self._limits.tick  # the phase may have begun at the end of a tick
+        return allowance.reason if waited > allowance.allows(self._received) else None
 
-    def _is_reading_slowly(self, seconds: float, unread: int) -> bool:
+    def _is_reading_slowly(self, seconds: float, unread: int, write: Allowance) -> bool:
         if unread == 0:
             self._unread, self._unread_for = 0, 0.0
             return False
         self._unread = max(self._unread, unread)
         self._unread_for += seconds
-        return self._unread_for > self._limits.write + self._unread / SLOWEST_BYTES_PER_SECOND
-
-    def _earned(self) -> float:
-        """Additional seconds for a body that makes progress; bounded, because chunks can be padded without end."""
-        if self.phase is Phase.REST:
-            return 0.0
-        return min(self._received, self._limits.body_bytes) / SLOWEST_BYTES_PER_SECOND
+        return self._unread_for > write.allows(self._unread)
 
 
 class Connection(Protocol):
@@ -170,42 +199,42 @@ class Connection(Protocol):
         """Close the connection, with an answer if possible."""
 
 
-class Peers:
-    """The connections of a process."""
+C = TypeVar("C", bound=Connection)
 
-    def __init__(self, limits: PeerLimits) -> None:
+
+class Peers(Generic[C]):
+    """The connections of one door of a process. Parameters: `gauge`, `closed`: its metrics."""
+
+    def __init__(self, limits: PeerLimits, gauge: Gauge, closed: Counter) -> None:
         self.limits = limits
-        self._open: set[Connection] = set()
+        self.open: set[C] = set()
         self._addresses = Addresses(limits.from_one)
-        self.starts = Rounds(HOT_AT_ONCE, "pages")
-        """Requests that are not for operations."""
-        self.proxies = Proxies(limits.proxies)
+        self._gauge = gauge
+        self._closed = closed
         self._looked_at: float | None = None
-        self._closed: Counter[Reason] = Counter()
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self.open)
 
-    def admit(self, connection: Connection, address: str = "") -> bool:
+    def admit(self, connection: C, address: str = "") -> bool:
         """Whether one more connection is allowed; if so, it is watched from now on. `address`: where it comes from."""
-        if len(self._open) >= self.limits.connections or not self._addresses.admit(connection, address):
+        if len(self.open) >= self.limits.connections or not self._addresses.admit(connection, address):
             self.note_closed(Reason.LIMIT)
             return False
-        self._open.add(connection)
-        metrics.CONNECTIONS.set(len(self._open))
+        self.open.add(connection)
+        self._gauge.set(len(self.open))
         return True
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: C) -> None:
         """The connection is closed."""
-        self._open.discard(connection)
+        self.open.discard(connection)
         self._addresses.forget(connection)
         HOLDERS.closed(connection.peer)
-        metrics.CONNECTIONS.set(len(self._open))
+        self._gauge.set(len(self.open))
 
     def note_closed(self, reason: Reason) -> None:
         """Count a connection that we closed."""
-        metrics.CONNECTIONS_CLOSED.labels(reason.value).inc()
-        self._closed[reason] += 1
+        self._closed.labels(reason.value).inc()
 
     def watch(self, now: float) -> None:
         """Close overdue connections. `now`: seconds of a monotonic clock; calls less than a tick apart do nothing."""
@@ -221,9 +250,9 @@ class Peers:
             return
         self._looked_at = now
         step = min(passed, tick * LONGEST_STEP)
-        for connection in tuple(self._open):
+        for connection in tuple(self.open):
             yield
-            if connection not in self._open:
+            if connection not in self.open:
                 continue
             reason = connection.peer.tick(step, connection.unread(), our_turn=connection.is_our_turn())
             if reason is not None:
@@ -232,12 +261,31 @@ class Peers:
         self._tell()
 
     def _tell(self) -> None:
+        """After a look: for a log that is not of each connection."""
+
+
+class HttpPeers(Peers[Connection]):
+    """Those of HTTP. `proxies`: addresses and networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
+
+    def __init__(self, limits: PeerLimits, proxies: Iterable[str] = ()) -> None:
+        super().__init__(limits, metrics.CONNECTIONS, metrics.CONNECTIONS_CLOSED)
+        self.starts = Rounds(HOT_AT_ONCE, "pages")
+        """Requests that are not for operations."""
+        self.proxies = Proxies(proxies)
+        self._counted: collections.Counter[Reason] = collections.Counter()
+
+    def note_closed(self, reason: Reason) -> None:
+        """As `Peers`."""
+        super().note_closed(reason)
+        self._counted[reason] += 1
+
+    def _tell(self) -> None:
         """One line for all that were closed since the last one: an attacker must not fill the log."""
-        if self._closed:
-            counts = {reason.value: count for reason, count in self._closed.items()}
-            write = log.warning if Reason.LIMIT in self._closed else log.info
-            write("connections_closed", reasons=counts, open=len(self._open))
-            self._closed.clear()
+        if self._counted:
+            counts = {reason.value: count for reason, count in self._counted.items()}
+            write = log.warning if Reason.LIMIT in self._counted else log.info
+            write("connections_closed", reasons=counts, open=len(self))
+            self._counted.clear()
 
 
 def refusal(status: HTTPStatus, error: Error, detail: str) -> bytes:

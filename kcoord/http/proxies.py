@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -11,7 +11,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 class Proxies:
     """Parameters: `trusted`, addresses and networks of proxies that are believed; `*`: everybody is."""
 
-    def __init__(self, trusted: Sequence[str]) -> None:
+    def __init__(self, trusted: Iterable[str]) -> None:
         self._middleware = ProxyHeadersMiddleware(_nothing, list(trusted))
 
     def tell(self, scope: dict[str, Any]) -> None:

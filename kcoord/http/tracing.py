@@ -33,7 +33,7 @@ from kcoord.database import request_age
 from kcoord.database.pool import Database, Work
 from kcoord.database.request_age import Receipt
 from kcoord.http import context
-from kcoord.http.access_lines import QUIET_ROUTES
+from kcoord.http.context import QUIET_ROUTES
 from kcoord.http.middleware import METHODS
 from kcoord.protocol.errors import ProtocolError
 

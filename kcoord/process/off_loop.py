@@ -18,8 +18,7 @@ from typing import ParamSpec, TypeVar
 from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
 
-from kcoord.database.pool import Connection
-from kcoord.database.row_factories import by_name
+from kcoord.database.pool import Connection, by_name
 
 P = ParamSpec("P")
 T = TypeVar("T")

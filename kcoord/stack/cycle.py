@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Any
 
 import structlog
+
+from kcoord.http.framing import Headers, answer_head
 
 log = structlog.get_logger(__name__)
 
@@ -18,8 +19,6 @@ HIGH_WATER_BYTES = 65_536
 _BAD_NAME = re.compile(rb"[^!#$%&'*+.^_`|~0-9A-Za-z-]")
 _BAD_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _NO_BODY = (204, 304)
-
-Headers = list[tuple[bytes, bytes]]
 
 
 class Writable:
@@ -43,16 +42,6 @@ class Writable:
     async def wait(self) -> None:
         """Until it is not paused."""
         await self._event.wait()
-
-
-def answer_head(status: int, headers: Headers) -> bytes:
-    """The head of an answer."""
-    try:
-        phrase = HTTPStatus(status).phrase.encode()
-    except ValueError:
-        phrase = b""
-    lines = b"".join([b"%b: %b\r\n" % header for header in headers])
-    return b"HTTP/1.1 %d %b\r\n%b\r\n" % (status, phrase, lines)
 
 
 class Cycle:

@@ -1,7 +1,7 @@
 """A connection of HTTP/1.1: bytes in, one request after the other, answers in their order.
 
-`kcoord.http.cutting` finds where heads, chunks and requests end, httptools says whether they are valid, and
-`kcoord.http.framing` refuses requests that say in two ways where they end. A request for an operation
+`kcoord.http.framing` finds where heads, chunks and requests end and refuses requests that say it in two ways; httptools
+says whether they are valid. A request for an operation
 (`kcoord.http.door`) is answered by `kcoord.http.asked`, any other one by the ASGI application
 (`kcoord.stack.cycle`). What a peer owes is in `kcoord.http.peers`.
 
@@ -31,14 +31,13 @@ from kcoord import metrics
 from kcoord.database.request_age import RECEIPT
 from kcoord.http import context
 from kcoord.http.asked import Asked
-from kcoord.http.cutting import Cutter
 from kcoord.http.door import DOOR, Door, Head, Headers, Route
-from kcoord.http.framing import BadFraming, ambiguous_framing, body_length
-from kcoord.http.peers import TOO_LATE, TOO_MANY, Peer, Peers, Phase, Reason, refusal
+from kcoord.http.framing import BadFraming, Cutter, ambiguous_framing, answer_head, body_length
+from kcoord.http.peers import TOO_LATE, TOO_MANY, HttpPeers, Peer, Phase, Reason, refusal
 from kcoord.process import runtime as runtimes
 from kcoord.protocol.errors import Error
 from kcoord.quotas.connections import PEER
-from kcoord.stack.cycle import HIGH_WATER_BYTES, Cycle, Writable, answer_head
+from kcoord.stack.cycle import HIGH_WATER_BYTES, Cycle, Writable
 
 LONGEST_HEAD_BYTES = 16_384
 MOST_AT_ONCE = 16
@@ -108,7 +107,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def __init__(
         self,
-        peers: Peers,
+        peers: HttpPeers,
         config: uvicorn.Config,
         server_state: ServerState,
         app_state: dict[str, Any],
@@ -471,7 +470,7 @@ class HttpProtocol(asyncio.Protocol):
         if request.operation.decoder is None:
             return
         self._content += piece
-        if len(self._content) > self._peers.limits.body_bytes:
+        if len(self._content) > request.longest_body:
             self._content = bytearray()
             request.too_large()
         elif has_come:

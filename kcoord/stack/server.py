@@ -24,7 +24,7 @@ import uvicorn
 
 from kcoord.config import Config
 from kcoord.http import logs
-from kcoord.http.peers import PeerLimits, Peers
+from kcoord.http.peers import HttpPeers, PeerLimits
 from kcoord.process import runtime as runtimes
 from kcoord.process.off_loop import in_slices
 from kcoord.stack.preflight import bind, read_config
@@ -50,7 +50,7 @@ class Server(uvicorn.Server):
     It also watches its `peers`.
     """
 
-    def __init__(self, config: uvicorn.Config, peers: Peers) -> None:
+    def __init__(self, config: uvicorn.Config, peers: HttpPeers) -> None:
         super().__init__(config)
         self._peers = peers
 
@@ -89,7 +89,8 @@ def connections_for(wanted: int) -> int:
 def make_server(config: Config) -> Server:
     """The server, configured from the settings."""
     limits = PeerLimits.of(config)
-    peers = Peers(replace(limits, connections=connections_for(limits.connections)))
+    limits = replace(limits, connections=connections_for(limits.connections))
+    peers = HttpPeers(limits, config.names("trusted.proxies"))
     return Server(
         uvicorn.Config(
             APPLICATION,

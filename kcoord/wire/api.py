@@ -7,18 +7,30 @@ it returns, and what `refuse` returns for an error, is a mapping by the names of
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from kcoord.access.rights import Principal
 from kcoord.http import serving
+from kcoord.http.peers import Peer
+from kcoord.http.problem import invalid
 from kcoord.process.runtime import Runtime
+from kcoord.quotas.budgets import Budget
 from kcoord.wire.reading import Fields
+
+UNSUPPORTED_SASL_MECHANISM: Final = 33
+ILLEGAL_SASL_STATE: Final = 34
+UNSUPPORTED_VERSION: Final = 35
+PRODUCER_FENCED: Final = 90
+TRANSACTIONAL_ID_NOT_FOUND: Final = 105
+REBOOTSTRAP_REQUIRED: Final = 129
+"""Errors that only Kafka's protocol has; all others are in `kcoord.protocol.errors`. Source: Kafka's `Errors`."""
 
 Answer = Mapping[str, Any]
 
@@ -28,6 +40,10 @@ SUCCESS: Answer = {"error_code": 0}
 
 NEWER: Mapping[str, int] = {"api_versions": 5, "delete_groups": 3, "txn_offset_commit": 6}
 """Versions of `kcoord.wire.newer`."""
+
+
+MOST_SOFTWARE = 10_000
+"""Clients whose software is remembered."""
 
 
 class HangUp(Exception):
@@ -41,9 +57,10 @@ class Session:
     `secret` is the token of its login, "" before that, and `token` its digest. `is_refused`: its login failed, and it
     is closed after the answer. `server_host`, `server_port`: the address that the client came by. `software_name`,
     `software_version`: those of ApiVersions, "" if it sent none on this connection. `throttle_ms`: for how long a quota
-    keeps it silent after the answer to its present request. `holder`: whose quota of connections it is counted against.
+    keeps it silent after the answer to its present request. `peer`: what quotas of connections count.
     """
 
+    peer: Peer
     client_host: str
     client_port: int
     server_host: str
@@ -56,12 +73,32 @@ class Session:
     software_name: str = ""
     software_version: str = ""
     throttle_ms: int = 0
-    holder: int = 0
 
     @property
     def who(self) -> str:
         """Whose turn it is when requests take turns: that of the token, or of the address before its login."""
         return self.token or self.client_host
+
+
+class Software:
+    """What clients said they are, by client id and host.
+
+    Some clients send ApiVersions on their first connection only, and join on another.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str], tuple[str, str]] = OrderedDict()
+
+    def remember(self, client_id: str, host: str, name: str, version: str) -> None:
+        """A client said what it is."""
+        self._known[client_id, host] = name, version
+        self._known.move_to_end((client_id, host))
+        if len(self._known) > MOST_SOFTWARE:
+            self._known.popitem(last=False)
+
+    def of(self, client_id: str, host: str) -> tuple[str, str]:
+        """Name and version; empty if unknown."""
+        return self._known.get((client_id, host), ("", ""))
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -123,7 +160,7 @@ class Api:
     which `refuse(request, version, code, detail)` turns into an answer. `waits`: a request may be parked, and ends when
     its connection does. `is_hot`: members call it all the time, so it needs no turn. `is_quick`: most requests are
     answered from memory, without a task (`kcoord.wire.dispatch.at_once`). Such a handler must not change the request:
-    others may be given the same one.
+    others may be given the same one. `budget`: what quotas count it as; None: only its bytes.
     """
 
     key: int
@@ -135,6 +172,32 @@ class Api:
     waits: bool = False
     is_hot: bool = False
     is_quick: bool = False
+    budget: Budget | None = Budget.READS
+
+    @classmethod
+    def of(
+        cls,
+        operation: serving.Operation,
+        key: int,
+        name: str,
+        versions: tuple[int, int],
+        handler: Handler,
+        refuse: Refuse = refuse_whole,
+        *,
+        waits: bool = False,
+    ) -> Api:
+        """An API that is an operation of HTTP, too: what it is to the server, and to quotas, is said there."""
+        return cls(
+            key,
+            name,
+            versions,
+            handler,
+            refuse,
+            waits=waits,
+            is_hot=operation.is_hot,
+            is_quick=operation.is_quick,
+            budget=operation.metering.budget,
+        )
 
     def serves(self, version: int) -> bool:
         """Whether this version is served."""
@@ -158,3 +221,14 @@ def _entity(name: str, version: int, kind: str) -> type:
     module = import_module("kcoord.wire.newer" if is_newer else f"kio.schema.{name}.v{version}.{kind}")
     wanted = f"{name.replace('_', '')}{kind}"
     return next(value for key, value in vars(module).items() if key.lower() == wanted and isinstance(value, type))
+
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def struct_of(cls: type[S], **fields: Any) -> S:
+    """A struct of the REST API. Raises INVALID_REQUEST if a field is out of bounds."""
+    try:
+        return msgspec.convert(fields, cls)
+    except msgspec.ValidationError as error:
+        raise invalid(str(error)) from None

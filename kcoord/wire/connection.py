@@ -1,18 +1,17 @@
 """One connection of a Kafka client: frames in, one request after the other, answers in their order.
 
 What has to be bounded is bounded before it is read: the size of a frame, what is read ahead, what all connections
-hold together. Deadlines are looked at by the gateway (`overdue`).
+hold together. What a peer owes is in `kcoord.http.peers`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from enum import Enum
 from typing import Any, cast
 
 import structlog
 
-from kcoord import metrics
+from kcoord.http.peers import Peer, Phase, Reason
 from kcoord.process.turnstile import Turn
 from kcoord.wire.api import HangUp, Session
 from kcoord.wire.dispatch import Receipt, at_once, may_wait, respond
@@ -27,18 +26,8 @@ SMALL = 4_096
 """Bytes of a request that every connection may have at any time, whatever others hold."""
 READ_AHEAD = 65_536
 """Bytes of later requests that are read while one is being answered."""
-SLOWEST_BYTES_PER_SECOND = 16_384
 MOST_AT_ONCE = 16
 """Requests of one connection that are answered before others have their turn."""
-
-
-class Phase(Enum):
-    """What the connection waits for; the value is the reason when it takes too long."""
-
-    LOGIN = "login_timeout"
-    IDLE = "idle"
-    FRAME = "request_timeout"
-    WORK = "work"
 
 
 class Connection(asyncio.Protocol):
@@ -55,8 +44,8 @@ class Connection(asyncio.Protocol):
         """It waits for room for them."""
         self._task: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
-        self._waited = 0.0
-        self._unread_for: float | None = None
+        self._is_unread = False
+        """Too much of what was sent."""
         self._reads = True
         self._said = False
         self._silence: asyncio.TimerHandle | None = None
@@ -65,8 +54,8 @@ class Connection(asyncio.Protocol):
         """The request that comes next cannot be answered at once."""
         self.waits = False
         """The request that is being answered may be parked."""
-        self.phase = Phase.LOGIN
-        self.session = Session("", 0, "", 0)
+        self.peer = Peer(gateway.peers.limits, Phase.LOGIN)
+        self.session = Session(self.peer, "", 0, "", 0)
 
     # asyncio.Protocol
 
@@ -75,7 +64,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername") or ("", 0)
         own = transport.get_extra_info("sockname") or ("", 0)
-        self.session = Session(str(peer[0]), peer[1], str(own[0]), own[1])
+        self.session = Session(self.peer, str(peer[0]), peer[1], str(own[0]), own[1])
         self._gateway.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -95,17 +84,18 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the peer."""
-        if self.phase is Phase.IDLE and not self._buffer and self._silence is None and self._is_answered(data):
+        if self.peer.phase is Phase.IDLE and not self._buffer and self._silence is None and self._is_answered(data):
             return
         self._buffer += data
         if self._task is None:
             self._advance()
         elif len(self._buffer) > READ_AHEAD:
             self._pause()
+        self.peer.received(len(data))
 
     def _is_answered(self, data: bytes) -> bool:
         """Whether it is a whole request that could be answered at once, as most heartbeats are."""
-        if self._unread_for is not None or len(data) != SIZE.size + int.from_bytes(data[: SIZE.size], "big"):
+        if self._is_unread or len(data) != SIZE.size + int.from_bytes(data[: SIZE.size], "big"):
             return False
         if self._transport is None or self._transport.is_closing():
             return False
@@ -114,16 +104,17 @@ class Connection(asyncio.Protocol):
             self._is_declined = True
             return False
         self._transport.write(answer)
-        self._waited = 0.0
+        self.peer.waited = 0.0
         return True
 
     def pause_writing(self) -> None:
         """The peer does not read what we send."""
-        self._unread_for = 0.0
+        self._is_unread = True
 
     def resume_writing(self) -> None:
         """It has read most of it."""
-        self._unread_for = None
+        self._is_unread = False
+        self.peer.has_read()
         if self._task is None:
             self._advance()
 
@@ -145,7 +136,7 @@ class Connection(asyncio.Protocol):
 
     def _next(self) -> bool:
         """Whether a request was answered at once, so that there may be another."""
-        if self._transport is None or self._transport.is_closing() or self._unread_for is not None:
+        if self._transport is None or self._transport.is_closing() or self._is_unread:
             return False
         if self._silence is not None:
             return False
@@ -165,7 +156,7 @@ class Connection(asyncio.Protocol):
             self._enter(Phase.FRAME)
             return False
         frame = Frame(memoryview(self._buffer)[SIZE.size : end])
-        frame.items = self._gateway.limits.items
+        frame.items = self._gateway.most_items
         del self._buffer[:end]
         self._enter(Phase.WORK)
         answer = None if self._is_declined else at_once(self._gateway, self.session, frame)
@@ -194,11 +185,11 @@ class Connection(asyncio.Protocol):
             self._enter(Phase.FRAME if self._buffer else self._resting())
             return False
         (size,) = SIZE.unpack_from(self._buffer)
-        most = self._gateway.limits.frame if self.session.secret else LARGEST_BEFORE_LOGIN
-        if 0 < size <= min(most, self._gateway.limits.frame):
+        longest = self._gateway.longest_frame
+        if 0 < size <= (longest if self.session.secret else min(longest, LARGEST_BEFORE_LOGIN)):
             self._size = size
             return True
-        self.hang_up("invalid", _what_came(bytes(self._buffer[:5]), size))
+        self.hang_up(Reason.INVALID, _what_came(bytes(self._buffer[:5]), size))
         return False
 
     async def _serve(self, frame: Frame, receipt: Receipt) -> None:
@@ -211,17 +202,17 @@ class Connection(asyncio.Protocol):
             if self.session.throttle_ms:
                 self._be_silent()
             if self.session.is_refused:
-                self.hang_up("refused", "the login failed: the password is not a token")
+                self.hang_up(Reason.REFUSED, "the login failed: the password is not a token")
         except Malformed as error:
-            self.hang_up("invalid", str(error))
+            self.hang_up(Reason.INVALID, str(error))
         except HangUp as error:
-            self.hang_up("refused", str(error))
+            self.hang_up(Reason.REFUSED, str(error))
         except asyncio.CancelledError:
             if self._transport is not None:
                 self._transport.abort()
         except Exception:
             log.exception("kafka_request_failed")
-            self.hang_up("invalid", "an answer could not be encoded")
+            self.hang_up(Reason.INVALID, "an answer could not be encoded")
         finally:
             self._task = None
             self.waits = False
@@ -252,9 +243,8 @@ class Connection(asyncio.Protocol):
         return Phase.IDLE if self.session.secret else Phase.LOGIN
 
     def _enter(self, phase: Phase) -> None:
-        if phase is not self.phase and not (phase is Phase.FRAME and self.phase is Phase.LOGIN):
-            self.phase = phase
-            self._waited = 0.0
+        if not (phase is Phase.FRAME and self.peer.phase is Phase.LOGIN):
+            self.peer.enter(phase)
 
     def _pause(self) -> None:
         if self._reads and self._transport is not None:
@@ -285,31 +275,34 @@ class Connection(asyncio.Protocol):
 
     def token_ended(self, reason: str) -> None:
         """The token is no longer valid."""
-        self.hang_up("refused", f"the token of the connection is no longer valid: {reason}")
+        self.hang_up(Reason.REFUSED, f"the token of the connection is no longer valid: {reason}")
 
-    def overdue(self, seconds: float) -> str | None:
-        """Count time that went by; the reason if the peer has taken too long, else None."""
-        limits = self._gateway.limits
-        if self._unread_for is not None:
-            self._unread_for += seconds
-            return "write_timeout" if self._unread_for > limits.write else None
-        if self.phase is Phase.WORK:
-            return None
-        self._waited += seconds
-        allowed = {Phase.LOGIN: limits.login, Phase.IDLE: limits.idle, Phase.FRAME: limits.arrival}[self.phase]
-        if self.phase is Phase.FRAME:
-            allowed += len(self._buffer) / SLOWEST_BYTES_PER_SECOND
-        return self.phase.value if self._waited > allowed else None
+    def unread(self) -> int:
+        """Bytes that could not be sent yet, once they are too many."""
+        return self._transport.get_write_buffer_size() if self._transport is not None and self._is_unread else 0
 
-    def hang_up(self, reason: str, detail: str = "") -> None:
+    def is_our_turn(self) -> bool:
+        """We are not reading from the peer at the moment."""
+        return not self._reads
+
+    def give_up(self, reason: Reason) -> None:
+        """The peer has taken too long."""
+        self.end(reason)
+
+    def hang_up(self, reason: Reason, detail: str) -> None:
+        """End the connection because of what its peer sent."""
+        if not self._said:
+            self._gateway.peers.note_closed(reason)
+        self.end(reason, detail)
+
+    def end(self, reason: Reason, detail: str = "") -> None:
         """End the connection because of its peer, with one line in the log."""
         if not self._said:
             self._said = True
-            metrics.KAFKA_CLOSED.labels(reason).inc()
             peer = f"{self.session.client_host}:{self.session.client_port}"
-            log.info("kafka_connection_closed", peer=peer, reason=reason, detail=detail)
+            log.info("kafka_connection_closed", peer=peer, reason=reason.value, detail=detail)
         self._buffer.clear()
-        self.close(abort=reason.endswith("timeout"))
+        self.close(abort=reason.value.endswith("timeout"))
 
     def close(self, *, abort: bool = False) -> None:
         """End the connection after what was written is sent; `abort`: at once."""

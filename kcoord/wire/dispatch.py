@@ -2,6 +2,8 @@
 
 The order is that of requests over HTTP (`kcoord.http.serving`): who asks, then what, then the handler, which checks the
 rules of the token.
+
+Quotas: requests are carried out, and their sender is silent for a while (KIP-124, KIP-219).
 """
 
 from __future__ import annotations
@@ -26,10 +28,8 @@ from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget
 from kcoord.quotas.quotas import Quotas
-from kcoord.quotas.wire import budget_of
 from kcoord.wire import frames, session
-from kcoord.wire.api import SUCCESS, Answer, Api, Call, HangUp, Session, response_class
-from kcoord.wire.codes import UNSUPPORTED_VERSION
+from kcoord.wire.api import SUCCESS, UNSUPPORTED_VERSION, Answer, Api, Call, HangUp, Session, response_class
 from kcoord.wire.frames import API_VERSIONS, Header
 from kcoord.wire.reading import Fields, Frame, Malformed
 
@@ -78,7 +78,7 @@ def at_once(gateway: Any, peer: Session, frame: bytes) -> bytes | None:
     finally:
         request_age.leave(entered)
     if quotas.is_hot:
-        quotas.spend(caller, budget_of(api.name), len(frame) + len(answer))
+        quotas.spend(caller, api.budget, len(frame) + len(answer))
     found.requests.inc()
     found.seconds.observe(time.perf_counter() - started)
     return answer
@@ -169,9 +169,8 @@ def _throttled(runtime: Runtime, peer: Session, api: Api, size: int) -> int:
     if caller is None:
         return 0
     costs = {Budget.BYTES: size}
-    budget = budget_of(api.name)
-    if budget is not None:
-        costs[budget] = 1
+    if api.budget is not None:
+        costs[api.budget] = 1
     peer.throttle_ms = max(peer.throttle_ms, runtime.get(Quotas).throttle_ms(caller, costs))
     return peer.throttle_ms
 
@@ -186,7 +185,7 @@ async def _body(gateway: Any, peer: Session, api: Api, header: Header, frame: Fr
             raise ProtocolError(Error.INVALID_REQUEST, f"{frame.unstorable}: contains U+0000, which cannot be stored")
         if not api.is_hot:
             await runtime.get(Turnstile).pass_through(again=True)
-        caller = await session.caller_of(runtime, peer.secret) if api.needs_login else None
+        caller = await runtime.get(Access).authenticate(peer.secret) if api.needs_login else None
         if caller is not None:
             callers.identify(caller.name, caller.token_id)
         call = Call(runtime, gateway, peer, caller, header.version, header.client_id)

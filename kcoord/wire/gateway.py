@@ -1,4 +1,4 @@
-"""The listener for Kafka clients: accepts connections, bounds what they take together, ends those that are overdue.
+"""The listener for Kafka clients: accepts connections, and bounds what they take together.
 
 One per process. It stops as HTTP does: no new connections, parked requests are answered, then connections are closed.
 """
@@ -9,9 +9,8 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections import OrderedDict
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -20,76 +19,39 @@ import structlog
 from kcoord import metrics
 from kcoord.access.token_watch import TokenWatch
 from kcoord.config import Config
+from kcoord.http.peers import Allowance, PeerLimits, Peers, Phase, Reason
+from kcoord.process.off_loop import in_slices
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Places
-from kcoord.quotas.addresses import Addresses
-from kcoord.quotas.connections import HOLDERS
 from kcoord.wire import session
-from kcoord.wire.api import Api
+from kcoord.wire.api import Api, Software
 from kcoord.wire.connection import Connection
 from kcoord.wire.dispatch import Decoded
 
 log = structlog.get_logger(__name__)
 
 BACKLOG = 2_048
-TICK_SECONDS = 1.0
-LONGEST_STEP = 2.0
-"""Seconds counted for a tick at most: after a pause of the process peers have their time."""
-LOOKS_AT_ONCE = 500
-"""Connections looked at before others are served."""
 GRACE_SECONDS = 2.0
 REST_SECONDS = 0.1
 """Before the next try when a connection could not be accepted (too many open files)."""
-MOST_SOFTWARE = 10_000
 REMEMBERED = 10_000
 """Heartbeats that need not be decoded again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The settings. Times in seconds, `frame` in bytes."""
-
-    connections: int
-    frame: int
-    items: int
-    login: float
-    arrival: float
-    write: float
-    idle: float
-
-    @classmethod
-    def of(cls, config: Config) -> Limits:
-        """The limits of a configuration."""
-        return cls(
-            config.int("kafka.max.connections"),
-            config.int("kafka.max.request.bytes"),
-            config.int("kafka.max.request.items"),
-            config.int("kafka.login.timeout.ms") / 1000,
-            config.int("kafka.request.timeout.ms") / 1000,
-            config.int("kafka.write.timeout.ms") / 1000,
-            config.int("kafka.max.idle.ms") / 1000,
-        )
-
-
-class Software:
-    """What clients said they are, by client id and host.
-
-    Some clients send ApiVersions on their first connection only, and join on another.
-    """
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], tuple[str, str]] = OrderedDict()
-
-    def remember(self, client_id: str, host: str, name: str, version: str) -> None:
-        """A client said what it is."""
-        self._known[client_id, host] = name, version
-        self._known.move_to_end((client_id, host))
-        if len(self._known) > MOST_SOFTWARE:
-            self._known.popitem(last=False)
-
-    def of(self, client_id: str, host: str) -> tuple[str, str]:
-        """Name and version; empty if unknown."""
-        return self._known.get((client_id, host), ("", ""))
+def limits_of(config: Config) -> PeerLimits:
+    """The limits of a configuration."""
+    arrival = config.int("kafka.request.timeout.ms") / 1000
+    times = {
+        Phase.LOGIN: Allowance(config.int("kafka.login.timeout.ms") / 1000, Reason.LOGIN),
+        Phase.IDLE: Allowance(config.int("kafka.max.idle.ms") / 1000, Reason.IDLE),
+        Phase.FRAME: Allowance(arrival, Reason.REQUEST, config.int("kafka.max.request.bytes")),
+    }
+    return PeerLimits(
+        config.int("kafka.max.connections"),
+        config.int("quota.connections.per.address"),
+        Allowance(config.int("kafka.write.timeout.ms") / 1000, Reason.WRITE),
+        times,
+    )
 
 
 class Gateway:
@@ -102,15 +64,15 @@ class Gateway:
         self.quick = {key.to_bytes(2, "big") for key, api in self.apis.items() if api.is_quick}
         """How requests begin of which some are answered without a task."""
         self.decoded = lru_cache(REMEMBERED)(partial(Decoded, self.apis))
-        self.limits = Limits.of(config)
-        self.bytes = Places(max(config.int("kafka.max.queued.bytes"), self.limits.frame), "kafka_bytes")
+        self.longest_frame = config.int("kafka.max.request.bytes")
+        self.most_items = config.int("kafka.max.request.items")
+        self.peers: Peers[Connection] = Peers(limits_of(config), metrics.KAFKA_CONNECTIONS, metrics.KAFKA_CLOSED)
+        self.bytes = Places(max(config.int("kafka.max.queued.bytes"), self.longest_frame), "kafka_bytes")
         self.requests = Places(config.int("kafka.max.requests"), "kafka_requests")
         self.software = Software()
         self.is_stopping = False
         self.tls = tls_context(config)
         self._handshakes = asyncio.Semaphore(config.int("kafka.max.handshakes"))
-        self._connections: set[Connection] = set()
-        self._addresses = Addresses(config.int("quota.connections.per.address"))
         self._is_empty = asyncio.Event()
         self._is_empty.set()
         self._connecting: set[asyncio.Task[None]] = set()
@@ -130,7 +92,7 @@ class Gateway:
         self._tasks = [
             asyncio.create_task(self._accept(listener), name="kcoord-kafka-accept"),
             asyncio.create_task(self._look(), name="kcoord-kafka-look"),
-            asyncio.create_task(TokenWatch(self.runtime, self._connections).watch(), name="kcoord-kafka-logins"),
+            asyncio.create_task(TokenWatch(self.runtime, self.peers.open).watch(), name="kcoord-kafka-logins"),
         ]
         host, self.port = listener.getsockname()[:2]
         log.info("kafka_listening", host=host, port=self.port, tls=self.tls is not None)
@@ -144,7 +106,7 @@ class Gateway:
             await asyncio.gather(*self._tasks, *self._connecting, return_exceptions=True)
             self._listener.close()
             self._listener = None
-        for connection in [*self._connections]:
+        for connection in [*self.peers.open]:
             if not connection.is_busy:
                 connection.close()
 
@@ -154,26 +116,22 @@ class Gateway:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(GRACE_SECONDS):
                 await self._is_empty.wait()
-        for connection in [*self._connections]:
+        for connection in [*self.peers.open]:
             connection.close(abort=True)
         await asyncio.sleep(0)
 
     def opened(self, connection: Connection) -> None:
         """A connection was made."""
-        self._connections.add(connection)
-        if not self._addresses.admit(connection, connection.session.client_host):
-            connection.hang_up("limit", "too many connections from this address")
-        self._is_empty.clear()
-        metrics.KAFKA_CONNECTIONS.set(len(self._connections))
+        if self.peers.admit(connection, connection.session.client_host):
+            self._is_empty.clear()
+        else:
+            connection.end(Reason.LIMIT, "too many connections from this address")
 
     def closed(self, connection: Connection) -> None:
         """A connection ended."""
-        self._connections.discard(connection)
-        self._addresses.forget(connection)
-        HOLDERS.closed(connection.session)
-        if not self._connections:
+        self.peers.forget(connection)
+        if not self.peers.open:
             self._is_empty.set()
-        metrics.KAFKA_CONNECTIONS.set(len(self._connections))
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -184,8 +142,8 @@ class Gateway:
                 log.warning("kafka_accept_failed", reason=str(error))
                 await asyncio.sleep(REST_SECONDS)
                 continue
-            if len(self._connections) + len(self._connecting) >= self.limits.connections:
-                metrics.KAFKA_CLOSED.labels("limit").inc()
+            if len(self.peers) + len(self._connecting) >= self.peers.limits.connections:
+                self.peers.note_closed(Reason.LIMIT)
                 accepted.close()
                 continue
             task = asyncio.create_task(self._connect(accepted, peer), name="kcoord-kafka-connect")
@@ -204,28 +162,22 @@ class Gateway:
                 return
             async with self._handshakes:
                 await loop.connect_accepted_socket(
-                    lambda: Connection(self), accepted, ssl=self.tls, ssl_handshake_timeout=self.limits.login
+                    lambda: Connection(self),
+                    accepted,
+                    ssl=self.tls,
+                    ssl_handshake_timeout=self.peers.limits.times[Phase.LOGIN].seconds,
                 )
         except (OSError, ssl.SSLError, TimeoutError) as error:
-            metrics.KAFKA_CLOSED.labels("handshake").inc()
+            self.peers.note_closed(Reason.HANDSHAKE)
             why = str(error) or "no TLS in time"
             log.info("kafka_connection_closed", peer=f"{peer[0]}:{peer[1]}", reason="handshake", detail=why)
             accepted.close()
 
     async def _look(self) -> None:
         """Close connections whose peers are overdue."""
-        loop = asyncio.get_running_loop()
-        looked = loop.time()
         while True:
-            await asyncio.sleep(TICK_SECONDS)
-            seconds = min(loop.time() - looked, LONGEST_STEP)
-            looked = loop.time()
-            for number, connection in enumerate([*self._connections], 1):
-                reason = connection.overdue(seconds)
-                if reason is not None:
-                    connection.hang_up(reason)
-                if number % LOOKS_AT_ONCE == 0:
-                    await asyncio.sleep(0)
+            await asyncio.sleep(self.peers.limits.tick)
+            await in_slices(self.peers.looks(time.monotonic()))
 
 
 def bound(host: str, port: int) -> socket.socket:

@@ -10,13 +10,21 @@ from __future__ import annotations
 
 import re
 
-from kcoord.access.rights import Access, Principal, digest
+from kcoord.access.rights import Access, digest
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.connections import Connections
 from kcoord.quotas.quotas import Quotas
-from kcoord.wire.api import Answer, Api, Call, HangUp, Session
-from kcoord.wire.codes import ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANISM, UNSUPPORTED_VERSION
+from kcoord.wire.api import (
+    ILLEGAL_SASL_STATE,
+    UNSUPPORTED_SASL_MECHANISM,
+    UNSUPPORTED_VERSION,
+    Answer,
+    Api,
+    Call,
+    HangUp,
+    Session,
+)
 from kcoord.wire.reading import Fields
 
 MECHANISMS = ("PLAIN",)
@@ -111,15 +119,10 @@ async def log_in(runtime: Runtime, session: Session, message: bytes) -> None:
     principal = await runtime.get(Access).authenticate(secret)
     if runtime.get(Quotas).limits_connections:
         try:
-            runtime.get(Connections).claim(session, principal)
+            runtime.get(Connections).claim(session.peer, principal)
         except ProtocolError as refused:
             raise HangUp(refused.detail) from None
     session.secret, session.token = secret, digest(secret)
-
-
-async def caller_of(runtime: Runtime, secret: str) -> Principal:
-    """The holder of the token of a connection, as of now: tokens expire and are deleted while it is open."""
-    return await runtime.get(Access).authenticate(secret)
 
 
 APIS = (

@@ -23,10 +23,9 @@ from kcoord.process.later import Later, then
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.quotas import Quotas
 from offsets.api import endpoints, metering, wire
-from offsets.api.commits import answered, denied, partitions_of
-from offsets.api.plain_commits import all_accepted, plain_commit
+from offsets.api.commits import all_accepted, answered, denied, partitions_of, plain_commit
 from offsets.api.topics import Named, Topics
-from offsets.core.lines import Commit
+from offsets.core.commit import Commit, take
 from offsets.core.types import (
     FetchedOffset,
     OffsetCommit,
@@ -98,38 +97,44 @@ def _written(
 def _answered(
     call: Call[wire.CommitRequest], plain: Commit, view: TopicView, reply: OffsetCommitReply
 ) -> wire.CommitResponse:
-    _commits(reply.error.name).inc()
-    if reply.error is not Error.NONE:
-        raise ProtocolError(reply.error, reply.detail)
+    _check(reply)
     OFFSETS_COMMITTED.inc(len(plain.lines))
     return wire.CommitResponse(all_accepted(call.body.topics, plain, view), rfc3339(reply.session_deadline))
 
 
-async def _commit_any(call: Call[wire.CommitRequest], service: OffsetService) -> wire.CommitResponse:
-    topics = Topics(call.runtime, call.principal)
-    named = await topics.resolve(call.body.topics)
-    size = _size(call.body)
-    command = await off_loop.run(size, _commit_command, call, named)
-    reply = await service.commit(command, topics.counts(command))
+def _check(reply: OffsetCommitReply) -> None:
+    """Count the reply, and raise its error."""
     _commits(reply.error.name).inc()
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)
-    OFFSETS_COMMITTED.inc(sum(error is Error.NONE for _, _, error in reply.results))
-    results = await off_loop.run(size, answered, call.body.topics, named, reply.results)
+
+
+async def _commit_any(call: Call[wire.CommitRequest], service: OffsetService) -> wire.CommitResponse:
+    """A commit some of whose partitions are refused, or may be."""
+    topics = Topics(call.runtime, call.principal)
+    named = await topics.resolve(call.body.topics)
+    size = _size(call.body)
+    commit = await off_loop.run(size, _taken, call, topics, named, service.metadata_limit)
+    reply = await service.write(commit)
+    assert reply is not None, "the names of its topics were looked up"
+    _check(reply)
+    OFFSETS_COMMITTED.inc(sum(error is Error.NONE for _, _, error in commit.results))
+    results = await off_loop.run(size, answered, call.body.topics, named, commit.results)
     return wire.CommitResponse(topics=results, session_expires_at=rfc3339(reply.session_deadline))
 
 
-def _commit_command(call: Call[wire.CommitRequest], topics: Sequence[Named]) -> OffsetCommit:
-    return OffsetCommit(
+def _taken(call: Call[wire.CommitRequest], topics: Topics, named: Sequence[Named], metadata_limit: int) -> Commit:
+    asked = OffsetCommit(
         group_id=call.group_id,
         member_id=call.body.member_id,
         group_instance_id=call.body.group_instance_id,
         generation_id=call.body.generation_id_or_member_epoch,
-        partitions=partitions_of(call.body.topics, topics),
+        partitions=partitions_of(call.body.topics, named),
         retention_time_ms=int64(call.body.retention_time_ms, "retention_time_ms"),
-        denied=denied(call.principal, topics),
+        denied=denied(call.principal, named),
         principal=call.principal.name,
     )
+    return take(asked, topics.counts(asked), metadata_limit)
 
 
 @serve(endpoints.FETCH, is_hot=True, metering=metering.FETCH)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from kcoord.protocol.errors import Error
-from offsets.core.lines import Results
+from offsets.core.commit import Results
 from offsets.core.types import PartitionCounts, TopicPartition
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from groups.core.commit_lane import SteadyCommit
 from groups.store.stored import Stored
 from kcoord.database.request_age import Receipt
-from offsets.core.lines import Commit
+from offsets.core.commit import Commit
 from offsets.core.types import Millis
 
 FLIGHTS = 2

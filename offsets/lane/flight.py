@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from offsets.core.order import OVERTAKEN_MS
+from offsets.core.commit import OVERTAKEN_MS
 from offsets.core.types import TopicPartition
 from offsets.lane.bookings import Booking
 

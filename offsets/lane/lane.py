@@ -27,7 +27,7 @@ from kcoord.database import request_age
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.acknowledged import AcknowledgedCommits
-from offsets.core.lines import Commit
+from offsets.core.commit import Commit
 from offsets.core.types import OffsetCommitReply
 from offsets.lane.bookings import Alone, Booking, Bookings, Flights
 from offsets.lane.store import FlightStore, Flown, NotWritten

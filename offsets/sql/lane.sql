@@ -10,7 +10,7 @@ for no key update skip locked
 -- In the statement after the locks, so that it sees what was committed before them. A commit is accepted if this
 -- transaction holds its group (as the only locker), the copy by which it was decided is current, nothing of the group
 -- is due, ids of topics mean what they meant when they were looked up, and it was not overtaken
--- (`offsets.core.order`). Journal and view come from one list of
+-- (`offsets.core.commit`). Journal and view come from one list of
 -- lines, numbered once: joining one back to the other by name would be a nested loop. `latest`: no later line of the
 -- flight is about the same partition. Members are locked in one order everywhere.
 with clock as materialized (

@@ -17,7 +17,7 @@ from kcoord.wire.reading import Fields
 from offsets.api import wire as http
 from offsets.api.handlers import GROUPS_AT_ONCE, fetched
 from offsets.core.types import NO_OFFSET
-from offsets.wire.named import topic_answer
+from offsets.wire.commits import topic_answer
 
 FIRST_WITH_MANY_GROUPS = 8
 FIRST_WITH_IDS = 10

@@ -15,16 +15,14 @@ from kcoord.access.rights import Operation, Principal
 from kcoord.http.paths import check_group_id
 from kcoord.http.types import REMEDIES, TRANSACTIONAL_ID_PATTERN
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.wire.api import Answer, Call
-from kcoord.wire.codes import PRODUCER_FENCED, TRANSACTIONAL_ID_NOT_FOUND
+from kcoord.wire.api import PRODUCER_FENCED, TRANSACTIONAL_ID_NOT_FOUND, Answer, Call
 from kcoord.wire.reading import Fields
 from offsets.api.txn_handlers import commit_in_transaction
 from offsets.api.txn_wire import TxnCommitRequest
 from offsets.core.transactions import Producer, Transaction
 from offsets.transactions.doors import counted
 from offsets.transactions.service import TransactionService
-from offsets.wire.commits import answer, topics_of
-from offsets.wire.named import check_identity
+from offsets.wire.commits import answer, check_identity, topics_of
 
 Handler = Callable[[Call, Fields], Awaitable[Answer]]
 

@@ -11,8 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from kcoord.access.rights import Operation, Principal, Rules
-from kcoord.access.rules import Rule
+from kcoord.access.rights import Operation, Principal, Rule, Rules
 
 ROUNDS, CALLS = 7, 20_000
 MANY = 10_000

@@ -13,6 +13,7 @@ from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.journal.journal_days import JournalDays
 from offsets.service import OffsetService
 from tests.bench.load import per_second
+from tests.support.offsets import reply_to
 
 TOPIC = "inside"
 PARTITIONS = (1, 5, 50)
@@ -51,7 +52,7 @@ async def _commits(runtime: Runtime, members: Sequence[JoinReply], partitions: i
         commit = OffsetCommit(
             f"g{group}", member.member_id, None, member.generation_id, entries, principal="billing-service"
         )
-        assert (await service.commit(commit)).error is Error.NONE
+        assert (await reply_to(service, commit)).error is Error.NONE
 
     async with runtime.db.connection() as connection:
         await connection.execute("truncate offset_commit_log")

@@ -24,6 +24,7 @@ from offsets.retention.sweep import RetentionService
 from offsets.service import OffsetService
 from tests.bench.load import start_node
 from tests.support.members import join, sync
+from tests.support.offsets import reply_to
 
 BIG = "bench-big"
 LIVE = "bench-live"
@@ -175,6 +176,6 @@ async def _work(runtime: Runtime, member: JoinReply, heartbeats: list[float], co
         assert (await service.heartbeat(heartbeat)).error is Error.NONE
         heartbeats.append(time.perf_counter() - started)
         started = time.perf_counter()
-        assert (await offsets.commit(commit)).error is Error.NONE
+        assert (await reply_to(offsets, commit)).error is Error.NONE
         commits.append(time.perf_counter() - started)
         await asyncio.sleep(PAUSE_SECONDS)

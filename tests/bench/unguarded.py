@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from kcoord.access.rights import Access, Principal
-from kcoord.access.rules import ALL_ALLOWED
+from kcoord.access.rights import ALL_ALLOWED, Access, Principal
 from kcoord.stack import server
 
 ANYBODY = Principal(1, "anybody", ALL_ALLOWED)

@@ -15,8 +15,7 @@ from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, GroupState
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.commit import membership_half, records_of, take
-from offsets.core.lines import Results
+from offsets.core.commit import Results, membership_half, records_of, take
 from offsets.core.transactions import before_epochs, stable
 from offsets.core.types import FetchedOffset, Millis, OffsetCommit, OffsetRecord, PartitionCommit
 from tests.conformance.cases import Case

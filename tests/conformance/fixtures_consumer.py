@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from groups.core.consumer.epochs import metadata_hash
+from groups.core.consumer.target import metadata_hash
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_members import ConsumerMembers
 from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, Timers

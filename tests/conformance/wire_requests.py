@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from kcoord.protocol.errors import BY_CODE
-from kcoord.wire.codes import UNSUPPORTED_VERSION
+from kcoord.wire.api import UNSUPPORTED_VERSION
 from kcoord.wire.reading import Fields
 from tests.conformance.conventions import NEWEST_VERSIONS
 from tests.conformance.driver import BrokenPromise

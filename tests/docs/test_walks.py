@@ -20,7 +20,7 @@ from kcoord.access.rights import digest
 from kcoord.asgi import BY_PATH, application
 from kcoord.database.clock import VirtualClock
 from kcoord.http.door import DOOR, Door
-from kcoord.http.peers import PeerLimits, Peers
+from kcoord.http.peers import HttpPeers, PeerLimits, Phase
 from kcoord.process.runtime import Runtime
 from kcoord.stack.protocol_httptools import HttpProtocol
 from kcoord.wire import connection as connections
@@ -34,15 +34,13 @@ from tests.support.members import eventually, stable_member
 from tests.support.told import told
 from tests.wire.client import request_frame
 
-MOST_FILES = {"join": 67, "consumer-heartbeat": 74, "offsets/commit": 63, "heartbeat": 29}
-"""Three are of coordinator nodes: whether this node answers (`groups.nodes.hosting`), the partition of the group
-(`groups.core.coordinator`), and whether its deadlines start over (`groups.core.rearming`). Five are of the lanes: what
-may be answered or written without a transaction of the group (`groups.lane`, `offsets.lane`). One counts requests
-without a lock (`kcoord.tallies`), and one says what rules mean, for tokens and people (`kcoord.access.rules`). Three
-are of quotas: what a request counts as (`groups.api.metering`, `offsets.api.metering`), its weight
-(`kcoord.quotas.budgets`), and who is limited (`kcoord.quotas.quotas`). Three are of fail-overs: whether the server of
-Postgres was taken over from (`kcoord.database.origin`), and of commits whether a later one has overtaken it
-(`offsets.core.order`), and what was acknowledged (`offsets.acknowledged`)."""
+MOST_FILES = {"join": 57, "consumer-heartbeat": 63, "offsets/commit": 54, "heartbeat": 24}
+"""Entered for one reason each: of coordinator nodes whether this node answers (`groups.nodes.hosting`), the partition
+of the group (`groups.core.coordinator`), and whether its deadlines start over (`groups.core.rearming`); what the lanes
+may answer or write without a transaction of the group (`groups.lane`, `offsets.lane`); counts without a lock
+(`kcoord.tallies`); of quotas what a request counts as (`groups.api.metering`) and who is limited
+(`kcoord.quotas.quotas`); of fail-overs whether Postgres was taken over from (`kcoord.database.origin`), and what was
+acknowledged (`offsets.acknowledged`)."""
 
 JOIN = {
     "member_id": "",
@@ -60,7 +58,7 @@ HEARTBEAT = {
     "subscribed_topic_names": ["orders"],
     "topic_partitions": [],
 }
-MOST_FILES_OF_KAFKA = {"join_group": 68, "consumer_group_heartbeat": 83, "offset_commit": 70, "heartbeat": 29}
+MOST_FILES_OF_KAFKA = {"join_group": 59, "consumer_group_heartbeat": 70, "offset_commit": 60, "heartbeat": 24}
 """The same requests over Kafka's protocol."""
 
 COMMIT = {"topics": [{"name": "orders", "partitions": [{"partition": 0, "committed_offset": 7}]}]}
@@ -116,7 +114,7 @@ class Connection:
         state = {DOOR: Door(runtime, BY_PATH)}
         self._peer, self._token = Peer(), token
         config = uvicorn.Config(application, lifespan="off", log_config=None, ws="none")
-        peers = Peers(PeerLimits.of(runtime.config))
+        peers = HttpPeers(PeerLimits.of(runtime.config))
         self._protocol = HttpProtocol(peers, config=config, server_state=ServerState(), app_state=state)
         self._protocol.connection_made(self._peer)
 
@@ -149,7 +147,7 @@ class KafkaConnection:
         self._connection.connection_made(self._peer)
         session = self._connection.session
         session.secret, session.token = token, digest(token)
-        self._connection.phase = connections.Phase.IDLE
+        self._connection.peer.enter(Phase.IDLE)
 
     async def walk_of(self, name: str, version: int, **fields: Any) -> Walk:
         """As that of `Connection`. `fields` of the request, but its group."""

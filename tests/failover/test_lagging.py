@@ -20,6 +20,7 @@ from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.service import OffsetService
 from tests.failover.pair import Pair, asynchronous
 from tests.support.members import join, sync
+from tests.support.offsets import reply_to
 
 WHOLE = pytest.mark.whole("more fail-overs to a standby that lags; the default has one")
 
@@ -68,7 +69,7 @@ class Members:
         async with asyncio.timeout(SECONDS):
             while True:
                 try:
-                    reply = await self._offsets.commit(command)
+                    reply = await reply_to(self._offsets, command)
                 except ProtocolError as error:
                     assert error.error is Error.COORDINATOR_NOT_AVAILABLE  # noqa: PT017 - it is tried again
                     await asyncio.sleep(0.1)

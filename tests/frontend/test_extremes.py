@@ -17,8 +17,7 @@ from django.test import Client
 
 from frontend import csv_files, wording
 from frontend.csv_files import pieces
-from kcoord.access.rights import Principal
-from kcoord.access.rules import ALL_ALLOWED
+from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.access.tokens import ALL_RULES, create_token
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime

@@ -12,12 +12,13 @@ from offsets import acknowledged
 from offsets.acknowledged import AcknowledgedCommits
 from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.service import OffsetService
+from tests.support.offsets import reply_to
 
 
 async def commit(runtime: Runtime, group_id: str, offset: int) -> None:
     """As a simple consumer."""
     partitions = (PartitionCommit("orders", 0, offset),)
-    reply = await runtime.get(OffsetService).commit(OffsetCommit(group_id, "", None, -1, partitions))
+    reply = await reply_to(runtime.get(OffsetService), OffsetCommit(group_id, "", None, -1, partitions))
     assert reply.error.code == 0
 
 

@@ -25,7 +25,7 @@ from kcoord.http.body import BodyLimit
 from kcoord.http.door import DOOR, Operations
 from kcoord.http.door import Door as ServerDoor
 from kcoord.http.middleware import RequestLog
-from kcoord.http.peers import PeerLimits, Peers
+from kcoord.http.peers import HttpPeers, PeerLimits
 from kcoord.http.planes import DataPlane
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
@@ -101,14 +101,14 @@ class Door:
     service: Service = field(default_factory=Service)
     runtime: Runtime = field(init=False)
     protocols: list[HttpProtocol] = field(default_factory=list)
-    peers: Peers = field(init=False)
+    peers: HttpPeers = field(init=False)
     app: Any = field(init=False)
 
     def __post_init__(self) -> None:
         self.runtime = Runtime(self.config, "host=/nowhere")
         self.runtime._services |= {GroupService: self.service, Access: Tokens(self.runtime)}
         self.runtime.db.request_age.measure(1_700_000_000_000)
-        self.peers = Peers(PeerLimits.of(self.config))
+        self.peers = HttpPeers(PeerLimits.of(self.config), self.config.names("trusted.proxies"))
         middleware = [
             Middleware(RequestLog, one_hot_of=self.config.int("log.hot.requests")),
             Middleware(DataPlane, operations=OPERATIONS),

@@ -13,7 +13,7 @@ from groups.core.model.types import Topic, TopicView
 from kcoord.config import Config
 from kcoord.process.later import Later
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.lines import Commit
+from offsets.core.commit import Commit
 from offsets.core.types import FetchedOffset, OffsetCommit, OffsetCommitReply, OffsetFetch, OffsetFetchReply
 from offsets.service import OffsetService
 from tests.support.doors import CLOSE, DEADLINE, Door, heartbeat

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from groups.catalogue.topics import TopicService, Watermark
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from offsets.core.types import OffsetCommit, PartitionCommit
-from offsets.service import OffsetService
+from offsets.core.commit import take
+from offsets.core.types import OffsetCommit, OffsetCommitReply, PartitionCommit
+from offsets.service import OffsetService, counts_for
 
 MINUTE_MS = 60_000
 
@@ -19,11 +21,19 @@ async def make_topics(runtime: Runtime, **topics: int) -> None:
         await runtime.get(TopicService).create(name, partitions)
 
 
+async def reply_to(offsets: OffsetService, asked: OffsetCommit) -> OffsetCommitReply:
+    """The reply to a commit, with the result of each partition."""
+    commit = take(asked, await counts_for(offsets._topics, asked), offsets.metadata_limit)
+    reply = await offsets.write(commit)
+    assert reply is not None
+    return replace(reply, results=commit.results) if reply.error is Error.NONE else reply
+
+
 async def commit(runtime: Runtime, group_id: str, topic: str, *partitions: int, offset: int = 5, **commit: Any) -> None:
     """Commit an offset on some partitions, without membership unless it is given."""
     entries = tuple(PartitionCommit(topic, partition, offset) for partition in partitions)
     values = {"member_id": "", "group_instance_id": None, "generation_id": -1, **commit}
-    reply = await runtime.get(OffsetService).commit(OffsetCommit(group_id, partitions=entries, **values))
+    reply = await reply_to(runtime.get(OffsetService), OffsetCommit(group_id, partitions=entries, **values))
     assert reply.error is Error.NONE, reply
     assert {error for _, _, error in reply.results} == {Error.NONE}, reply
 

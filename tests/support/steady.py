@@ -13,6 +13,7 @@ from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.journal.journal_days import JournalDays
 from offsets.service import OffsetService
 from tests.support.members import join, sync
+from tests.support.offsets import reply_to
 
 INTERVAL_MS = {"classic": 3_000, "consumer": 5_000}
 """How often members send heartbeats by default; their sessions are 45 s."""
@@ -72,7 +73,7 @@ class SteadyGroups:
         topic = f"{'consumer' if self._consumer else 'classic'}-topic"
         for name, (member_id, epoch) in self._members.items():
             commit = OffsetCommit(name, member_id, None, epoch, (PartitionCommit(topic, 0, offset),))
-            assert (await self._offsets.commit(commit)).error is Error.NONE
+            assert (await reply_to(self._offsets, commit)).error is Error.NONE
 
 
 STEADY = Config({"group.initial.rebalance.delay.ms": 0})

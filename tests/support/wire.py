@@ -17,11 +17,12 @@ from kio.serial import entity_reader, entity_writer
 
 from groups.wire.apis import APIS as OF_GROUPS
 from kcoord.access.rights import ALL_ALLOWED, Principal, Rules
+from kcoord.http.peers import Peer
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from kcoord.wire.api import Api, Call, Session, request_class, response_class
+from kcoord.wire.api import Api, Call, Session, Software, request_class, response_class
 from kcoord.wire.frames import answer
-from kcoord.wire.gateway import Software
+from kcoord.wire.gateway import limits_of
 from kcoord.wire.reading import Frame
 from offsets.wire.apis import APIS as OF_OFFSETS
 from tests.support.frames import read_all
@@ -45,7 +46,8 @@ class Wire:
         entity_writer(cls)(sent, filled(cls, request))
         content = read_all(cls, Frame(sent.getvalue()), 0)
         gateway = SimpleNamespace(software=Software())
-        call = Call(self.runtime, gateway, Session("127.0.0.1", 1, "127.0.0.1", 2), self.principal, version, "tests")
+        session = Session(Peer(limits_of(self.runtime.config)), "127.0.0.1", 1, "127.0.0.1", 2)
+        call = Call(self.runtime, gateway, session, self.principal, version, "tests")
         try:
             fields_ = await api.handler(call, content)
         except ProtocolError as error:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from kcoord.http.peers import Phase
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Places
 from kcoord.wire.connection import LARGEST_BEFORE_LOGIN, READ_AHEAD
@@ -119,24 +120,28 @@ async def test_answers_come_in_the_order_of_requests(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "begun", "reason"),
-    [("login", b"", "login_timeout"), ("login", b"\0\0", "login_timeout")],
+    ("phase", "begun", "reason"),
+    [(Phase.LOGIN, b"", "login_timeout"), (Phase.LOGIN, b"\0\0", "login_timeout")],
 )
 async def test_a_silent_peer(
-    gateway: Gateway, connect: Connect, lines: list[Any], limit: str, begun: bytes, reason: str
+    gateway: Gateway, connect: Connect, lines: list[Any], phase: Phase, begun: bytes, reason: str
 ) -> None:
-    gateway.limits = replace(gateway.limits, **{limit: 0.1})
+    limits = gateway.peers.limits
+    gateway.peers.limits = replace(limits, times={**limits.times, phase: limits.times[phase]._replace(seconds=0.1)})
     client = await connect(None)
     client.writer.write(begun)
     assert await client.is_closed()
     assert [line["reason"] for line in lines if line["event"] == "kafka_connection_closed"] == [reason]
 
 
-@pytest.mark.parametrize(("limit", "begun", "reason"), [("idle", b"", "idle"), ("arrival", b"\0\0", "request_timeout")])
+@pytest.mark.parametrize(
+    ("phase", "begun", "reason"), [(Phase.IDLE, b"", "idle"), (Phase.FRAME, b"\0\0", "request_timeout")]
+)
 async def test_a_peer_that_goes_silent(
-    gateway: Gateway, connect: Connect, lines: list[Any], limit: str, begun: bytes, reason: str
+    gateway: Gateway, connect: Connect, lines: list[Any], phase: Phase, begun: bytes, reason: str
 ) -> None:
-    gateway.limits = replace(gateway.limits, **{limit: 0.1})
+    limits = gateway.peers.limits
+    gateway.peers.limits = replace(limits, times={**limits.times, phase: limits.times[phase]._replace(seconds=0.1)})
     client = await connect()
     client.writer.write(begun)
     assert await client.is_closed()
@@ -144,7 +149,8 @@ async def test_a_peer_that_goes_silent(
 
 
 async def test_a_peer_that_does_not_read(gateway: Gateway, connect: Connect, topics: Any, lines: list[Any]) -> None:
-    gateway.limits = replace(gateway.limits, write=0.1)
+    limits = gateway.peers.limits
+    gateway.peers.limits = replace(limits, write=limits.write._replace(seconds=0.1))
     await topics.create("wide", 10_000)
     client = await connect()
     client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
@@ -157,7 +163,7 @@ async def test_a_peer_that_does_not_read(gateway: Gateway, connect: Connect, top
 async def test_too_many_connections(gateway: Gateway, connect: Connect) -> None:
     first = await connect(None)
     await first.ask("api_versions", 0)
-    gateway.limits = replace(gateway.limits, connections=1)
+    gateway.peers.limits = replace(gateway.peers.limits, connections=1)
     second = await connect(None)
     assert await second.is_closed()
     assert (await first.ask("api_versions", 0)).error_code == 0
@@ -171,7 +177,7 @@ async def test_requests_under_way_are_bounded(gateway: Gateway, connect: Connect
         first.send("metadata", 12, topics=[])
         second.send("heartbeat", 4, group_id="g", generation_id=1, member_id="m")
         answers = [asyncio.create_task(first.receive_raw()), asyncio.create_task(second.receive_raw())]
-        await eventually(lambda: sum(c.is_busy for c in gateway._connections) == 2, "both have been read")
+        await eventually(lambda: sum(c.is_busy for c in gateway.peers.open) == 2, "both have been read")
         assert not any(answer.done() for answer in answers)
     async with asyncio.timeout(30):
         await asyncio.gather(*answers)
@@ -189,7 +195,7 @@ async def test_what_is_read_ahead_is_bounded(connect: Connect, gateway: Gateway)
     )  # fmt: skip
     for _ in range(2_000):
         client.send("metadata", 12, topics=[{"name": "x" * 1_000}])
-    (connection,) = gateway._connections
+    (connection,) = gateway.peers.open
     await eventually(lambda: not connection._reads, "it reads no more")
     assert len(connection._buffer) < READ_AHEAD + 300_000
 

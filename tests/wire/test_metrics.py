@@ -32,6 +32,6 @@ async def test_connections_are_counted_with_the_reason_of_their_end(connect: Con
     assert value("kcoord_kafka_connections") == 2
     client.send_raw(b"abc")
     assert await client.is_closed()
-    await eventually(lambda: len(gateway._connections) == 1, "it is closed")
+    await eventually(lambda: len(gateway.peers.open) == 1, "it is closed")
     assert value("kcoord_kafka_connections") == 1
     assert value("kcoord_kafka_connections_closed_total", reason="invalid") == before + 1

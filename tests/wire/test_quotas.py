@@ -13,6 +13,7 @@ from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
+from kcoord.quotas.budgets import Budget
 from kcoord.wire.connection import Connection
 from kcoord.wire.gateway import Gateway
 from tests.support.members import eventually
@@ -24,7 +25,7 @@ Connect = Callable[..., Awaitable[WireClient]]
 
 
 def silent(gateway: Gateway) -> list[Connection]:
-    return [connection for connection in gateway._connections if connection._silence is not None]
+    return [connection for connection in gateway.peers.open if connection._silence is not None]
 
 
 async def test_a_throttled_request_is_answered_and_then_nothing_is_read_for_the_throttle_time(
@@ -52,7 +53,7 @@ async def test_a_throttled_request_is_answered_and_then_nothing_is_read_for_the_
     for _ in range(20):
         await asyncio.sleep(0)
     assert not answer.done()
-    assert muted.overdue(60.0) is None, "it is not idle"
+    assert muted.peer.tick(1_000.0, muted.unread(), our_turn=muted.is_our_turn()) is None, "it is not idle"
     muted._silence.cancel()  # type: ignore[union-attr]
     muted._speak()
     async with asyncio.timeout(30):
@@ -135,15 +136,23 @@ async def test_a_token_has_so_many_connections_and_may_open_another_when_one_end
         await connect()
     assert (await first.ask("describe_cluster", 1)).error_code == 0
     second.abort()
-    await eventually(lambda: len(gateway._connections) == 1, "it is closed")
+    await eventually(lambda: len(gateway.peers.open) == 1, "it is closed")
     assert (await (await connect()).ask("describe_cluster", 1)).error_code == 0
 
 
 async def test_an_address_has_so_many_connections(connect: Connect, gateway: Gateway) -> None:
-    gateway._addresses._most = 1
+    gateway.peers._addresses._most = 1
     first = await connect()
     with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
         await connect()
     first.abort()
-    await eventually(lambda: not gateway._connections, "it is closed")
+    await eventually(lambda: not gateway.peers.open, "it is closed")
     await connect()
+
+
+def test_an_api_that_http_has_counts_as_it_does_there(gateway: Gateway) -> None:
+    counted = {api.name: api.budget for api in gateway.apis.values()}
+    beats = {"heartbeat", "consumer_group_heartbeat", "share_group_heartbeat"}
+    assert {name for name, budget in counted.items() if budget is Budget.HEARTBEATS} == beats
+    assert {counted[name] for name in ("join_group", "sync_group", "leave_group")} == {None}
+    assert {counted[name] for name in ("offset_commit", "txn_offset_commit", "end_txn")} == {Budget.COMMITS}

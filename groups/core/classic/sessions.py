@@ -1,6 +1,7 @@
 """All arithmetic of session deadlines in classic groups. Instants and lengths are in milliseconds.
 
-Each function returns a deadline; the caller puts it into a record. Source: classic.md 0.3, 2.3, 2.5, 4 and 6.
+Each function returns a deadline; the caller puts it into a record. Source: classic.md 0.3, 2.3, 2.5, 4 and 6;
+architecture.md 4, "Fast lanes".
 
 Differs from Kafka: in Kafka the session of a member cannot expire while one of its requests is parked. Here it ends one
 session timeout after the last instant at which the request may be held, so that a member whose server process was
@@ -11,7 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from groups.core.model.types import ClassicGroup, ClassicMember, Millis
+from groups.core.classic.checks import validated_member
+from groups.core.model.commands import Heartbeat
+from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Millis
+from kcoord.protocol.errors import ProtocolError
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Millis = 300_000
 """How long a member that never completed a join may stay parked (classic.md 10.1, a constant)."""
@@ -87,3 +91,21 @@ def of_waiting(group: ClassicGroup, now: Millis) -> Mapping[str, Millis]:
 def _present(member: ClassicMember) -> Millis:
     assert member.session_deadline is not None, "only the members of a Dead group have no session"
     return member.session_deadline
+
+
+def renewal(group: ClassicGroup, command: Heartbeat, now: Millis) -> Millis | None:
+    """The deadline (ms) to which it extends the session of its member; None: it has to be decided.
+
+    Only if nothing is overdue in the group.
+    """
+    if group.state is not GroupState.STABLE or group.generation_id != command.generation_id:
+        return None
+    try:
+        member = validated_member(group, command.member_id, command.group_instance_id)
+    except ProtocolError:
+        return None
+    if member.is_new or member.awaiting_join or member.awaiting_sync:
+        return None
+    deadline = full(now, member.session_timeout_ms)
+    before = member.session_deadline
+    return deadline if before is not None and before <= deadline else None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from groups.core.consumer.checks import check_order, check_request
-from groups.core.consumer.epochs import refresh_epoch
 from groups.core.consumer.joining import find_group, find_member, is_new, update_member
 from groups.core.consumer.leaving import Remove, leave
 from groups.core.consumer.polling import displaced, park
 from groups.core.consumer.reconcile import reconcile
 from groups.core.consumer.regexes import RegexChange, change_regex, refresh_regexes
-from groups.core.consumer.target import update_target
+from groups.core.consumer.target import refresh_epoch, update_target
 from groups.core.model.causes import Cause
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.core.model.consumer_group import ConsumerGroup

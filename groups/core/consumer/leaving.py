@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from groups.core.consumer.checks import holder_of, unknown_group, unknown_member
-from groups.core.consumer.epochs import refresh_epoch
+from groups.core.consumer.target import refresh_epoch
 from groups.core.model.causes import Cause
 from groups.core.model.commands import ConsumerHeartbeat, LeaveGroup, LeavingMember
 from groups.core.model.consumer_group import EpochGroup

@@ -1,21 +1,55 @@
 """Heartbeats that wait: answered at once if there is something for their member, otherwise held for a while.
 
-What a member may have changes only through its own heartbeats, so a waiting one is not answered but rerun.
+Whether there is something is read from the group alone, so that any process can compute it. What a member may have
+changes only through its own heartbeats, so a waiting one is not answered but rerun.
 Source: http-api.md "Waiting" and "consumer-heartbeat". Differs from Kafka: Kafka answers every heartbeat at once.
 """
 
 from __future__ import annotations
 
-from groups.core.consumer.pending_answers import has_pending_answer, is_displaced
+from groups.core.consumer.reconcile import unreleased
 from groups.core.consumer.target import deferred_ms
 from groups.core.model.commands import AbandonWait, ConsumerHeartbeat, ParkKind
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
 from groups.core.model.consumer_records import TimerArmed
-from groups.core.model.consumer_state import TimerKind
+from groups.core.model.consumer_state import ConsumerMember, MemberState, TimerKind
 from groups.core.model.persistent import Timer
 from groups.core.model.replies import ConsumerHeartbeatReply, Done, Parked
 from groups.core.model.turn import Turn
 from kcoord.protocol.errors import Error
+
+
+def has_pending_answer(group: EpochGroup, member: ConsumerMember, *, target_deferred: bool) -> bool:
+    """Would a heartbeat of this member that reports nothing change anything for it?
+
+    `target_deferred`: a target that the group awaits may not be computed yet.
+    """
+    if group.awaits_target and not target_deferred:
+        return True
+    match member.state:
+        case MemberState.UNREVOKED_PARTITIONS:
+            return False
+        case MemberState.UNRELEASED_PARTITIONS if member.member_epoch == group.assignment_epoch:
+            return any(group.members.owner_of(topic_id, p) is None for topic_id, p in unreleased(member))
+        case _:
+            return not member.reconciled_to(group.assignment_epoch)
+
+
+def is_over(group: EpochGroup, parked: Parked) -> bool:
+    """Is there a reason to rerun the heartbeat that parked as `parked` says?"""
+    member = group.members.get(parked.member_id)
+    return (
+        member is None
+        or member.member_epoch != parked.generation_id
+        or is_displaced(group, parked)
+        or has_pending_answer(group, member, target_deferred=parked.again_in_ms is not None)
+    )
+
+
+def is_displaced(group: EpochGroup, parked: Parked) -> bool:
+    """Has the member that is still in the group sent another heartbeat since this one began to wait?"""
+    session = group.timers.session.get(parked.member_id)
+    return session is not None and session.deadline != parked.session_deadline
 
 
 def park(

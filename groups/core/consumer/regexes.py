@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from groups.core.consumer.epochs import metadata_hash, refresh_epoch
+from groups.core.consumer.target import metadata_hash, refresh_epoch
 from groups.core.model.causes import Cause
 from groups.core.model.commands import ApplyRegexResolution, ConsumerHeartbeat
 from groups.core.model.consumer_group import EpochGroup

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 from typing import Protocol as TypingProtocol
 
 from groups.core.assignors import BUILT_IN, Assignor
-from groups.core.model.arrivals import ArrivalMap
-from groups.core.model.persistent import PersistentMap
+from groups.core.model.persistent import ArrivalMap, PersistentMap
 
 Millis = int
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groups.core.consumer.checks import check_order, unknown_member
-from groups.core.consumer.epochs import refresh_epoch
 from groups.core.consumer.joining import is_new, require_room, store_member
 from groups.core.consumer.leaving import remove_members
-from groups.core.consumer.target import update_target
+from groups.core.consumer.target import refresh_epoch, update_target
 from groups.core.model.causes import Cause
 from groups.core.model.commands import ShareHeartbeat
 from groups.core.model.consumer_group import ShareGroup

@@ -14,8 +14,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from kcoord.access import store
+from kcoord.access.rights import CLUSTER_NAME
 from kcoord.access.roles import ROLES, role
-from kcoord.access.rules import CLUSTER_NAME
 from kcoord.access.store import HolderName, RuleFilter
 from kcoord.access.tokens import OPERATIONS, Rule, check_rule
 from kcoord.models import AccessRule

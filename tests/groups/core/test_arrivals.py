@@ -8,8 +8,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from groups.core.model import arrivals
-from groups.core.model.arrivals import ArrivalMap
+from groups.core.model import persistent
+from groups.core.model.persistent import ArrivalMap
 from groups.core.model.types import PendingIds
 
 keys = st.integers(0, 90).map(str)
@@ -108,13 +108,13 @@ def test_a_change_copies_one_path(change: str) -> None:
 def test_differences_of_shared_parts_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     before = PendingIds({str(number): number for number in range(20_000)})
     after = before.put("777", 1).put("19999", 2).drop("5")
-    looked, differences = [], arrivals._differences
+    looked, differences = [], persistent._places_that_differ
 
     def counted(*arguments: object) -> None:
         looked.append(1)
         differences(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(arrivals, "_differences", counted)
+    monkeypatch.setattr(persistent, "_places_that_differ", counted)
     assert after.changes_since(before) == (["5"], {"777": 1, "19999": 2})
     assert len(looked) < 150
 
@@ -126,7 +126,7 @@ def test_places_of_the_removed_are_reclaimed() -> None:
         if number >= 10:
             kept = kept.drop(str(number - 10))
     assert len(kept) == 10
-    assert kept._next <= 2 * arrivals._FEW_PLACES
+    assert kept._next <= 2 * persistent._FEW_PLACES
 
 
 @given(st.lists(instants, max_size=5))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from groups.core.classic import expiry
+from groups.core.classic import rebalance
 from groups.core.model.deadlines import Deadline, TimerKind, due, wake_at, wake_at_to_store
 from groups.core.model.records import MemberRemoved
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, PendingIds
@@ -206,7 +206,7 @@ def test_timers_of_the_same_instant_fire_in_a_fixed_order() -> None:
 def test_timers_that_do_not_come_to_rest_are_a_bug_and_not_an_endless_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     world.stable(2)
-    monkeypatch.setattr(expiry, "_fire", lambda turn, deadline: None)
+    monkeypatch.setattr(rebalance, "_fire", lambda turn, deadline: None)
     with pytest.raises(AssertionError, match=r"timers of group .* do not come to rest: 24 fired"):
         world.advance(60_000)
 

@@ -12,7 +12,7 @@ from groups.catalogue.topics import TopicService
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.engine.service import GroupService
 from groups.lane.flusher import Flusher
-from groups.nodes.lease import Lease
+from groups.nodes.hosting import Lease
 from kcoord.metrics import HEARTBEATS_FROM_MEMORY
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error

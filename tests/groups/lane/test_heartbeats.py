@@ -13,7 +13,7 @@ from groups.engine.timers import TimerService
 from groups.lane import heartbeats
 from groups.lane.flusher import Flusher
 from groups.lane.store import LaneStore
-from groups.nodes.lease import Lease
+from groups.nodes.hosting import Lease
 from groups.store.classic import ClassicRows
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock

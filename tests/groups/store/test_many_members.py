@@ -14,7 +14,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from groups.core.model.types import ClassicGroup, ClassicMember, Members, PendingIds, Protocol
-from groups.store import classic_changes as classic
+from groups.store import classic
 from groups.store.arrays import bytea_array, text_array
 from groups.store.store import GroupStore
 from groups.store.stored import MISSING, Stored

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from kcoord.access.rights import Operation, Principal, Resource
-from kcoord.access.rules import ALL_ALLOWED, FEW, Rule, Rules
+from kcoord.access.rights import ALL_ALLOWED, FEW, Operation, Principal, Resource, Rule, Rules
 from kcoord.rest.paging import EVERYTHING, Visible
 
 texts = st.text("ab", max_size=3)

@@ -14,8 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from groups.nodes.connection import LOCK_MS, NodeConnection
 from kcoord.config import Config
 from kcoord.database.django_backend.base import _connect, limited_statements
-from kcoord.database.lock_waits import FIRST_TRY_MS
-from kcoord.database.pool import Connection, Database
+from kcoord.database.pool import FIRST_TRY_MS, Connection, Database
 from kcoord.stack.preflight import check_database
 from kcoord.stack.problem import StartProblem
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcoord.http.cutting import Cutter
-from kcoord.http.framing import BadFraming, body_length
+from kcoord.http.framing import BadFraming, Cutter, body_length
 
 LONGEST = 200
 HEADS = {

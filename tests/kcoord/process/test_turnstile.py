@@ -10,7 +10,7 @@ from prometheus_client import REGISTRY
 
 from kcoord.config import Config
 from kcoord.http.door import Admission
-from kcoord.http.peers import PeerLimits, Peers
+from kcoord.http.peers import HttpPeers, PeerLimits
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import AT_ONCE, Turnstile, TwoLines, places_of
 from kcoord.protocol.errors import Error, ProtocolError
@@ -184,7 +184,7 @@ async def test_what_waits_and_what_is_held_is_in_the_metrics() -> None:
 async def test_every_queue_is_documented() -> None:
     runtime = Runtime(Config({}), "")
     Gateway(runtime, ())
-    Peers(PeerLimits.of(runtime.config))
+    HttpPeers(PeerLimits.of(runtime.config))
     admission = runtime.get(Admission)
     await admission._stop()
     queues = shown("kcoord_admission_waiting").keys() | shown("kcoord_admission_held").keys()

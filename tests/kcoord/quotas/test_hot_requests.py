@@ -81,7 +81,7 @@ def test_a_token_has_so_many_connections_and_may_open_another_when_one_ends() ->
             assert await second.rest() == b""
             assert statuses(await first.ask(beat("ok"))) == [200]
             first.writer.close()
-            await until(lambda: not door.peers._open)
+            await until(lambda: not door.peers.open)
             assert statuses(await (await connect()).ask(beat("ok"))) == [200]
 
     run(conversation())
@@ -100,7 +100,7 @@ def test_an_address_has_so_many_connections() -> None:
             assert statuses(await clients[0].ask(beat("ok")) + await clients[1].ask(beat("ok"))) == [200, 200]
             assert statuses(await clients[2].rest()) == [503]
             clients[0].writer.close()
-            await until(lambda: len(door.peers._open) == 1)
+            await until(lambda: len(door.peers.open) == 1)
             assert statuses(await (await connect()).ask(beat("ok"))) == [200]
             assert sum(door.peers._addresses._open.values()) == 2
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from kcoord.access.rules import Operation, Resource, Rules
+from kcoord.access.rights import Operation, Resource, Rules
 from kcoord.rest.paging import EVERYTHING, Visible
 from kcoord.rest.ranges import BEYOND, ranges
 from kcoord.sql import queries

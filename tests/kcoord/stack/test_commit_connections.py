@@ -143,7 +143,7 @@ def test_a_client_that_goes_away_loses_nothing() -> None:
                 before = counted()
                 offsets.seen = lambda: ended.append(1)
                 client.writer.transport.abort()
-                await until(lambda: not door.peers._open)
+                await until(lambda: not door.peers.open)
                 offsets.may_land.set()
                 await until(lambda: counted() == before + 1)
 
@@ -263,7 +263,7 @@ def test_a_request_that_waits_for_its_turn_when_its_client_goes_away_or_the_serv
                     return await client.rest()
                 client.writer.transport.abort()
                 protocol.transport.abort()
-                await until(lambda: not door.peers._open)
+                await until(lambda: not door.peers.open)
                 line._at_once = HOT_AT_ONCE
                 line._go_round()
                 await until(lambda: not line)

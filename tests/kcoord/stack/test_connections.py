@@ -171,7 +171,7 @@ def test_a_client_that_goes_away_after_its_request() -> None:
         client.writer.write(beat("ok"))
         await until(lambda: len(door.service.at_once) == 3)
         client.writer.transport.abort()
-        await until(lambda: not door.peers._open)
+        await until(lambda: not door.peers.open)
 
     with_connection(work)
 

@@ -10,10 +10,12 @@ from prometheus_client import REGISTRY
 
 from kcoord.config import Config
 from kcoord.http.framing import ambiguous_framing
-from kcoord.http.peers import SLOWEST_BYTES_PER_SECOND, Peer, PeerLimits, Peers, Phase, Reason
+from kcoord.http.peers import SLOWEST_BYTES_PER_SECOND, HttpPeers, Peer, PeerLimits, Peers, Phase, Reason
 from kcoord.stack import server
 
-LIMITS = PeerLimits(connections=3, from_one=0, head=4.0, body=8.0, write=12.0, body_bytes=10 * SLOWEST_BYTES_PER_SECOND)
+LIMITS = PeerLimits.http(
+    connections=3, from_one=0, head=4.0, body=8.0, write=12.0, largest=10 * SLOWEST_BYTES_PER_SECOND
+)
 """A tick is a second."""
 
 
@@ -39,7 +41,7 @@ class Wire:
 
 @pytest.fixture
 def peers() -> Peers:
-    watched = Peers(LIMITS)
+    watched = HttpPeers(LIMITS)
     watched.watch(0.0)
     return watched
 
@@ -173,7 +175,7 @@ def test_connections_are_bounded_and_counted(peers: Peers) -> None:
 
 def test_the_shortest_limit_gives_the_tick_and_a_second_is_the_longest() -> None:
     assert PeerLimits.of(Config({})).tick == 1.0
-    assert replace(LIMITS, write=0.4).tick == 0.1
+    assert replace(LIMITS, write=LIMITS.write._replace(seconds=0.4)).tick == 0.1
 
 
 @pytest.mark.parametrize(

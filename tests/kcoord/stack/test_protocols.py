@@ -14,7 +14,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from kcoord.config import Config
-from kcoord.http.peers import PeerLimits, Peers
+from kcoord.http.peers import HttpPeers, PeerLimits
 from kcoord.stack.protocol_httptools import HttpProtocol
 
 SECONDS = 20.0
@@ -80,7 +80,7 @@ def talk(app: Echo, *parts: bytes) -> bytes:
     async def conversation() -> bytes:
         loop = asyncio.get_running_loop()
         config = uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, ws="none")  # type: ignore[arg-type]
-        peers, state, has_read = Peers(PeerLimits.of(Config({}))), ServerState(), asyncio.Event()
+        peers, state, has_read = HttpPeers(PeerLimits.of(Config({}))), ServerState(), asyncio.Event()
 
         def connection() -> asyncio.Protocol:
             protocol = Noticed(peers, config=config, server_state=state, app_state={})

@@ -37,6 +37,7 @@ from offsets.service import OffsetService
 from tests.support.commands import INSTANCES, random_command
 from tests.support.commit_function import Refusal, commit
 from tests.support.consumer_commands import random_consumer_command
+from tests.support.offsets import reply_to
 
 pytestmark = pytest.mark.whole("random histories; the other tests of the function have its rules")
 
@@ -138,7 +139,7 @@ async def example(runtime: Runtime, clock: VirtualClock, random: Random, consume
         # The function reads the real clock: nothing may have come due while it ran.
         assume(not any(began < at <= ended for at in deadlines(group)))
         clock.move_to(written.at or ended)
-        reply = await runtime.get(OffsetService).commit(command)
+        reply = await reply_to(runtime.get(OffsetService), command)
         compare(command, group, answer, reply, ended)
         if not isinstance(answer, Refusal):
             later = read(connection, group_id, group is None)

@@ -22,6 +22,7 @@ from offsets.service import OffsetService
 from tests.conftest import START_MS
 from tests.support.journal import drop_days
 from tests.support.members import eventually
+from tests.support.offsets import reply_to
 
 TODAY = day_of(START_MS)
 DEFAULT = "offset_commit_log_default"
@@ -136,7 +137,7 @@ async def test_lines_around_midnight(days: JournalDays, runtime: Runtime, clock:
     _, midnight = bounds(TODAY)
 
     async def commit() -> None:
-        await runtime.get(OffsetService).commit(OffsetCommit("g", "", None, -1, (PartitionCommit("orders", 0, 1),)))
+        await reply_to(runtime.get(OffsetService), OffsetCommit("g", "", None, -1, (PartitionCommit("orders", 0, 1),)))
 
     clock.move_to(midnight - 1)
     await commit()
@@ -299,7 +300,7 @@ async def test_commits_that_go_on_lose_nothing(
             async with time_passes:
                 await time_passes.wait_for(lambda: not noon)
                 committing += 1
-            reply = await service.commit(OffsetCommit(f"g{partition}", "", None, -1, (entry,)))
+            reply = await reply_to(service, OffsetCommit(f"g{partition}", "", None, -1, (entry,)))
             async with time_passes:
                 committing -= 1
                 time_passes.notify_all()

@@ -28,6 +28,7 @@ from offsets.service import OffsetService
 from tests.conftest import START_MS
 from tests.support.journal import assert_journal_agrees, journal_lines
 from tests.support.members import stable_member
+from tests.support.offsets import reply_to
 
 HOUR = 3_600_000
 T0 = START_MS - 10 * HOUR
@@ -266,7 +267,7 @@ async def test_two_histories_are_not_mixed(run: Import, runtime: Runtime, databa
     with pytest.raises(CommandError, match="group g: it already has offsets or a commit history"):
         await run(CONSOLE_4)
     entry = (PartitionCommit("orders", 0, 1),)
-    await runtime.get(OffsetService).commit(OffsetCommit("b", "", None, -1, entry))
+    await reply_to(runtime.get(OffsetService), OffsetCommit("b", "", None, -1, entry))
     with pytest.raises(CommandError, match="group b: it already has offsets or a commit history"):
         await run(record(1, T0, group="b"))
     assert [line for line in journal_lines(database) if line["kind"] == "import"] == before

@@ -20,6 +20,7 @@ from offsets.lag.samples import SampleService, in_order
 from offsets.lag.service import GroupLag, LagReads, PartitionPosition
 from offsets.service import OffsetService
 from tests.conftest import START_MS
+from tests.support.offsets import reply_to
 
 PARTITIONS = 12
 SAMPLES = """
@@ -58,7 +59,7 @@ async def live(runtime: Runtime, clock: VirtualClock, dice: random.Random, topic
     committed = [PartitionCommit(topic, p, dice.randrange(400)) for p in range(PARTITIONS) if dice.random() < 0.8]
     clock.advance(dice.choice([1, 400_000]))
     commit = OffsetCommit("g", "", None, -1, tuple(committed))
-    await runtime.get(OffsetService).commit(commit)
+    await reply_to(runtime.get(OffsetService), commit)
 
 
 def everything(sql: psycopg.Connection[Any], topic: str, found: PartitionPosition) -> list[Sample]:

@@ -21,7 +21,7 @@ from offsets.lag import samples as sampling
 from offsets.lag.samples import Sampled, SampleReads, SampleService
 from offsets.service import OffsetService
 from tests.conftest import START_MS
-from tests.support.offsets import report
+from tests.support.offsets import reply_to, report
 
 SAMPLES = "select partition, at, until, log_start_offset, log_end_offset from offsets_watermarksample order by 1, 2"
 
@@ -35,7 +35,7 @@ def reads(runtime: Runtime) -> SampleReads:
 async def commit(runtime: Runtime, group_id: str, *offsets: tuple[int, int], topic: str = "orders") -> None:
     """Commit (partition, offset)s as a simple consumer does."""
     partitions = tuple(PartitionCommit(topic, partition, offset) for partition, offset in offsets)
-    reply = await runtime.get(OffsetService).commit(OffsetCommit(group_id, "", None, -1, partitions))
+    reply = await reply_to(runtime.get(OffsetService), OffsetCommit(group_id, "", None, -1, partitions))
     assert {error.name for _, _, error in reply.results} == {"NONE"}
 
 

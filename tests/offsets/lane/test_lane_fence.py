@@ -18,7 +18,7 @@ from kcoord.database.clock import VirtualClock
 from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.order import OVERTAKEN_MS
+from offsets.core.commit import OVERTAKEN_MS
 from offsets.core.types import OffsetCommit, OffsetCommitReply, PartitionCommit
 from offsets.lane import lane
 from offsets.lane import store as flights
@@ -26,7 +26,7 @@ from offsets.service import OffsetService
 from tests.offsets.lane.ways import ways
 from tests.support.journal import assert_journal_agrees, journal_lines
 from tests.support.members import leave, pending_id, stable_member
-from tests.support.offsets import stored
+from tests.support.offsets import reply_to, stored
 
 PATIENCE = 10
 
@@ -43,7 +43,7 @@ def commit(runtime: Runtime, member: JoinReply, offset: int, *partitions: int) -
     """A commit of a member of the group g."""
     entries = tuple(PartitionCommit("orders", partition, offset) for partition in partitions or (0,))
     command = OffsetCommit("g", member.member_id, None, member.generation_id, entries)
-    return asyncio.create_task(runtime.get(OffsetService).commit(command))
+    return asyncio.create_task(reply_to(runtime.get(OffsetService), command))
 
 
 async def way_of(task: asyncio.Task[OffsetCommitReply]) -> dict[str, float]:
@@ -113,7 +113,7 @@ async def test_group_that_is_held_is_left_out_of_the_flight(
         connection.execute("select from groups_group where group_id = 'g' for no key update")
         waiting = commit(runtime, member, 7)
         async with asyncio.timeout(PATIENCE):
-            assert (await runtime.get(OffsetService).commit(other_commit)).error is Error.NONE
+            assert (await reply_to(runtime.get(OffsetService), other_commit)).error is Error.NONE
         assert not waiting.done()
         connection.execute("update groups_group set generation_id = 9, version = version + 1 where group_id = 'g'")
     assert (await waiting).error is Error.ILLEGAL_GENERATION
@@ -168,7 +168,7 @@ async def test_commits_keep_their_order_when_some_of_them_take_the_normal_way(
         entries = (PartitionCommit("orders", 0, offset),)
         retention_ms = 60_000 if Random(offset).random() < 0.3 else -1
         command = OffsetCommit("g", member.member_id, None, member.generation_id, entries, retention_ms)
-        tasks.append(asyncio.create_task(runtime.get(OffsetService).commit(command)))
+        tasks.append(asyncio.create_task(reply_to(runtime.get(OffsetService), command)))
     assert {reply.error for reply in await asyncio.gather(*tasks)} == {Error.NONE}
     assert [line["committed_offset"] for line in journal_lines(database)] == [1, *range(10, 40)]
 
@@ -248,10 +248,10 @@ async def test_commit_that_a_later_one_of_another_server_overtook_is_refused(
         for offset, ms in ((100, retention_ms), (110, -1))
     )
     clock.advance(1_000)
-    assert (await elsewhere.commit(later)).error is Error.NONE
+    assert (await reply_to(elsewhere, later)).error is Error.NONE
     clock.advance(1)
     token = request_age.enter(received_ago(runtime, age_ms))
-    reply = await runtime.get(OffsetService).commit(late)
+    reply = await reply_to(runtime.get(OffsetService), late)
     request_age.leave(token)
     is_late = age_ms > OVERTAKEN_MS
     assert reply.error is (Error.COORDINATOR_NOT_AVAILABLE if is_late else Error.NONE)

@@ -28,7 +28,7 @@ from tests.offsets.commit_function.test_commit_function_licence import random_co
 from tests.support.commands import random_command
 from tests.support.consumer_commands import random_consumer_command
 from tests.support.members import eventually
-from tests.support.offsets import rows
+from tests.support.offsets import reply_to, rows
 
 JOURNAL = """
 select at, kind, topic, partition, committed_offset, leader_epoch, metadata, expire_timestamp, member_id,
@@ -142,7 +142,7 @@ class Twin:
 
     async def _answer(self, commit: OffsetCommit) -> Any:
         try:
-            reply = await self.here.get(OffsetService).commit(commit)
+            reply = await reply_to(self.here.get(OffsetService), commit)
         except ProtocolError as error:
             return error.error
         return reply.error, reply.results, reply.session_deadline, reply.detail.replace(self.group_id, "G")

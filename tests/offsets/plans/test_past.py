@@ -11,19 +11,20 @@ from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.journal.archived_offsets import ArchivedOffsets, ReadAhead
 from offsets.plans.service import PlanService
 from offsets.service import OffsetService
+from tests.support.offsets import reply_to
 
 
 async def test_the_journal_is_asked_before_the_archive(runtime: Runtime, clock: VirtualClock) -> None:
     topics, offsets, plans = runtime.get(TopicService), runtime.get(OffsetService), runtime.get(PlanService)
     await topics.create("orders", 4)
     await topics.create("payments", 1)
-    await offsets.commit(OffsetCommit("g", "", None, -1, (PartitionCommit("orders", 0, 10),)))
+    await reply_to(offsets, OffsetCommit("g", "", None, -1, (PartitionCommit("orders", 0, 10),)))
     at = clock.now_ms()
     archive = {("orders", 0): 5, ("orders", 1): 6, ("orders", 2): None, ("payments", 0): 7, ("gone", 0): 8}
     runtime.get(ArchivedOffsets).read_ahead = ReadAhead(at, lambda group: archive if group == "g" else {})
     clock.advance(1)
     entries = (PartitionCommit("orders", 1, 20), PartitionCommit("orders", 2, 20), PartitionCommit("orders", 3, 20))
-    await offsets.commit(OffsetCommit("g", "", None, -1, entries))
+    await reply_to(offsets, OffsetCommit("g", "", None, -1, entries))
     made = await plans.create("g", Reset(Strategy.TO_COMMITTED_AT, at=at), local_operator())
     assert {line.key: (line.new, line.note) for line in (await plans.lines(made)).items} == {
         ("orders", 0): (10, ""),

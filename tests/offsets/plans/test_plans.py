@@ -23,6 +23,7 @@ from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.plans.service import PlanService
 from offsets.service import OffsetService
 from tests.support.members import eventually
+from tests.support.offsets import reply_to
 
 OPERATOR = local_operator()
 LATEST = Reset(Strategy.TO_LATEST, (("orders", None),))
@@ -55,7 +56,7 @@ async def topic(runtime: Runtime, name: str = "orders", partitions: int = 3) -> 
 async def commit(runtime: Runtime, *partitions: int, offset: int = 40, topic: str = "orders") -> Error:
     """A commit of a simple consumer."""
     entries = tuple(PartitionCommit(topic, p, offset, 3, f"at {offset}") for p in partitions)
-    reply = await runtime.get(OffsetService).commit(OffsetCommit("g", "", None, -1, entries, 60_000))
+    reply = await reply_to(runtime.get(OffsetService), OffsetCommit("g", "", None, -1, entries, 60_000))
     return reply.error
 
 

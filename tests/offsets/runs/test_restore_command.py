@@ -22,6 +22,7 @@ from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.service import OffsetService
 from tests.conftest import START_MS
 from tests.support.members import stable_member
+from tests.support.offsets import reply_to
 
 Command = Callable[..., Awaitable[tuple[int, str, str]]]
 AT = rfc3339(START_MS)
@@ -41,7 +42,7 @@ async def run(runtime: Runtime, clock: VirtualClock) -> Command:
     for offset in (10, 20):
         for group in ("a", "b"):
             entry = (PartitionCommit("orders", 0, offset),)
-            await runtime.get(OffsetService).commit(OffsetCommit(group, "", None, -1, entry))
+            await reply_to(runtime.get(OffsetService), OffsetCommit(group, "", None, -1, entry))
         clock.advance(60_000)
 
     async def command(*arguments: str) -> tuple[int, str, str]:

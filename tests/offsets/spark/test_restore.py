@@ -39,6 +39,7 @@ from tests.conftest import EMPTIED, START_MS
 from tests.offsets.spark.support import Archive, journal_rows
 from tests.support.journal import assert_journal_agrees
 from tests.support.members import stable_member
+from tests.support.offsets import reply_to
 
 pytestmark = pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 
@@ -81,7 +82,7 @@ class Shadow:
             await topics.create(name, PARTITIONS)
             await topics.set_watermarks(name, [Watermark(p, 0, 1_000) for p in range(PARTITIONS)])
         first = OffsetCommit(GROUPS[0], "", None, -1, (PartitionCommit(TOPICS[0], 0, 1),))
-        await self._runtime.get(OffsetService).commit(first)
+        await reply_to(self._runtime.get(OffsetService), first)
         self.states.append((self._clock.now_ms(), committed(self._conninfo)))
 
     async def live(self, changes: int, longest_ms: int) -> None:
@@ -96,7 +97,7 @@ class Shadow:
         what = self._random.random()
         if what < 0.75:
             entry = PartitionCommit(topic, partition, self._random.randrange(1_000))
-            await self._runtime.get(OffsetService).commit(OffsetCommit(group, "", None, -1, (entry,)))
+            await reply_to(self._runtime.get(OffsetService), OffsetCommit(group, "", None, -1, (entry,)))
         elif what < 0.85:
             await self._runtime.get(OffsetDeletion).delete(OffsetDelete(group, ((topic, partition),)))
         elif what < 0.95:

@@ -21,7 +21,7 @@ from kcoord.config import Config
 from kcoord.database import counters
 from kcoord.database.clock import VirtualClock
 from kcoord.database.counters import Counted
-from kcoord.database.lock_waits import PAUSE_SECONDS
+from kcoord.database.pool import PAUSE_SECONDS
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.transactions import Producer, TransactionEnd
@@ -30,6 +30,7 @@ from offsets.service import OffsetService
 from offsets.tasks import abort_abandoned_transactions, forget_idle_producers
 from offsets.transactions.service import AbortFailed, TransactionService
 from tests.support.members import eventually
+from tests.support.offsets import reply_to
 
 TOPIC = "orders"
 TIMEOUT_MS = 900_000
@@ -280,7 +281,7 @@ class TestStableFetch:
     async def test_it_waits_for_the_write_that_is_under_way_and_a_plain_one_does_not(
         self, runtime: Runtime, there: Runtime, locker: psycopg.Connection[Any]
     ) -> None:
-        await runtime.get(OffsetService).commit(commit_of({0: 1}))
+        await reply_to(runtime.get(OffsetService), commit_of({0: 1}))
         hold(locker, "g")
         fetching = asyncio.create_task(committed(there, stable=True))
         await until_waiting(runtime, "groups.lock_group", locker)
@@ -291,7 +292,7 @@ class TestStableFetch:
 
     async def test_a_dead_group_has_nothing(self, runtime: Runtime) -> None:
         """offsets.md 5, row 5."""
-        await runtime.get(OffsetService).commit(commit_of({0: 1}))
+        await reply_to(runtime.get(OffsetService), commit_of({0: 1}))
         await pend(runtime, FIRST, {0: 2})
         await runtime.get(GroupService).force_state("g", GroupState.DEAD)
         assert await committed(runtime) == await committed(runtime, stable=True) == {}

@@ -26,6 +26,7 @@ from offsets.core.types import OffsetCommit, OffsetFetch, OffsetFetchReply, Part
 from offsets.deletion import OffsetDeletion
 from offsets.service import OffsetService
 from offsets.transactions.service import TransactionService
+from tests.support.offsets import reply_to
 
 pytestmark = pytest.mark.whole("random sequences; test_transactions has the rules one by one")
 
@@ -128,7 +129,9 @@ class Transactions(RuleBasedStateMachine):
     @rule(group=groups, chosen=partitions)
     def commit(self, group: str, chosen: set[int]) -> None:
         turn = next(self.turns)
-        assert self.error_of(self.runtime.get(OffsetService).commit(self.commit_of(group, chosen, turn))) is Error.NONE
+        assert (
+            self.error_of(reply_to(self.runtime.get(OffsetService), self.commit_of(group, chosen, turn))) is Error.NONE
+        )
         for partition in chosen:
             self.committed[group, partition] = turn, turn
             self.lines.append(("commit", group, partition, turn))

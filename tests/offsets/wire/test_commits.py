@@ -10,7 +10,7 @@ import pytest
 
 from groups.catalogue.topics import TopicService
 from kcoord.process.runtime import Runtime
-from offsets.service import OffsetService
+from offsets.api import handlers
 from tests.support.api import Members
 from tests.support.wire import BY_NAME, Wire, WireWith
 
@@ -112,7 +112,7 @@ async def test_commits_of_members_take_the_short_way_of_the_api(
         raise AssertionError("the usual way")
 
     with monkeypatch.context() as patched:
-        patched.setattr(OffsetService, "commit", usual)
+        patched.setattr(handlers, "_commit_any", usual)
         assert await commit(wire, version, partitions=partitions, **whose) == [0, 0]
         whose["generation_id_or_member_epoch"] += 1
         assert await commit(wire, version, partitions=partitions, **whose) == [22, 22]
