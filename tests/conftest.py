@@ -14,7 +14,7 @@ import signal
 import ssl
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -55,28 +55,28 @@ START_MS = 1_700_000_000_000
 FEW_STARTS = 8
 """Tests with Spark for which it is not worth while to write its classes down first."""
 
-EMPTIED = """
+TABLES = (
+    "groups_group", "groups_member", "groups_consumermember", "groups_pendingmember", "groups_assignment",
+    "groups_event", "groups_topic", "groups_watermark", "groups_groupconfigoverride", "groups_coordinatornode",
+    "groups_grouplabels", "groups_coordinatorpartition", "groups_clientsoftware", "groups_partitionchange",
+    "groups_generationtopics", "offsets_committedoffset", "offsets_reconcilefinding", "kcoord_apitoken",
+    "offset_commit_log", "offsets_producer", "offsets_pendingoffset", "offsets_retentionpin", "offsets_offsetplan",
+    "offsets_plannedoffset", "offsets_watermarksample", "offsets_lagsample", "offsets_lagpeak", "offsets_grouplag",
+    "offsets_topiclag", "offsets_topictotal", "offsets_deletedtopic", "offsets_sparkrun", "offsets_archivedday",
+    "offsets_groupverdict", "offsets_verdictrun", "offsets_activity", "offsets_alert", "offsets_alertmessage",
+    "offsets_alertrule", "kcoord_accessrule", "kcoord_timerheartbeat", "kcoord_quota", "kcoord_throttled",
+    "kcoord_auditrecord", "kcoord_auditpending",
+)  # fmt: skip
+PEOPLE = (
+    "auth_user", "auth_user_groups", "auth_user_user_permissions", "django_session", "django_admin_log",
+    "frontend_signinattempt", "frontend_savedview", "frontend_provideridentity",
+)  # fmt: skip
+"""Tables whose numbers go on: a process remembers people by them."""
+_EMPTIED = """
 do $$
 declare
-    listed constant regclass[] := array[
-        'groups_group', 'groups_member', 'groups_consumermember', 'groups_pendingmember', 'groups_assignment',
-        'groups_event', 'groups_topic', 'groups_watermark', 'groups_groupconfigoverride', 'groups_coordinatornode',
-        'groups_grouplabels',
-        'groups_coordinatorpartition', 'groups_clientsoftware', 'groups_partitionchange', 'groups_generationtopics',
-        'offsets_committedoffset', 'offsets_reconcilefinding', 'kcoord_apitoken',
-        'offset_commit_log', 'offsets_producer', 'offsets_pendingoffset', 'offsets_retentionpin', 'offsets_offsetplan',
-        'offsets_plannedoffset', 'offsets_watermarksample', 'offsets_lagsample', 'offsets_lagpeak', 'offsets_grouplag',
-        'offsets_topiclag', 'offsets_topictotal',
-        'offsets_deletedtopic', 'offsets_sparkrun', 'offsets_archivedday', 'offsets_groupverdict', 'offsets_verdictrun',
-        'offsets_activity', 'offsets_alert', 'offsets_alertmessage', 'offsets_alertrule',
-        'kcoord_accessrule', 'kcoord_timerheartbeat', 'kcoord_quota', 'kcoord_throttled',
-        'kcoord_auditrecord', 'kcoord_auditpending'
-    ];
-    -- Their numbers go on: a process remembers people by them.
-    people constant regclass[] := array[
-        'auth_user', 'auth_user_groups', 'auth_user_user_permissions', 'django_session', 'django_admin_log',
-        'frontend_signinattempt', 'frontend_savedview', 'frontend_provideridentity'
-    ];
+    listed constant regclass[] := '{%s}';
+    people constant regclass[] := '{%s}';
     small constant int := 16 * 8192;
     used record;
     large text;
@@ -104,12 +104,23 @@ begin
     from pg_depend
     join pg_sequence on seqrelid = objid
     where refobjid = any(listed) and pg_sequence_last_value(seqrelid) is not null;
-    update kcoord_auditchain
-    set seq = 0, hash = decode(repeat('00', 32), 'hex'), removed_through = 0,
-        removed_hash = decode(repeat('00', 32), 'hex'), removed = 0, removed_at = null;
 end
 $$
 """
+_CHAIN = """
+update kcoord_auditchain
+set seq = 0, hash = decode(repeat('00', 32), 'hex'), removed_through = 0,
+    removed_hash = decode(repeat('00', 32), 'hex'), removed = 0, removed_at = null
+"""
+
+
+def emptied(tables: Iterable[str], people: Iterable[str]) -> str:
+    """A statement that empties tables; the ids of `tables` begin again at 1, those of `people` go on."""
+    return _EMPTIED % (",".join(tables), ",".join(people))
+
+
+EMPTIED = f"{emptied(TABLES, PEOPLE)};{_CHAIN}"
+"""Empties the tables of the service."""
 
 TOKEN = """
 with token as (

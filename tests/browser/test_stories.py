@@ -16,7 +16,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.audit import audit
-from tests.browser.conftest import Wrongs, open_context, sign_in, watch
+from tests.browser.conftest import Wrongs, enter, open_context, watch
 from tests.frontend.seed import Seed, member_id, now_ms, working_group
 from tests.frontend.verdict_seed import judged, verdict
 from tests.support.accounts import PASSWORD, USER
@@ -76,14 +76,11 @@ async def landing(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -
     """The landing page after a bad day. A story ends with at most three clicks, on a page without complaints."""
     a_bad_day(seed)
     context = await open_context(browser, site)
-    first = await context.new_page()
-    await first.goto("/")
-    await sign_in(first)
-    await first.close()
     await context.add_init_script(COUNTING)
     page = await context.new_page()
     watch(page, site.url, wrongs)
-    await page.goto("/")
+    await enter(page, site, "/")
+    await page.evaluate("sessionStorage.removeItem('clicks')")
     yield page
     assert await audit(page) == [], "where the story ends"
     await context.close()

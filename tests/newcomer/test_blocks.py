@@ -175,8 +175,7 @@ def test_tokens_are_made_once(house: House, page: str, name: str) -> None:
     assert f"a token named '{name}' already exists; choose another name or delete it first" in again.stderr
 
 
-@pytest.mark.parametrize("turn", ["first", "again"])
-def test_settings(house: House, turn: str) -> None:
+def test_settings(house: House) -> None:
     assert "KCOORD_REQUEST_MAX_AGE_MS" in paste(house, script((START_PAGE, ".venv/bin/python manage.py settings_ref")))
 
 
@@ -218,8 +217,7 @@ def test_an_import(house: House, turn: str) -> None:
         assert '"committed_offset":600' in api.get("groups/nightly/offsets").text
 
 
-@pytest.mark.parametrize("turn", ["first", "again"])
-def test_going_back_in_time(house: House, turn: str) -> None:
+def test_going_back_in_time(house: House) -> None:
     """The instant, and the run that is undone, are what a reader replaces."""
     before = offsets(house)
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -25,7 +25,7 @@ FROZEN_SECONDS = 3.0
 """How long a server stays frozen after the healthy one has answered; long enough that it knows."""
 SESSION_MS = 6_000
 
-FREEZES = int(os.environ.get("FREEZES", "8"))
+FREEZES = int(os.environ.get("FREEZES", "4"))
 """For each patience of a client."""
 
 LATE = (503, "COORDINATOR_NOT_AVAILABLE")

@@ -96,7 +96,7 @@ async def test_bad_requests_name_the_field(plans: Plans, database: str, subtests
             problem = assert_problem(response, Error.INVALID_REQUEST)
             assert problem["field"].startswith(field)
             assert field in problem["detail"]
-            assert stored(database) == (0, 0)
+    assert stored(database) == (0, 0)
 
 
 NOT_THERE: list[tuple[dict[str, Any], str]] = [
@@ -112,7 +112,7 @@ async def test_what_does_not_exist_is_named(plans: Plans, database: str, subtest
         with subtests.test(f"{body} {named}"):
             response = await plans.api.post(f"{GROUP}/offsets/plan", json=body)
             assert named in assert_problem(response, Error.UNKNOWN_TOPIC_OR_PARTITION)["detail"]
-            assert stored(database) == (0, 0)
+    assert stored(database) == (0, 0)
 
 
 async def test_one_partition_that_cannot_be_planned_refuses_all(

@@ -1,4 +1,8 @@
-"""A driver that kills itself: `python -m tests.offsets.spark.killed CONNINFO ARCHIVE DIRECTORY POINT`.
+"""A driver that kills itself: `python -m tests.offsets.spark.killed DIRECTORY`, told where by a line of its input.
+
+The line is JSON: conninfo, archive, and point. At `writing` this process dies, and with it Java, whose tasks write. At
+the other points Java has nothing to do; so a process that was forked with this one's Java dies, its exit status is
+written, and the next line is read.
 
 The points lie between the steps of a run: `writing` while tasks write, `staged` before the first file is moved, `moved`
 after it, `announced` between manifest and log entry, `published` between log entry and record, `compacted` before the
@@ -7,6 +11,7 @@ log entry of the compaction.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -15,6 +20,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from pyspark.sql import SparkSession
 
 from offsets.spark.archive import publishing
 from offsets.spark.archive.archiving import ArchiveOptions, archive
@@ -52,7 +59,7 @@ def die_while_writing(folder: Path) -> None:
     die()
 
 
-def main(conninfo: str, path: str, directory: str, point: str) -> None:
+def run_until(point: str, conninfo: str, path: str, spark: SparkSession) -> None:
     """Run, and die at the point."""
     if point == "writing":
         threading.Thread(target=die_while_writing, args=(Path(path),), daemon=True).start()
@@ -65,7 +72,19 @@ def main(conninfo: str, path: str, directory: str, point: str) -> None:
         publishing.record = at_call(1, publishing.record)
     options = ArchiveOptions(slice_blocks=5, most_files=1)
     with running(conninfo, "archive", RunRequest("killed")) as run:
-        archive(run, lambda: start_spark(SparkSettings("local[2]", Path(directory))), conninfo, Storage(path), options)
+        archive(run, lambda: spark, conninfo, Storage(path), options)
+
+
+def main(directory: str) -> None:
+    """Die as often as asked."""
+    spark = start_spark(SparkSettings("local[2]", Path(directory)))
+    for line in sys.stdin:
+        conninfo, path, point = json.loads(line)
+        pid = 0 if point == "writing" else os.fork()
+        if not pid:
+            run_until(point, conninfo, path, spark)
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE
 
 import psycopg
 import pytest
@@ -17,7 +21,7 @@ from tests.offsets.spark.killed import POINTS
 from tests.offsets.spark.support import Archive, counted_days, fill, journal_rows, runs_of, wait_for_other_databases
 from tests.support.database import ROOT
 
-pytestmark = pytest.mark.whole("starts Java for each place at which a run can be killed")
+pytestmark = pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 
 LOCKED = """
 select exists (select from pg_locks where locktype = 'advisory' and pid in (
@@ -25,25 +29,50 @@ select exists (select from pg_locks where locktype = 'advisory' and pid in (
 """
 
 
+@dataclass
+class Driver:
+    """`tests.offsets.spark.killed` with a Java of its own, which is started again once it was killed with Java."""
+
+    directory: Path
+    process: subprocess.Popen[str] | None = None
+
+    def dies(self, *told: str) -> int:
+        """The exit status of the process that died there."""
+        if self.process is None:
+            command = [sys.executable, "-m", "tests.offsets.spark.killed", str(self.directory)]
+            self.process = subprocess.Popen(command, cwd=ROOT, text=True, stdin=PIPE, stdout=PIPE)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps(told), file=self.process.stdin, flush=True)
+        if said := self.process.stdout.readline():
+            return int(said)
+        return self.end()
+
+    def end(self) -> int:
+        """The exit status of the process itself."""
+        if self.process is None:
+            return 0
+        self.process.communicate(timeout=60)
+        status, self.process = self.process.returncode, None
+        return status
+
+
+@pytest.fixture(scope="module")
+def driver(spark_directory: Path) -> Iterator[Driver]:
+    """One for this module: most places are between two uses of Java."""
+    made = Driver(spark_directory / "killed")
+    yield made
+    made.end()
+
+
 @pytest.mark.parametrize("point", POINTS)
-def test_a_killed_run_neither_loses_nor_doubles_a_row(archive: Archive, point: str, spark_directory: Path) -> None:
+def test_a_killed_run_neither_loses_nor_doubles_a_row(archive: Archive, driver: Driver, point: str) -> None:
     fill(archive.conninfo, 300, first=START_MS)
     archive.run()
     before = archive.rows()
     fill(archive.conninfo, 300, first=START_MS + DAY_MS)
-    directory = spark_directory / point
-    command = [
-        sys.executable,
-        "-m",
-        "tests.offsets.spark.killed",
-        archive.conninfo,
-        archive.path,
-        str(directory),
-        point,
-    ]
     wait_for_other_databases(archive.conninfo)
-    killed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert driver.dies(archive.conninfo, archive.path, point) == -signal.SIGKILL
     everything = journal_rows(archive.conninfo)
     assert archive.rows() == (everything if point in ("published", "compacted") else before)
     wait_until_unlocked(archive.conninfo)

@@ -158,7 +158,7 @@ class TestFence:
         self, runtime: Runtime, there: Runtime, retries: list[float]
     ) -> None:
         refusals = 0
-        for epoch in range(40):
+        for epoch in range(15):
             producer = Producer("t", 7, epoch)
             assert (await pend(runtime, producer, {0: epoch}, "a")).error is Error.NONE
             here = [pend(runtime, producer, {n: epoch}, group) for n, group in enumerate("abcab", start=1)]
@@ -177,7 +177,7 @@ class TestFence:
         assert retries == []
 
     async def test_two_first_producers_are_registered_in_one_order(self, runtime: Runtime, there: Runtime) -> None:
-        for number in range(20):
+        for number in range(8):
             name = f"t{number}"
             results = await asyncio.gather(
                 pend(runtime, Producer(name, 100 + number, 0), {0: 1}, "a"),
@@ -189,7 +189,7 @@ class TestFence:
             assert await end(there, Producer(name, 100 + number, 1)) == TransactionEnd(1, 1)
 
     async def test_of_two_ids_that_claim_one_producer_one_is_refused(self, runtime: Runtime, there: Runtime) -> None:
-        for number in range(20):
+        for number in range(8):
             results = await asyncio.gather(
                 pend(runtime, Producer(f"a{number}", number, 0), {0: 1}, "a"),
                 pend(there, Producer(f"b{number}", number, 0), {0: 1}, "b"),
@@ -256,7 +256,7 @@ class TestEnd:
             expected: dict[tuple[str, int], int] = {}
             service = (runtime, there)[number % 2]
             producer = await service.get(TransactionService).init(f"t{number}")
-            for _ in range(6):
+            for _ in range(4):
                 service = choice.choice((runtime, there))
                 groups = choice.sample("abcd", 3)
                 offset = next(serial)
@@ -272,7 +272,7 @@ class TestEnd:
             assert {key: offset for key, offset in found.items() if offset is not None} == expected
             return len(expected)
 
-        assert sum(await asyncio.gather(*(work(number) for number in range(8)))) > 0
+        assert sum(await asyncio.gather(*(work(number) for number in range(6)))) > 0
         assert retries == []
         assert await count_pending(runtime) == 0
 
