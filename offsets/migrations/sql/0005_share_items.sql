@@ -293,4 +293,99 @@ begin
 end
 $$;
 
+-- The key of a share group, which stays until the transaction ends. Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST.
+create function kcoord.share_group(group_id text, member_id text) returns bigint
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    pk bigint;
+    kind text;
+begin
+    if coalesce(trim(member_id), '') = '' or length(member_id) > 36 then
+        perform kcoord.refuse('INVALID_REQUEST', 'member_id has 1 to 36 characters');
+    end if;
+    select g.id, g.type into pk, kind from {schema}.groups_group g where g.group_id = group_id for key share;
+    if pk is null then
+        perform kcoord.refuse('GROUP_ID_NOT_FOUND', format('there is no share group %L', group_id));
+    elsif kind <> 'share' then
+        perform kcoord.refuse('GROUP_ID_NOT_FOUND', format('group %L exists and is no share group', group_id));
+    end if;
+    return pk;
+end
+$$;
+
+-- Kafka's defaults.
+create function kcoord.share_defaults() returns kcoord.share_rules
+language sql immutable set search_path = pg_catalog, pg_temp
+as $$ select row(30000, 5, 2000)::kcoord.share_rules $$;
+
+-- Up to `most` items of a topic for a member, in the caller's transaction. `ends`: how far partitions go, as
+-- {{"0": 128}}; an end below one that is known changes nothing. A partition that another transaction has is passed over.
+create function kcoord.acquire(group_id text, member_id text, topic text, most integer, ends jsonb default '{{}}')
+returns table (lock bigint, "partition" integer, "offset" bigint, delivery_count integer)
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    pk bigint := kcoord.share_group(group_id, member_id);
+    known record;
+    part record;
+    taken record;
+    wanted bigint := most;
+    now bigint := extract(epoch from clock_timestamp()) * 1000;
+begin
+    if coalesce(most, 0) < 1 then
+        perform kcoord.refuse('INVALID_REQUEST', 'most: at least one item');
+    end if;
+    select t.id, t.topic_id, t.partitions into known from {schema}.groups_topic t where t.name = topic;
+    if known.id is null then
+        perform kcoord.refuse('UNKNOWN_TOPIC_OR_PARTITION', format('there is no topic %L', topic));
+    end if;
+    insert into {schema}.offsets_sharepartition (group_id, topic_id, partition, next_offset, end_offset)
+    select pk, known.topic_id, n, coalesce(w.log_start_offset, 0), coalesce(w.log_end_offset, 0)
+    from generate_series(0, known.partitions - 1) n
+    left join {schema}.groups_watermark w on w.topic_id = known.id and w.partition = n
+    where not exists (select from {schema}.offsets_sharepartition p
+                      where p.group_id = pk and p.topic_id = known.topic_id and p.partition = n)
+    on conflict do nothing;
+    for part in
+        select p.id, p.partition from {schema}.offsets_sharepartition p
+        where p.group_id = pk and p.topic_id = known.topic_id
+        order by random()
+    loop
+        exit when wanted <= 0;
+        perform from {schema}.offsets_sharepartition p where p.id = part.id for update skip locked;
+        continue when not found;
+        update {schema}.offsets_sharepartition p set end_offset = (ends ->> part.partition::text)::bigint
+        where p.id = part.id and p.end_offset < (ends ->> part.partition::text)::bigint;
+        for taken in
+            select t.lock_id, t.delivery_count, o
+            from kcoord.share_take(part.id, member_id, wanted, kcoord.share_defaults(), now) t
+            cross join lateral unnest(t.held) r
+            cross join lateral generate_series(lower(r), upper(r) - 1) o
+        loop
+            wanted := wanted - 1;
+            lock := taken.lock_id;
+            "partition" := part.partition;
+            "offset" := taken.o;
+            delivery_count := taken.delivery_count;
+            return next;
+        end loop;
+    end loop;
+end
+$$;
+
+-- Settles what a member holds, in the caller's transaction: all of it or nothing. Raises KC121 if a lock is lost; then
+-- another member may have the item by now, and the transaction is undone. Settling late is fine while nobody took it.
+create function kcoord.settle(group_id text, member_id text, items jsonb) returns integer
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return kcoord.share_settle(
+        kcoord.share_group(group_id, member_id), member_id, items, kcoord.share_defaults(),
+        (extract(epoch from clock_timestamp()) * 1000)::bigint);
+end
+$$;
+
 revoke all on all functions in schema kcoord from public;

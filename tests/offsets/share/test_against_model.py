@@ -30,8 +30,8 @@ class Table:
         self.connection = connection
         self.rules = f"({rules.lock_ms},{rules.delivery_limit},{rules.most_locks})"
         row = connection.execute(
-            "insert into groups_group (group_id, type, state, previous_state, state_since, generation_id, protocol_type,"
-            " new_member_added, version, created_at, updated_at)"
+            "insert into groups_group (group_id, type, state, previous_state, state_since, generation_id,"
+            " protocol_type, new_member_added, version, created_at, updated_at)"
             " values (%s, 'share', 'Empty', '', 0, 1, 'share', false, 1, 0, 0) returning id",
             [f"g-{uuid.uuid4()}"],
         ).fetchone()
@@ -52,7 +52,8 @@ class Table:
 
     def take(self, member_id: str, most: int, now: int) -> list[tuple[int, list[int], int]]:
         found = self.connection.execute(
-            "select t.lock_id, t.delivery_count, o from kcoord.share_take(%s, %s, %s, %s::text::kcoord.share_rules, %s) t"
+            "select t.lock_id, t.delivery_count, o"
+            " from kcoord.share_take(%s, %s, %s, %s::text::kcoord.share_rules, %s) t"
             " cross join lateral unnest(t.held) r cross join lateral generate_series(lower(r), upper(r) - 1) o"
             " order by 1, 3",
             [self.partition, member_id, most, self.rules, now],
@@ -71,7 +72,8 @@ class Table:
                     [self.group, member_id, json.dumps([item]), self.rules, now],
                 )
         except psycopg.Error as error:
-            assert error.sqlstate == "KC121", error
+            if error.sqlstate != "KC121":
+                raise
             raise LockLost from None
 
     def expire(self, now: int) -> None:
