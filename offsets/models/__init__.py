@@ -7,7 +7,7 @@ from offsets.models.journal import OffsetCommitLog
 from offsets.models.pins import RetentionPin
 from offsets.models.plans import OffsetPlan, PlannedOffset
 from offsets.models.samples import GroupLag, LagPeak, LagSample, TopicLag, TopicTotal, WatermarkSample
-from offsets.models.share import ShareDead, ShareLock, SharePartition, ShareRetry
+from offsets.models.share import ShareDead, ShareEnded, ShareLock, SharePartition, ShareRetry
 from offsets.models.spark_runs import ArchivedDay, SparkRun
 from offsets.models.topics import DeletedTopic
 from offsets.models.transactions import PendingOffset, Producer
@@ -33,6 +33,7 @@ __all__ = [
     "ReconcileFinding",
     "RetentionPin",
     "ShareDead",
+    "ShareEnded",
     "ShareLock",
     "SharePartition",
     "ShareRetry",

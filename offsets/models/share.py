@@ -28,10 +28,13 @@ class SharePartition(ProtocolOwned):
     group = group_key("share_partitions", db_index=False)
     topic_id = models.UUIDField()
     partition = models.IntegerField()
-    next_offset = models.BigIntegerField()
-    end_offset = models.BigIntegerField(help_text="As last reported: items at or above it are not given out.")
+    next_offset = models.BigIntegerField(null=True, help_text="Null: it begins at the first end that is known.")
+    end_offset = models.BigIntegerField(
+        help_text="As workers reported it. Items at or above it, and above the watermark, are not given out."
+    )
 
     class Meta:
+        indexes = [models.Index(fields=["topic_id"], name="offsets_sharepartition_topic")]
         constraints = [
             models.UniqueConstraint(fields=["group", "topic_id", "partition"], name="offsets_sharepartition_once"),
         ]
@@ -44,16 +47,39 @@ class ShareLock(ProtocolOwned):
     """Offsets that a member acquired together and has not settled. One row for each acquisition and delivery count."""
 
     share_partition = models.ForeignKey(
-        SharePartition, on_delete=models.DO_NOTHING, related_name="locks", db_constraint=False
+        SharePartition, on_delete=models.DO_NOTHING, related_name="locks", db_constraint=False, db_index=False
     )
     member_id = models.CharField(max_length=300)
     held = OffsetsField()
     delivery_count = models.IntegerField()
     until = MillisField(db_index=True)
+    lock_ms = models.BigIntegerField(help_text="How long a renewal lasts.")
     acquired_at = MillisField()
+    last_error = models.TextField(null=True, help_text="Of the attempt before.")
+
+    class Meta:
+        indexes = [models.Index(fields=["share_partition", "until"], name="offsets_sharelock_partition")]
 
     def __str__(self) -> str:
         return f"{self.member_id}: {self.held}"
+
+
+class ShareEnded(ProtocolOwned):
+    """What became of a lock, for some minutes: who settles it again gets the same answer, or learns why not."""
+
+    lock_id = models.BigIntegerField(primary_key=True)
+    share_partition = models.ForeignKey(
+        SharePartition, on_delete=models.DO_NOTHING, related_name="ended", db_constraint=False, db_index=False
+    )
+    member_id = models.CharField(max_length=300)
+    cause = models.CharField(max_length=16, help_text="settled, expired, or released: its member is gone.")
+    accepted = OffsetsField()
+    released = OffsetsField()
+    rejected = OffsetsField()
+    at = MillisField()
+
+    def __str__(self) -> str:
+        return f"{self.lock_id}: {self.cause}"
 
 
 class ShareRetry(ProtocolOwned):

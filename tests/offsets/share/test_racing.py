@@ -15,7 +15,10 @@ import psycopg
 
 ITEMS = 300
 FAR_MS = 10**15
-RULES = "(30000,1000000,2000)"
+RULES = "(30000,1000000,2000,0,0,1,earliest)"
+
+
+EXPIRE = "select kcoord.share_expire(id, 5, %s::text::kcoord.share_rules, %s) from groups_group"
 
 
 def prepared(database: str) -> int:
@@ -83,7 +86,7 @@ def work(database: str, member_id: str, seed: int, failures: list[Exception], lo
 def expire(database: str, stop: threading.Event) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         while not stop.is_set():
-            connection.execute("select kcoord.share_expire(5, %s::text::kcoord.share_rules, %s)", [RULES, FAR_MS])
+            connection.execute(EXPIRE, [RULES, FAR_MS])
             # A retry is due when it is returned, by the clock of the timer: that of the workers is behind it.
             connection.execute("update offsets_shareretry set not_before = 0 where not_before <> 0")
 

@@ -9,7 +9,7 @@ from psycopg import sql
 import kcoord.database.fields
 import offsets.models.share
 
-FUNCTIONS = Path(__file__).parent / "sql" / "0005_share_items.sql"
+FUNCTIONS = Path(__file__).parent / "sql" / "0006_share_items.sql"
 
 
 def create_functions(apps, schema_editor):
@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('groups', '0003_share_groups'),
-        ('offsets', '0004_share_groups'),
+        ('offsets', '0005_share_groups'),
     ]
 
     operations = [
@@ -38,8 +38,8 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('topic_id', models.UUIDField()),
                 ('partition', models.IntegerField()),
-                ('next_offset', models.BigIntegerField()),
-                ('end_offset', models.BigIntegerField(help_text='As last reported: items at or above it are not given out.')),
+                ('next_offset', models.BigIntegerField(help_text='Null: it begins at the first end that is known.', null=True)),
+                ('end_offset', models.BigIntegerField(help_text='As workers reported it. Items at or above it, and above the watermark, are not given out.')),
                 ('group', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='share_partitions', to='groups.group')),
             ],
         ),
@@ -51,8 +51,23 @@ class Migration(migrations.Migration):
                 ('held', offsets.models.share.OffsetsField()),
                 ('delivery_count', models.IntegerField()),
                 ('until', kcoord.database.fields.MillisField(db_index=True)),
+                ('lock_ms', models.BigIntegerField(help_text='How long a renewal lasts.')),
                 ('acquired_at', kcoord.database.fields.MillisField()),
-                ('share_partition', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='locks', to='offsets.sharepartition')),
+                ('last_error', models.TextField(help_text='Of the attempt before.', null=True)),
+                ('share_partition', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='locks', to='offsets.sharepartition')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='ShareEnded',
+            fields=[
+                ('lock_id', models.BigIntegerField(primary_key=True, serialize=False)),
+                ('member_id', models.CharField(max_length=300)),
+                ('cause', models.CharField(help_text='settled, expired, or released: its member is gone.', max_length=16)),
+                ('accepted', offsets.models.share.OffsetsField()),
+                ('released', offsets.models.share.OffsetsField()),
+                ('rejected', offsets.models.share.OffsetsField()),
+                ('at', kcoord.database.fields.MillisField()),
+                ('share_partition', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='ended', to='offsets.sharepartition')),
             ],
             options={
                 'abstract': False,
@@ -83,9 +98,17 @@ class Migration(migrations.Migration):
                 ('share_partition', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='retries', to='offsets.sharepartition')),
             ],
         ),
+        migrations.AddIndex(
+            model_name='sharepartition',
+            index=models.Index(fields=['topic_id'], name='offsets_sharepartition_topic'),
+        ),
         migrations.AddConstraint(
             model_name='sharepartition',
             constraint=models.UniqueConstraint(fields=('group', 'topic_id', 'partition'), name='offsets_sharepartition_once'),
+        ),
+        migrations.AddIndex(
+            model_name='sharelock',
+            index=models.Index(fields=['share_partition', 'until'], name='offsets_sharelock_partition'),
         ),
         migrations.AddConstraint(
             model_name='sharedead',
