@@ -40,7 +40,8 @@ class Rules:
 
     def backoff(self, delivery_count: int) -> Millis:
         """After how long an item of so many attempts is due again."""
-        return min(self.backoff_ms * self.backoff_multiplier ** (delivery_count - 1), self.backoff_max_ms)
+        factor: int = self.backoff_multiplier ** (delivery_count - 1)
+        return min(self.backoff_ms * factor, self.backoff_max_ms)
 
 
 @dataclass(slots=True)
