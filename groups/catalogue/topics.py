@@ -239,7 +239,7 @@ class TopicService:
             await connection.execute(Q.delete_topic_watermarks.encode(), {"id": pk})
             await connection.execute(Q.delete_topic.encode(), {"id": pk})
             now = await self._db.now_ms(connection)
-            await note_deletion(TopicDeletion(connection, name, principal, now))
+            await note_deletion(TopicDeletion(connection, name, topic.topic_id, principal, now))
             await _changed(connection)
             act = Act("topic.delete", "topic", name, before=_shown(topic), principal=principal)
             await record(self._db, connection, act)

@@ -52,4 +52,4 @@ select kcoord.share_begin(%(group)s, %(topics)s::uuid[], kcoord.share_rules_of(%
 select kcoord.share_leave(%(group)s, %(members)s::text[], kcoord.share_rules_of(%(group_id)s), %(now)s)
 
 -- name: forget_share_partitions
-select kcoord.share_forget(%(group)s, null)
+select kcoord.share_forget(%(group)s, %(topics)s::uuid[])
