@@ -1,4 +1,4 @@
-"""What happens to items when members leave, groups and topics go, or a share group names a topic.
+"""What happens to items when members leave, groups and topics go, a share group names a topic, or a topic has an end.
 
 Called in the transactions of these changes, in any process. Source: share.md 7.5 and 7.6.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from groups.catalogue.topic_deletion import TopicDeletion
 from groups.store.locked import Deletion, ShareChange
+from kcoord.database.pool import Connection
 from kcoord.sql import queries
 
 Q = queries("offsets")
@@ -32,3 +33,8 @@ async def forget_topic(deletion: TopicDeletion) -> None:
     """Items of a deleted topic go, of all groups."""
     parameters = {"group": None, "topics": [deletion.topic_id]}
     await deletion.connection.execute(Q.forget_share_partitions.encode(), parameters)
+
+
+async def follow_end(connection: Connection, topic: str) -> None:
+    """The hook of reported watermarks: requests that wait for items of the topic look again."""
+    await connection.execute(Q.wake_share_groups.encode(), {"topic": topic})
