@@ -95,7 +95,8 @@ class Items:
     def take(self, most: int, now: Millis) -> dict[int, list[int]]:
         """Up to `most` items by delivery count: those that are due again first, in their order, then new ones.
 
-        The limit of locks counts locks, not what lies between them. The caller stores what it gave (`give`).
+        Differs from Kafka: the limit of locks counts locks, not what lies between them. The caller stores what it gave
+        (`give`).
         """
         self.expire(now)
         wanted = max(min(most, self.rules.most_locks - self.locked), 0)
@@ -130,7 +131,7 @@ class Items:
     ) -> Millis | None:
         """accept, gap, release, reject and renew, of items of one lock. All of it or nothing. Raises `LockLost`.
 
-        What this lock has settled in the same way before is left out. `late`: also if its time is over, and nobody has
+        Differs from Kafka: what this lock has settled in the same way before is left out. `late`: also if its time is over, and nobody has
         ended it. Returns until when the lock lasts, None: it is over.
         """
         lock, ended = self.locks.get(lock_id), self.ended.get(lock_id)
