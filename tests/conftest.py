@@ -32,7 +32,7 @@ from kcoord.database.clock import VirtualClock
 from tests.support import chromium as chromiums
 from tests.support.database import cloned_database, embedded_server, make_template
 from tests.support.django_settings import set_for_run
-from tests.support.fixtures import client_with, members, other, service, topic, topics  # noqa: F401 - fixtures
+from tests.support.fixtures import client_with, job, members, other, service, topic, topics  # noqa: F401 - fixtures
 from tests.support.selection import (  # noqa: F401 - hooks
     LEFT_OUT,
     pytest_collection_modifyitems,
@@ -64,7 +64,8 @@ TABLES = (
     "offsets_plannedoffset", "offsets_watermarksample", "offsets_lagsample", "offsets_lagpeak", "offsets_grouplag",
     "offsets_topiclag", "offsets_topictotal", "offsets_deletedtopic", "offsets_sparkrun", "offsets_archivedday",
     "offsets_groupverdict", "offsets_verdictrun", "offsets_activity", "offsets_alert", "offsets_alertmessage",
-    "offsets_alertrule", "kcoord_accessrule", "kcoord_timerheartbeat", "kcoord_quota", "kcoord_throttled",
+    "offsets_alertrule", "offsets_sharepartition", "offsets_sharelock", "offsets_shareretry", "offsets_sharedead",
+    "offsets_shareended", "kcoord_accessrule", "kcoord_timerheartbeat", "kcoord_quota", "kcoord_throttled",
     "kcoord_auditrecord", "kcoord_auditpending",
 )  # fmt: skip
 PEOPLE = (
