@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from kcoord.config import BY_NAME, Config
@@ -22,7 +22,7 @@ from kcoord.stack.nodes import Node, nodes_of
 from kcoord.stack.problem import StartProblem
 
 if TYPE_CHECKING:
-    import psycopg
+    pass
 
 CONNECT_SECONDS = 3
 LEFTOVER_SECONDS = 15.0

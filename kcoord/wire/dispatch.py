@@ -168,10 +168,10 @@ def _throttled(runtime: Runtime, peer: Session, api: Api, size: int) -> int:
     caller = runtime.get(Access).known(peer.token) if api.needs_login else None
     if caller is None:
         return 0
-    costs = {Budget.BYTES: size}
+    costs: dict[Budget, float] = {Budget.BYTES: size}
     budget = budget_of(api.name)
     if budget is not None:
-        costs[budget] = 1
+        costs[budget] = 0 if budget is Budget.COMMITS else 1  # a commit was counted before it was carried out
     peer.throttle_ms = max(peer.throttle_ms, runtime.get(Quotas).throttle_ms(caller, costs))
     return peer.throttle_ms
 
@@ -189,6 +189,8 @@ async def _body(gateway: Any, peer: Session, api: Api, header: Header, frame: Fr
         caller = await session.caller_of(runtime, peer.secret) if api.needs_login else None
         if caller is not None:
             callers.identify(caller.name, caller.token_id)
+            if budget_of(api.name) is Budget.COMMITS:
+                runtime.get(Quotas).admit_commit(caller)
         call = Call(runtime, gateway, peer, caller, header.version, header.client_id)
         found = api.handler(call, content)
         answer = found if isinstance(found, Mapping) else await found
