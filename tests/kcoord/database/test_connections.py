@@ -90,7 +90,7 @@ async def test_transactions_of_single_groups_leave_connections_to_others(databas
     async def hold(connection: Any) -> None:
         nonlocal began
         began += 1
-        while not free.is_set():  # noqa: ASYNC110 - a transaction that says nothing is ended
+        while not free.is_set():
             await db.value(connection, "select 1")
             await asyncio.sleep(0.01)
 
