@@ -13,7 +13,7 @@ from typing import Any, cast
 import structlog
 
 from kcoord import metrics
-from kcoord.process.turnstile import Turn
+from kcoord.process.turnstile import Turn, in_a_row
 from kcoord.wire.api import HangUp, Session
 from kcoord.wire.dispatch import Receipt, at_once, may_wait, respond
 from kcoord.wire.frames import SIZE
@@ -28,8 +28,6 @@ SMALL = 4_096
 READ_AHEAD = 65_536
 """Bytes of later requests that are read while one is being answered."""
 SLOWEST_BYTES_PER_SECOND = 16_384
-MOST_AT_ONCE = 16
-"""Requests of one connection that are answered before others have their turn."""
 
 
 class Phase(Enum):
@@ -136,7 +134,7 @@ class Connection(asyncio.Protocol):
 
     def _advance(self) -> None:
         """Answer what can be answered at once; begin the next request if all of it is here."""
-        for _ in range(MOST_AT_ONCE):
+        for _ in range(in_a_row(self._gateway.count)):
             if not self._next():
                 return
         if len(self._buffer) > READ_AHEAD:

@@ -158,6 +158,11 @@ class Gateway:
             connection.close(abort=True)
         await asyncio.sleep(0)
 
+    @property
+    def count(self) -> int:
+        """How many connections are open."""
+        return len(self._connections)
+
     def opened(self, connection: Connection) -> None:
         """A connection was made."""
         self._connections.add(connection)
