@@ -34,7 +34,7 @@ from tests.support.members import eventually, stable_member
 from tests.support.told import told
 from tests.wire.client import request_frame
 
-MOST_FILES = {"join": 67, "consumer-heartbeat": 74, "offsets/commit": 63, "heartbeat": 29}
+MOST_FILES = {"join": 67, "consumer-heartbeat": 74, "offsets/commit": 64, "heartbeat": 29}
 """Three are of coordinator nodes: whether this node answers (`groups.nodes.hosting`), the partition of the group
 (`groups.core.coordinator`), and whether its deadlines start over (`groups.core.rearming`). Five are of the lanes: what
 may be answered or written without a transaction of the group (`groups.lane`, `offsets.lane`). One counts requests
@@ -60,7 +60,7 @@ HEARTBEAT = {
     "subscribed_topic_names": ["orders"],
     "topic_partitions": [],
 }
-MOST_FILES_OF_KAFKA = {"join_group": 68, "consumer_group_heartbeat": 83, "offset_commit": 70, "heartbeat": 29}
+MOST_FILES_OF_KAFKA = {"join_group": 68, "consumer_group_heartbeat": 83, "offset_commit": 72, "heartbeat": 29}
 """The same requests over Kafka's protocol."""
 
 COMMIT = {"topics": [{"name": "orders", "partitions": [{"partition": 0, "committed_offset": 7}]}]}
