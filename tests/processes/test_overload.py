@@ -26,5 +26,4 @@ async def test_members_stay(database: str, name: str) -> None:
     told = found.flood.answered.get(503, 0)
     assert found.flood.retry_after == told, "each refusal says when to try again"
     assert set(found.flood.answered) <= {0, 200, 503}
-    if name in ("joins", "lists"):
-        assert told > 0
+    assert told > 0 or name != "lists", "they wait in a queue, which is short"
