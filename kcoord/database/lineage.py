@@ -25,11 +25,24 @@ def not_migratable(applied: Collection[Migration], known: Collection[Migration])
     """Why this release may not migrate a database, and the remedy; None: it may. `known`: its own migrations."""
     if problem := too_old(applied):
         return problem
-    ahead = sorted(set(applied) - set(known))
-    if not ahead:
-        return None
-    app, name = ahead[-1]
-    return (
-        f"the database was migrated by a newer release ({app}.{name} is unknown here); start that release, or "
-        "restore a backup made before the migration"
+    if last := _ahead(applied, known):
+        return (
+            f"the database was migrated by a newer release ({last} is unknown here); start that release, or "
+            "restore a backup made before the migration"
+        )
+    return None
+
+
+def newer(applied: Collection[Migration], known: Collection[Migration]) -> str:
+    """What is said by a process of this release that runs on a database of a newer one, as in an upgrade; "": it is
+    not newer. It serves: migrations only add (CONTRIBUTING.md, Migrations).
+    """
+    last = _ahead(applied, known)
+    return last and (
+        f"the database was migrated by a newer release ({last} is unknown here): this process serves, but replace it "
+        "by that release before anybody uses what is new there"
     )
+
+
+def _ahead(applied: Collection[Migration], known: Collection[Migration]) -> str:
+    return max((f"{app}.{name}" for app, name in set(applied) - set(known)), default="")

@@ -56,7 +56,7 @@ class Origins:
         """Whether a connection made on this timeline leads to a server that was taken over from."""
         past = timeline is not None and self.latest is not None and timeline < self.latest.timeline
         if past:
-            self.problem = self._older(timeline)
+            self.problem = self.older(timeline)
         return past
 
     async def check(self, connection: psycopg.AsyncConnection[Any]) -> int | None:
@@ -78,7 +78,8 @@ class Origins:
         self.latest, self.problem = found, ""
         return found.timeline
 
-    def _older(self, timeline: int | None) -> str:
+    def older(self, timeline: int | None) -> str:
+        """What is said of a server on an older timeline than the newest one."""
         assert self.latest is not None
         return (
             f"this server of Postgres is on timeline {timeline}, but another one was promoted to timeline "
@@ -86,13 +87,18 @@ class Origins:
         )
 
     async def start(self) -> None:
-        """Look at all hosts, if there are several, and again now and then."""
+        """Look at all hosts, if there are several, and again now and then. `refuse_past` goes by it from now on."""
+        global _of_process
+        _of_process = self
         if len(self._hosts) > 1:
             await self._look()
             self._looking = asyncio.create_task(self._keep_looking(), name="kcoord-origins")
 
     async def stop(self) -> None:
         """Look no more."""
+        global _of_process
+        if _of_process is self:
+            _of_process = None
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
@@ -125,6 +131,33 @@ class Origins:
             if not self.note:
                 log.error("two_primaries", older=older, newest=self.latest.timeline)
         self.note = note
+
+
+_of_process: Origins | None = None
+"""What the pools of this process have seen, while they are open."""
+
+
+def refuse_past(connection: psycopg.Connection[Any]) -> None:
+    """As `Origins.check`, for a new connection of Django in a process whose pools are open; other clusters pass.
+
+    Raises psycopg.OperationalError for a server that was taken over from. The pools are told of a newer one, but not of
+    an older one: they may be at the right one.
+    """
+    seen = _of_process
+    if seen is None or seen.latest is None:
+        return
+    try:
+        row = connection.execute(Q.read_origin.encode()).fetchone()
+    except pg.InsufficientPrivilege:
+        return
+    finally:
+        connection.rollback()
+    assert row is not None
+    if row[1] is None or row[0] != seen.latest.system:
+        return
+    if row[1] < seen.latest.timeline:
+        raise psycopg.OperationalError(seen.older(row[1]))
+    seen.latest = Origin(*row)
 
 
 async def _seen_at(conninfo: str) -> Origin | None:

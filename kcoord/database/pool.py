@@ -173,6 +173,9 @@ to give."""
 COMMIT_SECONDS = 1.0
 """How long a commit of nothing may take where another was given up."""
 
+KEPT_PART = 4
+"""One of so many connections for transactions is not given to those of single groups."""
+
 RETRIED = (pg.DeadlockDetected, pg.SerializationFailure)
 
 
@@ -202,6 +205,8 @@ class Database:
         self._limit_ms = config.int("database.transaction.timeout.ms")
         self._statement_ms = config.int("database.statement.timeout.ms")
         self._lane = LockWaits(config)
+        size = config.int("database.pool.size")
+        self._for_keys = asyncio.Semaphore(size - max(size // KEPT_PART, 1))
         self._patience = LivenessWatch(self._waits_for_standby)
         self._droppers: list[Callable[[], None]] = []
         self.disk_was_full = False
@@ -386,9 +391,10 @@ class Database:
 
         Deadlocks and serialization failures rerun `work` from the start, at most MAX_ATTEMPTS times in total. A lock
         held by others is waited for up to `database.lock.timeout.ms` in total, mostly without a connection.
-        `key`: what the transaction locks, so that later ones queue immediately. `long`: it may take longer
-        than `database.transaction.timeout.ms`; the process must not freeze for that long in it. `receipt`: called after
-        `work`, returns the request that must not be too old.
+        `key`: what the transaction locks, so that later ones queue immediately. Those with a key may be as many as
+        groups, and leave some connections to others, which store sessions and steady commits of many groups at once.
+        `long`: it may take longer than `database.transaction.timeout.ms`; the process must not freeze for that long in
+        it. `receipt`: called after `work`, returns the request that must not be too old.
         Raises ProtocolError COORDINATOR_NOT_AVAILABLE: Postgres is not available, and the outcome is then unknown; or
         the lock was not available, or the request is too old, and then nothing was committed.
         """
@@ -397,7 +403,7 @@ class Database:
         try:
             while True:
                 try:
-                    result = await self._try(work, receipt, until, long=long)
+                    result = await self._try(work, receipt, until, key, long=long)
                 except pg.LockNotAvailable:
                     if key:
                         self._lane.note(key, locked=True)
@@ -420,10 +426,28 @@ class Database:
             if until is not None:
                 self._lane.leave()
 
-    async def _try(self, work: Work[T], receipt: Callable[[], Receipt | None], until: float | None, *, long: bool) -> T:
+    @asynccontextmanager
+    async def _place(self, key: str) -> AsyncIterator[None]:
+        if not key:
+            yield
+            return
+        try:
+            async with asyncio.timeout(self._config.int("database.acquire.timeout.ms") / 1000):
+                await self._for_keys.acquire()
+        except TimeoutError:
+            raise PoolTimeout("too many transactions of single groups wait for a connection") from None
+        try:
+            yield
+        finally:
+            self._for_keys.release()
+
+    async def _try(
+        self, work: Work[T], receipt: Callable[[], Receipt | None], until: float | None, key: str, *, long: bool
+    ) -> T:
         if until is None:
-            return await self._once(work, receipt, CROWDED_TRY_MS if self._lane.crowded else None, long=long)
-        async with self._lane.place(until) as lock_ms:
+            async with self._place(key):
+                return await self._once(work, receipt, CROWDED_TRY_MS if self._lane.crowded else None, long=long)
+        async with self._lane.place(until) as lock_ms, self._place(key):
             return await self._once(work, receipt, lock_ms, long=long)
 
     async def _once(

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from kcoord import metrics
 from kcoord.config import Config
-from kcoord.database.lineage import too_old
+from kcoord.database.lineage import newer, too_old
 from kcoord.database.pool import Connection
 from kcoord.http import context
 from kcoord.process import runtime as runtimes
@@ -109,9 +109,10 @@ async def _migrations(runtime: Runtime, connection: Connection) -> Check:
     applied = set(await runtime.db.rows(connection, Q.applied_migrations))
     if problem := too_old(applied):
         return Check(False, problem)
-    missing = sorted(expected_migrations() - applied)
+    expected = expected_migrations()
+    missing = sorted(expected - applied)
     if not missing:
-        return Check(True)
+        return Check(True, newer(applied, expected))
     names = ", ".join(f"{app}.{name}" for app, name in missing[:5])
     return Check(False, f"{len(missing)} migrations are missing ({names}); run manage.py migrate")
 

@@ -34,6 +34,20 @@ LEAST_PLACES = 2
 """Big requests at a time on a machine with a single core: one of them usually waits for Postgres."""
 
 
+IN_A_ROW = 16
+"""Requests of one connection that are answered in a row, before others have their turn."""
+IN_ALL = 256
+"""The same of all connections, where each has one at least: some tens of milliseconds."""
+
+
+def in_a_row(connections: int) -> int:
+    """How many requests of a connection may be answered in a row while so many connections are open.
+
+    All of them may have sent several: the loop must not be away for so long that the process takes itself for frozen.
+    """
+    return min(IN_A_ROW, max(1, IN_ALL // max(connections, 1)))
+
+
 def places_of(setting: int) -> int:
     """How many big requests are worked on at a time; `setting` 0: as many as this process may use cores."""
     if setting:

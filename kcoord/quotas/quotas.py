@@ -179,6 +179,26 @@ class Quotas:
         self._note(principal, which, longest)
         return math.ceil(longest * 1000)
 
+    def admit_commit(self, principal: Principal) -> None:
+        """Spend one of `commits` for a request that is carried out, and followed by a silence of its connection.
+
+        What connections may owe together is worth one longest silence: a principal that goes on with others meanwhile
+        would have as much more as it has connections. Raises COORDINATOR_LOAD_IN_PROGRESS, without spending, beyond it.
+
+        Differs from Kafka: each connection is silent for itself, so the excess grows with their number.
+        """
+        metered = self.meter(principal).get(Budget.COMMITS)
+        if metered is None:
+            return
+        bucket, now = metered.bucket, self._now()
+        debt = bucket.used(now) - bucket.burst
+        if debt + 1 > max(self._most_debt(metered), 1):
+            refused = self._refusal(principal, Budget.COMMITS, min(max(debt, 1) / bucket.rate, self.most_wait))
+            raise ProtocolError(
+                Error.COORDINATOR_LOAD_IN_PROGRESS, refused.detail, retry_after_ms=refused.retry_after_ms
+            )
+        bucket.spend(1, now)
+
     def too_many(self, principal: Principal, budget: Budget, limit: float, used: float, wait: float) -> ProtocolError:
         """The refusal of something of which there may be only so much at a time."""
         _, _, (kind, name) = self.limit(principal, budget)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from kcoord.config import BY_NAME, Config
@@ -22,7 +22,7 @@ from kcoord.stack.nodes import Node, nodes_of
 from kcoord.stack.problem import StartProblem
 
 if TYPE_CHECKING:
-    import psycopg
+    pass
 
 CONNECT_SECONDS = 3
 LEFTOVER_SECONDS = 15.0
@@ -239,22 +239,33 @@ def check_database(url: str) -> None:
 
 
 def _keeps_sessions(url: str) -> bool:
-    """Whether a connection keeps its session while others are in transactions. Raises psycopg.Error."""
+    """Whether a connection keeps its session while others are in transactions. Raises StartProblem."""
     import psycopg
 
+    from kcoord.database.liveness import PatientConnection
+
     token = secrets.token_hex(8)
-    with ExitStack() as connections:
+    try:
+        with ExitStack() as connections:
 
-        def connection() -> psycopg.Connection[Any]:
-            return connections.enter_context(psycopg.connect(url, connect_timeout=CONNECT_SECONDS))
+            def connection() -> PatientConnection:
+                made = PatientConnection.connect(url, connect_timeout=CONNECT_SECONDS)
+                made.longest_seconds = CONNECT_SECONDS  # a pooler accepts it and then waits for a session
+                return connections.enter_context(made)
 
-        first = connection()
-        first.autocommit = True
-        first.execute("select set_config('kcoord.session', %s, false)", [token])
-        for _ in range(OTHER_TRANSACTIONS):
-            connection().execute("select 1")  # begins a transaction
-            if first.execute("select current_setting('kcoord.session', true)").fetchone() != (token,):
-                return False
+            first = connection()
+            first.autocommit = True
+            first.execute("select set_config('kcoord.session', %s, false)", [token])
+            for _ in range(OTHER_TRANSACTIONS):
+                connection().execute("select 1")  # begins a transaction
+                if first.execute("select current_setting('kcoord.session', true)").fetchone() != (token,):
+                    return False
+    except psycopg.OperationalError as error:
+        raise StartProblem(
+            f"KCOORD_DATABASE_URL: no session of Postgres for {OTHER_TRANSACTIONS + 1} connections at a time: "
+            f"{one_line(error)}; a pooler has to be in session mode and to have enough of them (pgbouncer: "
+            "default_pool_size; docs/operations/start.md, Your own Postgres, says how many)"
+        ) from error
     return True
 
 

@@ -35,13 +35,12 @@ from kcoord.http.door import DOOR, Door, Head, Headers, Route
 from kcoord.http.framing import BadFraming, Cutter, ambiguous_framing, answer_head, body_length
 from kcoord.http.peers import TOO_LATE, TOO_MANY, HttpPeers, Peer, Phase, Reason, refusal
 from kcoord.process import runtime as runtimes
+from kcoord.process.turnstile import in_a_row
 from kcoord.protocol.errors import Error
 from kcoord.quotas.connections import PEER
 from kcoord.stack.cycle import HIGH_WATER_BYTES, Cycle, Writable
 
 LONGEST_HEAD_BYTES = 16_384
-MOST_AT_ONCE = 16
-"""Pipelined requests of one connection that are begun before others have their turn."""
 MOST_HEADS = 4
 """Blocks of headers that a connection remembers: a member sends heartbeats, commits and fetches on one, and their
 lengths differ."""
@@ -281,7 +280,7 @@ class HttpProtocol(asyncio.Protocol):
         if self._is_parsing:
             return
         self._is_parsing = True
-        begun = 0
+        begun, most = 0, in_a_row(len(self._peers))
         try:
             while not self.transport.is_closing():
                 if self._cut.in_body:
@@ -293,7 +292,7 @@ class HttpProtocol(asyncio.Protocol):
                     if self._cut.waiting:
                         self._pause()
                     break
-                elif begun == MOST_AT_ONCE and self._cut.waiting:
+                elif begun >= most and self._cut.waiting:
                     self._pause()
                     self.loop.call_soon(self._parse)
                     break

@@ -12,7 +12,7 @@ from typing import Any, cast
 import structlog
 
 from kcoord.http.peers import Peer, Phase, Reason
-from kcoord.process.turnstile import Turn
+from kcoord.process.turnstile import Turn, in_a_row
 from kcoord.wire.api import HangUp, Session
 from kcoord.wire.dispatch import Receipt, at_once, may_wait, respond
 from kcoord.wire.frames import SIZE
@@ -26,8 +26,6 @@ SMALL = 4_096
 """Bytes of a request that every connection may have at any time, whatever others hold."""
 READ_AHEAD = 65_536
 """Bytes of later requests that are read while one is being answered."""
-MOST_AT_ONCE = 16
-"""Requests of one connection that are answered before others have their turn."""
 
 
 class Connection(asyncio.Protocol):
@@ -127,7 +125,7 @@ class Connection(asyncio.Protocol):
 
     def _advance(self) -> None:
         """Answer what can be answered at once; begin the next request if all of it is here."""
-        for _ in range(MOST_AT_ONCE):
+        for _ in range(in_a_row(len(self._gateway.peers))):
             if not self._next():
                 return
         if len(self._buffer) > READ_AHEAD:

@@ -168,9 +168,9 @@ def _throttled(runtime: Runtime, peer: Session, api: Api, size: int) -> int:
     caller = runtime.get(Access).known(peer.token) if api.needs_login else None
     if caller is None:
         return 0
-    costs = {Budget.BYTES: size}
+    costs: dict[Budget, float] = {Budget.BYTES: size}
     if api.budget is not None:
-        costs[api.budget] = 1
+        costs[api.budget] = 0 if api.budget is Budget.COMMITS else 1  # a commit was counted before it was carried out
     peer.throttle_ms = max(peer.throttle_ms, runtime.get(Quotas).throttle_ms(caller, costs))
     return peer.throttle_ms
 
@@ -188,6 +188,8 @@ async def _body(gateway: Any, peer: Session, api: Api, header: Header, frame: Fr
         caller = await runtime.get(Access).authenticate(peer.secret) if api.needs_login else None
         if caller is not None:
             callers.identify(caller.name, caller.token_id)
+            if api.budget is Budget.COMMITS:
+                runtime.get(Quotas).admit_commit(caller)
         call = Call(runtime, gateway, peer, caller, header.version, header.client_id)
         found = api.handler(call, content)
         answer = found if isinstance(found, Mapping) else await found

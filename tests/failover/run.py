@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import httpx
 import psycopg
@@ -103,14 +103,31 @@ class Crew:
         self.lines.append({"k": "answer", "t": time.monotonic(), **fields, **who})
 
 
-Fault = Callable[["Scene"], Any]
+class Servers(Protocol):
+    """A primary and a standby, whoever runs them; `Pair` has them, and a cluster of Patroni."""
+
+    @property
+    def conninfo(self) -> str:
+        """Of the database of the one that is the primary at first."""
+
+    @property
+    def standby_conninfo(self) -> str:
+        """Of the other's."""
+
+    @property
+    def both(self) -> str:
+        """Of whichever accepts writes."""
+
+
+S = TypeVar("S", bound=Servers)
+Fault = Callable[["Scene[S]"], Any]
 
 
 @dataclass
-class Scene:
+class Scene(Generic[S]):
     """What a fault may touch. `replace`: ends the server as kill -9 does, and starts another one."""
 
-    pair: Pair
+    pair: S
     crew: Crew
     replace: Callable[[], Any]
 
@@ -119,21 +136,21 @@ class Scene:
         self.crew.fault_at = time.monotonic()
 
 
-async def fails_over(scene: Scene) -> None:
+async def fails_over(scene: Scene[Pair]) -> None:
     """The primary dies, the standby takes over with what it has received."""
     await asyncio.to_thread(scene.pair.kill_primary)
     scene.begins()
     await asyncio.to_thread(scene.pair.promote)
 
 
-async def fails_over_lagging(scene: Scene) -> None:
+async def fails_over_lagging(scene: Scene[Pair]) -> None:
     """The same, and the standby has received nothing for a while."""
     await asyncio.to_thread(scene.pair.cut)
     await asyncio.sleep(LAG_S)
     await fails_over(scene)
 
 
-async def fails_over_with_the_server(scene: Scene) -> None:
+async def fails_over_with_the_server(scene: Scene[Pair]) -> None:
     """The same, and the server that acknowledged the commits dies with the primary."""
     await asyncio.to_thread(scene.pair.cut)
     await asyncio.sleep(LAG_S)
@@ -143,7 +160,7 @@ async def fails_over_with_the_server(scene: Scene) -> None:
     await asyncio.to_thread(scene.pair.promote)
 
 
-async def splits(scene: Scene) -> None:
+async def splits(scene: Scene[Pair]) -> None:
     """The standby takes over while the primary lives, which is fenced later."""
     await asyncio.to_thread(scene.pair.cut)
     await asyncio.to_thread(scene.pair.promote)
@@ -153,7 +170,7 @@ async def splits(scene: Scene) -> None:
     await asyncio.to_thread(scene.pair.kill_primary)
 
 
-async def fail_over(pair: Pair, fault: Fault) -> Figures:
+async def fail_over(pair: S, fault: Fault[S]) -> Figures:
     """Carry it out, and read what the new primary has."""
     headers = {"Authorization": f"Bearer {make_token(pair.conninfo)}"}
     async with _server(pair) as server, httpx.AsyncClient(headers=headers, timeout=LONGEST_S) as client:
@@ -185,7 +202,7 @@ async def fail_over(pair: Pair, fault: Fault) -> Figures:
 
 
 @asynccontextmanager
-async def _server(pair: Pair) -> AsyncIterator[Running]:
+async def _server(pair: Servers) -> AsyncIterator[Running]:
     with start_server(pair.both, env=SETTINGS) as server:
         await asyncio.to_thread(server.wait_ready)
         yield server
@@ -210,7 +227,7 @@ async def _watch(client: httpx.AsyncClient, crew: Crew) -> float | None:
     return told
 
 
-def _figures(pair: Pair, crew: Crew, told_s: float | None) -> Figures:
+def _figures(pair: Servers, crew: Crew, told_s: float | None) -> Figures:
     lines = list(crew.lines)
     with psycopg.connect(pair.standby_conninfo) as connection:
         for group, topic, partition, offset in connection.execute(COMMITTED):

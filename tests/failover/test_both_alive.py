@@ -15,6 +15,7 @@ from groups.engine.service import GroupService
 from groups.nodes.agent import NodeAgent
 from kcoord.config import Config
 from kcoord.database import origin
+from kcoord.database.django_backend.base import _connect, limited_statements
 from kcoord.http.health import readiness
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -63,6 +64,29 @@ async def test_who_can_see_the_new_one_decides_nothing_at_the_old_one(first_old:
     database = (await readiness(first_old))["database"]
     assert (database.ok, "fence" in database.detail) == (False, True)
     assert not first_old.notifications.listening
+
+
+async def test_pages_are_refused_at_the_old_one_too(pair: Pair, first_old: Runtime) -> None:
+    """Django connects by itself, for each request."""
+
+    def connect(conninfo: str) -> str:
+        with limited_statements(3_000), _connect(conninfo=conninfo) as connection:
+            return str(connection.execute("select pg_is_in_recovery()").fetchone())
+
+    with pytest.raises(psycopg.OperationalError, match="was promoted to timeline 2"):
+        await asyncio.to_thread(connect, pair.conninfo)
+    assert await asyncio.to_thread(connect, pair.standby_conninfo) == "(False,)"
+    await first_old.stop()
+    assert await asyncio.to_thread(connect, pair.conninfo) == "(False,)", "nobody here knows of the other one"
+
+
+async def test_a_page_that_meets_the_new_one_tells_the_pools(pair: Pair) -> None:
+    async with service(pair.conninfo) as running:
+        await running.get(TopicService).create("before", 1)
+        connection = await asyncio.to_thread(_connect, conninfo=pair.standby_conninfo)
+        connection.close()
+        with pytest.raises(ProtocolError, match="was promoted"):
+            await running.get(TopicService).create("after", 1)
 
 
 async def test_who_is_at_the_new_one_serves_and_says_that_there_are_two(pair: Pair) -> None:

@@ -40,7 +40,7 @@ class Orders:
     claims: dict[str, Any] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
     signed: str = "RS256"
-    """RS256, none, HS256-public-key, HS256-secret, other-key, unknown-kid, tampered."""
+    """RS256, none, None, HS256-public-key, HS256-secret, other-key, unknown-kid, no-kid, key-inside, tampered."""
     error: str = ""
     """What the authorization endpoint answers instead of a code."""
     token_status: int = 200
@@ -79,8 +79,8 @@ class State:
 def sign(state: State, claims: dict[str, Any]) -> str:
     """The ID token, signed as ordered."""
     key, how = state.keys[-1], state.orders.signed
-    if how == "none":
-        parts = [json.dumps(part).encode() for part in ({"alg": "none", "typ": "JWT"}, claims)]
+    if how.lower() == "none":
+        parts = [json.dumps(part).encode() for part in ({"alg": how, "typ": "JWT"}, claims)]
         return ".".join(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts) + "."
     if how.startswith("HS256"):
         material = key.as_pem(private=False) if how == "HS256-public-key" else CLIENT_SECRET.encode()
@@ -88,7 +88,12 @@ def sign(state: State, claims: dict[str, Any]) -> str:
     if how in ("other-key", "unknown-kid"):
         kid = key.kid if how == "other-key" else "nobody"
         key = _key(kid, of="somebody else")
-    token = jwt.encode({"alg": "RS256", "kid": key.kid}, claims, key)
+    header = {"alg": "RS256", "kid": key.kid}
+    if how in ("no-kid", "key-inside"):
+        key, header = _key("own", of="somebody else"), {"alg": "RS256"}
+    if how == "key-inside":
+        header["jwk"] = key.as_dict(private=False)
+    token = jwt.encode(header, claims, key)
     if how == "tampered":
         head, body, signature = token.split(".")
         changed = json.loads(base64.urlsafe_b64decode(body + "=="))

@@ -127,6 +127,28 @@ async def test_new_members_over_the_limit_are_told_to_join_later(wire: WireClien
     assert refused.error_code == Error.COORDINATOR_LOAD_IN_PROGRESS.code
 
 
+async def test_many_connections_together_may_commit_no_more_than_the_limit_and_one_silence_is_worth(
+    connect: Connect, runtime: Runtime, clock: VirtualClock, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Differs from Kafka: each connection is silent for itself, so the excess grows with their number."""
+    monkeypatch.setattr(Connection, "_be_silent", lambda self: setattr(self.session, "throttle_ms", 0))
+    limit(runtime, commits=2)
+    clients = [await connect() for _ in range(12)]
+    fields = {"partition_index": 0, "committed_offset": 5, "committed_leader_epoch": -1, "committed_metadata": ""}
+
+    async def commit(client: WireClient) -> tuple[int, int]:
+        answer = await client.ask("offset_commit", 8, group_id="g", topics=[{"name": topic, "partitions": [fields]}])
+        return answer.topics[0].partitions[0].error_code, answer.throttle_time
+
+    found = [await commit(client) for _ in range(4) for client in clients]
+    codes = [code for code, _ in found]
+    assert codes == [0] * 22 + [Error.COORDINATOR_LOAD_IN_PROGRESS.code] * 26, "10 s of the limit, and 1 s of debt"
+    assert [throttle for _, throttle in found[19:23]] == [0, 500, 1_000, 1_000]
+    clock.advance(1_000)
+    codes = [code for code, _ in await asyncio.gather(*map(commit, clients))]
+    assert sorted(codes) == [0] * 2 + [Error.COORDINATOR_LOAD_IN_PROGRESS.code] * 10
+
+
 async def test_a_token_has_so_many_connections_and_may_open_another_when_one_ends(
     connect: Connect, gateway: Gateway, runtime: Runtime
 ) -> None:

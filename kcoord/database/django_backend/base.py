@@ -16,6 +16,7 @@ import psycopg
 from django.db.backends.postgresql import base
 
 from kcoord.database.liveness import TCP_BOUNDS, PatientConnection
+from kcoord.database.origin import refuse_past
 from kcoord.sql import queries
 
 Q = queries("kcoord")
@@ -49,6 +50,11 @@ def _connect(**parameters: Any) -> PatientConnection:
         connection.longest_seconds = limit_ms / 1000 + GRACE_SECONDS
         connection.execute(Q.limit_statements.encode(), {"timeout": f"{limit_ms}ms"})
         connection.commit()
+    try:
+        refuse_past(connection)
+    except psycopg.Error:
+        connection.close()
+        raise
     return connection
 
 

@@ -79,3 +79,32 @@ async def test_what_answers(database: str) -> None:
         info = SimpleNamespace(host="localhost", hostaddr="127.0.0.1", port=deaf.getsockname()[1])
         assert not await answers(SimpleNamespace(info=info), 0.2)  # type: ignore[arg-type]
     assert not await answers(SimpleNamespace(info=info), 0.2), "nobody listens"  # type: ignore[arg-type]
+
+
+async def test_transactions_of_single_groups_leave_connections_to_others(database: str) -> None:
+    """Those of sessions and steady commits, which would queue behind a flood of joins."""
+    db = Database(database, Config({"database.pool.size": 4, "database.acquire.timeout.ms": 300}))
+    free = asyncio.Event()
+    began = 0
+
+    async def hold(connection: Any) -> None:
+        nonlocal began
+        began += 1
+        while not free.is_set():
+            await db.value(connection, "select 1")
+            await asyncio.sleep(0.01)
+
+    await db.open()
+    try:
+        holding = [asyncio.ensure_future(db.transaction(hold, key=f"g{n}", long=True)) for n in range(4)]
+        with pytest.raises(ProtocolError) as refusal:
+            await holding[3]
+        assert refusal.value.error is Error.COORDINATOR_NOT_AVAILABLE
+        assert refusal.value.retry_after_ms
+        assert await db.transaction(lambda connection: db.value(connection, "select 7")) == 7
+        assert (began, await db.can_write()) == (3, True)
+        free.set()
+        await asyncio.gather(*holding[:3])
+        await db.transaction(hold, key="g3")
+    finally:
+        await db.close()

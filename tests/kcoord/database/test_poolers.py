@@ -1,4 +1,7 @@
-"""Behind a pooler that refuses options of connections, as pgbouncer does: every session has its limits all the same."""
+"""Behind a pooler that refuses options of connections: every session has its limits all the same.
+
+Behind a stand-in, and behind pgbouncer itself where it is installed.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -15,8 +19,12 @@ from groups.nodes.connection import LOCK_MS, NodeConnection
 from kcoord.config import Config
 from kcoord.database.django_backend.base import _connect, limited_statements
 from kcoord.database.pool import FIRST_TRY_MS, Connection, Database
+from kcoord.stack import preflight
 from kcoord.stack.preflight import check_database
 from kcoord.stack.problem import StartProblem
+from tests.support.http_members import HttpMember, make_token
+from tests.support.pgbouncer import pgbouncer
+from tests.support.processes import start_server
 
 PASSED_ON = {"user", "database", "application_name", "client_encoding"}
 READY = b"Z\0\0\0\x05I"
@@ -84,9 +92,13 @@ async def pooled(database: str, folder: Path, *, by_transaction: bool = False) -
         yield make_conninfo(database, host=str(folder), port=5432)
 
 
-@pytest.fixture
-async def behind(database: str, tmp_path: Path) -> AsyncIterator[str]:
+@pytest.fixture(params=["stand-in", "pgbouncer"])
+async def behind(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> AsyncIterator[str]:
     """The conninfo of the database behind a pooler that keeps sessions."""
+    if request.param == "pgbouncer":
+        with pgbouncer(database, "session") as conninfo:
+            yield conninfo
+        return
     async with pooled(database, tmp_path) as conninfo:
         yield conninfo
 
@@ -137,5 +149,57 @@ async def test_the_start_is_refused_where_sessions_change(database: str, tmp_pat
             await asyncio.to_thread(check_database, conninfo)
 
 
+def test_the_start_is_refused_behind_pgbouncer_in_transaction_mode(database: str) -> None:
+    with pgbouncer(database, "transaction") as conninfo, pytest.raises(StartProblem, match="set it to session mode"):
+        check_database(conninfo)
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_the_start_is_refused_within_seconds_if_there_are_too_few_sessions(
+    database: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default pgbouncer lets a query wait two minutes for a session."""
+    monkeypatch.setattr(preflight, "CONNECT_SECONDS", 2)
+    with (
+        pgbouncer(database, mode, default_pool_size=1) as conninfo,
+        pytest.raises(StartProblem, match=r"no session of Postgres for 3 connections .* default_pool_size"),
+    ):
+        check_database(conninfo)
+
+
+def test_options_that_pgbouncer_ignores_are_not_what_limits_sessions(database: str) -> None:
+    with (
+        pgbouncer(database, "session", ignore_startup_parameters="options") as conninfo,
+        limited_statements(3_000),
+        _connect(conninfo=make_conninfo(conninfo, options="-c statement_timeout=1h")) as connection,
+    ):
+        assert connection.execute("show statement_timeout").fetchone() == ("3s",)
+
+
 async def test_the_start_goes_on_where_sessions_stay(behind: str) -> None:
     await asyncio.to_thread(check_database, behind)
+
+
+@pytest.mark.processes
+@pytest.mark.whole("servers behind a pooler; the default has its sessions")
+async def test_a_server_serves_behind_pgbouncer_and_wakes_those_who_wait_at_another(database: str) -> None:
+    settings = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 0}
+    with (
+        pgbouncer(database, "session", default_pool_size=60) as conninfo,
+        start_server(conninfo, env=settings) as first,
+        start_server(conninfo, env=settings) as second,
+    ):
+        for server in (first, second):
+            await asyncio.to_thread(server.wait_ready)
+        headers = {"Authorization": f"Bearer {make_token(database)}"}
+        async with httpx.AsyncClient(headers=headers, timeout=60) as client:
+            (await client.post(f"{first.url}/v1/topics", json={"name": "t", "partitions": 2})).raise_for_status()
+            one, two = (HttpMember(client, [server.url]) for server in (first, second))
+            await one.become_stable()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(two.become_stable())
+                while (await one.heartbeat())[0] == 200:  # noqa: ASYNC110 - only a heartbeat tells
+                    await asyncio.sleep(0.05)
+                tasks.create_task(one.become_stable())
+            status, said = await one.commit(0, 5)
+        assert (status, said["topics"][0]["partitions"][0]["error_code"]) == (200, 0)

@@ -129,6 +129,18 @@ async def test_no_listener(runtime: Runtime, ticked: None) -> None:
     assert not (await checks(503))["listener"]["ok"]
 
 
+async def test_migrations_of_a_newer_release_are_told_and_served(
+    runtime: Runtime, ticked: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while servers are replaced one after the other."""
+    expected = health.expected_migrations()
+    last = max(one for one in expected if one[0] == "offsets")
+    monkeypatch.setattr(health, "expected_migrations", lambda: expected - {last})
+    migrations = (await checks(200))["migrations"]
+    assert migrations["ok"]
+    assert f"{'.'.join(last)} is unknown here" in migrations["detail"]
+
+
 async def test_missing_migrations(runtime: Runtime, ticked: None, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = health.expected_migrations() | {("groups", "9999_future")}
     monkeypatch.setattr(health, "expected_migrations", lambda: expected)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from groups.core.model.commands import Heartbeat
 from groups.core.model.replies import HeartbeatReply
 from kcoord.config import Config
-from kcoord.stack.protocol_httptools import MOST_AT_ONCE
+from kcoord.process.turnstile import IN_A_ROW, IN_ALL, in_a_row
 from tests.support.doors import LAST, Client, Door, Service, all_of, beat, heartbeat, one_by_one, run, statuses, until
 
 BODY = b'{"member_id":"ok","generation_id":1}'
@@ -45,7 +45,7 @@ def test_pipelined_requests_are_answered_in_order(members: list[str], sizes: lis
 
 def test_one_connection_does_not_keep_the_loop() -> None:
     """After some answers to pipelined requests everybody else has a turn, and the answers go on by themselves."""
-    door, answers, turns = Door(Config({})), 5 * MOST_AT_ONCE, [0]
+    door, answers, turns = Door(Config({})), 5 * IN_A_ROW, [0]
 
     async def conversation() -> bytes:
         loop = asyncio.get_running_loop()
@@ -67,12 +67,19 @@ def test_one_connection_does_not_keep_the_loop() -> None:
 
     assert statuses(run(conversation())) == [200] * (answers + 1)
     assert sum(turns) == answers + 1
-    assert max(turns) == MOST_AT_ONCE
+    assert max(turns) == IN_A_ROW
+
+
+def test_many_connections_together_do_not_keep_the_loop_either() -> None:
+    assert in_a_row(0) == in_a_row(1) == in_a_row(IN_ALL // IN_A_ROW) == IN_A_ROW
+    for connections in range(1, 2_000):
+        assert connections * in_a_row(connections) <= max(IN_ALL, connections)
+        assert in_a_row(connections) >= 1
 
 
 def test_what_comes_after_a_turn_of_others_is_read() -> None:
-    door, stream = Door(Config({})), beat("ok") * MOST_AT_ONCE
-    assert statuses(all_of(door, beat("ok"), stream + LAST[:20], LAST[20:])) == [200] * (MOST_AT_ONCE + 2)
+    door, stream = Door(Config({})), beat("ok") * IN_A_ROW
+    assert statuses(all_of(door, beat("ok"), stream + LAST[:20], LAST[20:])) == [200] * (IN_A_ROW + 2)
 
 
 def test_a_request_waits_for_the_answer_to_the_one_before() -> None:

@@ -1,0 +1,85 @@
+"""One token that opens many connections, to both ports of two servers: no more than its quota at each of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import AsyncExitStack, ExitStack
+
+import httpx
+import pytest
+
+from tests.support.http_members import make_token
+from tests.support.processes import Running, free_port, start_server
+from tests.wire.client import WireClient
+
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.whole("quotas at servers; the default has them in process, one port at a time"),
+]
+
+PER_SECOND = 20
+AT_ONCE = 10 * PER_SECOND
+CONNECTIONS = 16
+"""To each port."""
+SECONDS = 4.0
+
+
+async def over_http(client: httpx.AsyncClient, server: Running, until: float) -> int:
+    """Commits that were accepted on one connection, which asks again at once when it is refused."""
+    accepted = 0
+    body = {"topics": [{"name": "t", "partitions": [{"partition": 0, "committed_offset": 5}]}]}
+    while time.monotonic() < until:
+        answer = await client.post(f"{server.url}/v1/groups/http/offsets/commit", json=body)
+        assert answer.status_code in (200, 429), answer.text
+        accepted += answer.status_code == 200
+    return accepted
+
+
+async def over_the_wire(client: WireClient, until: float) -> int:
+    """The same, as a Kafka client that ignores how long it is told to wait."""
+    accepted = 0
+    partition = {"partition_index": 0, "committed_offset": 5, "committed_leader_epoch": -1, "committed_metadata": ""}
+    topics = [{"name": "t", "partitions": [partition]}]
+    while time.monotonic() < until:
+        answer = await client.ask("offset_commit", 8, group_id="wire", topics=topics)
+        code = answer.topics[0].partitions[0].error_code
+        assert code in (0, 14, 15), code  # a loaded machine may also be too slow
+        accepted += code == 0
+    return accepted
+
+
+async def test_connections_share_the_quota_of_their_token_at_each_server(database: str) -> None:
+    token = make_token(database)
+    ports = [free_port(), free_port()]
+    with ExitStack() as running:
+        servers = [
+            running.enter_context(
+                start_server(database, env={"KCOORD_QUOTA_COMMITS": PER_SECOND, "KCOORD_KAFKA_PORT": port})
+            )
+            for port in ports
+        ]
+        for server in servers:
+            await asyncio.to_thread(server.wait_ready)
+        async with AsyncExitStack() as clients:
+            headers = {"Authorization": f"Bearer {token}"}
+            made = [
+                await clients.enter_async_context(httpx.AsyncClient(headers=headers, timeout=60))
+                for _ in range(CONNECTIONS * len(servers))
+            ]
+            (await made[0].post(f"{servers[0].url}/v1/topics", json={"name": "t", "partitions": 1})).raise_for_status()
+            wires = [
+                await (await clients.enter_async_context(WireClient(port))).log_in(token)
+                for _ in range(CONNECTIONS)
+                for port in ports
+            ]
+            began = time.monotonic()
+            until = began + SECONDS
+            found = await asyncio.gather(
+                *(over_http(client, servers[number % 2], until) for number, client in enumerate(made)),
+                *(over_the_wire(client, until) for client in wires),
+            )
+            lasted = time.monotonic() - began
+    for number in range(2):
+        accepted = sum(found[number::2])
+        assert AT_ONCE < accepted <= AT_ONCE + PER_SECOND * (lasted + 1) + 1, "with a debt of 1 s"
