@@ -92,10 +92,22 @@ class TruncatedRecordSource(RecordSource[T_co], Protocol[T_co]):
         """Whether the log was truncated. Asked if it ends earlier than was reported before, by whomever."""
 
 
+class SettledRecordSource(RecordSource[T_co], Protocol[T_co]):
+    """A source whose records may appear late or be deleted, so that `end_offset` does not say which are still to come.
+
+    A share consumer settles an offset without a record as a gap only if it is below this; of other sources, if it is
+    below the end.
+    """
+
+    def settled_offset(self, topic: str, partition: int) -> int:
+        """No record with a smaller offset can appear any more. May lie beyond the end; 0 if nothing is known yet."""
+
+
 class AsyncRecordSource(Protocol[T_co]):
     """A record source for `AsyncConsumer`, which also takes a `RecordSource`. The methods mean the same.
 
-    They are awaited by the task that awaits `AsyncConsumer.poll`; `offset_for_time` and `truncated` may be added.
+    They are awaited by the task that awaits `AsyncConsumer.poll`; `offset_for_time`, `truncated` and `settled_offset`
+    may be added.
     """
 
     async def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record[T_co]]:

@@ -83,7 +83,7 @@ def times_of(values: Any) -> dict[TopicPartition, int]:
 
 
 SOURCE_METHODS = ("fetch", "beginning_offset", "end_offset")
-OPTIONAL_SOURCE_METHODS = ("offset_for_time", "truncated")
+OPTIONAL_SOURCE_METHODS = ("offset_for_time", "truncated", "settled_offset")
 
 
 def source(value: Any) -> None:
