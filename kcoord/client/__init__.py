@@ -1,6 +1,7 @@
 """The Python client of kcoord: consumers that join groups, blocking or with asyncio. Needs httpx and msgspec only."""
 
 from kcoord.client.aio import AsyncConsumer
+from kcoord.client.aio_share import AsyncShareConsumer
 from kcoord.client.config import ConsumerConfig, ConsumerSettings
 from kcoord.client.consumer import Consumer
 from kcoord.client.core.membership import Generation
@@ -17,6 +18,7 @@ from kcoord.client.errors import (
     InconsistentGroupProtocolError,
     InvalidConfigurationError,
     InvalidGroupIdError,
+    InvalidRecordStateError,
     InvalidRegularExpressionError,
     InvalidSessionTimeoutError,
     KcoordError,
@@ -34,8 +36,13 @@ from kcoord.client.errors import (
     WakeupError,
 )
 from kcoord.client.listener import AsyncConsumerRebalanceListener, ConsumerRebalanceListener
+from kcoord.client.share import ShareConsumer
+from kcoord.client.share_config import ShareConsumerConfig, ShareConsumerSettings
 from kcoord.client.types import (
+    Acknowledged,
+    AcknowledgeType,
     AsyncRecordSource,
+    Item,
     MemberState,
     OffsetAndMetadata,
     OffsetAndTimestamp,
@@ -48,9 +55,12 @@ from kcoord.client.types import (
 )
 
 __all__ = [
+    "AcknowledgeType",
+    "Acknowledged",
     "AsyncConsumer",
     "AsyncConsumerRebalanceListener",
     "AsyncRecordSource",
+    "AsyncShareConsumer",
     "AuthenticationError",
     "ClientTimeoutError",
     "CommitFailedError",
@@ -68,8 +78,10 @@ __all__ = [
     "InconsistentGroupProtocolError",
     "InvalidConfigurationError",
     "InvalidGroupIdError",
+    "InvalidRecordStateError",
     "InvalidRegularExpressionError",
     "InvalidSessionTimeoutError",
+    "Item",
     "KcoordError",
     "MemberState",
     "NoOffsetForPartitionError",
@@ -81,6 +93,9 @@ __all__ = [
     "Record",
     "RecordSource",
     "SettledRecordSource",
+    "ShareConsumer",
+    "ShareConsumerConfig",
+    "ShareConsumerSettings",
     "StaleMemberEpochError",
     "TimedRecordSource",
     "TopicAuthorizationError",

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+
+from kcoord.client.errors import KcoordError
 
 
 class TopicPartition(NamedTuple):
@@ -48,6 +51,36 @@ class Record(Generic[T_co]):
     def timestamp(self) -> int:
         """`timestamp_ms`, under the name that it has in kafka-python."""
         return self.timestamp_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Record[T_co]):
+    """A record that a share group gave to this worker for a time.
+
+    `delivery_count`: how often it was given to somebody, 1 for the first time; `last_error`: why it was released the
+    last time; `lock`: the right to settle it, which `locked_until` ends unless it is renewed. Without a source `value`
+    is None.
+    """
+
+    delivery_count: int = 1
+    last_error: str | None = None
+    lock: int = 0
+    locked_until: datetime | None = None
+
+
+AcknowledgeType = Literal["accept", "release", "reject", "renew"]
+"""Done; to be given to somebody again; given up, as a dead letter; still being worked on (KIP-932, KIP-1222)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """What came of acknowledging one item; `error` None: it is stored."""
+
+    topic: str
+    partition: int
+    offset: int
+    type: str
+    error: KcoordError | None = None
 
 
 class OffsetAndTimestamp(NamedTuple):

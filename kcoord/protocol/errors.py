@@ -86,6 +86,7 @@ class Error(Enum):
     UNRELEASED_INSTANCE_ID = ErrorInfo(111, 409, False, _RETRY, "The instance id is still in use.")
     UNSUPPORTED_ASSIGNOR = ErrorInfo(112, 400, False, _FIX, "The server has no such assignor.")
     STALE_MEMBER_EPOCH = ErrorInfo(113, 409, True, _RETRY, "The member epoch is not the current one.")
+    INVALID_RECORD_STATE = ErrorInfo(121, 409, False, _FIX, "The member does not hold these items.")
     INVALID_REGULAR_EXPRESSION = ErrorInfo(128, 400, False, _FIX, "The regular expression is not valid.")
 
     @property
