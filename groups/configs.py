@@ -32,6 +32,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.process.watched_copy import WatchedCopy
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.setting import Value
+from kcoord.share_settings import BOUNDED
 from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)
@@ -49,7 +50,8 @@ SHARE_ASSIGNMENT_INTERVAL = "share.assignment.interval.ms"
 
 @dataclass(frozen=True, slots=True)
 class GroupSetting:
-    """A setting that groups may override. `inherited_from`: the server's setting; `limits`: the settings that bound it.
+    """A setting that groups may override. `inherited_from`: the server's setting; `limits`: the settings that bound it,
+    None: it has the bounds or choices of the server's setting.
 
     `least`: the smallest number that it can be, whatever the limits.
     """
@@ -60,6 +62,24 @@ class GroupSetting:
     help: str
     limits: tuple[str, str] | None = None
     least: int = 1
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are numbers; else they are names."""
+        return not isinstance(BY_NAME[self.inherited_from].default, str)
+
+    def bounds(self, config: Config) -> tuple[int, int]:
+        """The smallest and the largest number that it can be on this server."""
+        if self.limits is not None:
+            smallest, largest = self.limits
+            return config.int(smallest), config.int(largest)
+        setting = BY_NAME[self.inherited_from]
+        return setting.minimum or 0, INT_MAX if setting.maximum is None else setting.maximum
+
+
+def _share(name: str, unit: str, help: str, *, least: int = 1) -> GroupSetting:
+    limits = (f"group.share.min.{name}", f"group.share.max.{name}") if name in BOUNDED else None
+    return GroupSetting(f"share.{name}", f"group.share.{name}", unit, help, limits, least)
 
 
 GROUP_SETTINGS: tuple[GroupSetting, ...] = (
@@ -86,33 +106,32 @@ GROUP_SETTINGS: tuple[GroupSetting, ...] = (
         least=0,
     ),
     GroupSetting(ASSIGNOR, ASSIGNORS, "name", "Assignor to use unless the members ask for another one."),
-    GroupSetting(
-        SHARE_HEARTBEAT_INTERVAL,
-        "group.share.heartbeat.interval.ms",
+    _share(
+        "heartbeat.interval.ms",
         "ms",
         "How often members of the share group send heartbeats. Smaller than its session timeout.",
-        ("group.share.min.heartbeat.interval.ms", "group.share.max.heartbeat.interval.ms"),
     ),
-    GroupSetting(
-        SHARE_SESSION_TIMEOUT,
-        "group.share.session.timeout.ms",
+    _share(
+        "session.timeout.ms",
         "ms",
         "How long after its last heartbeat a member of the share group is removed. Larger than its heartbeat interval.",
-        ("group.share.min.session.timeout.ms", "group.share.max.session.timeout.ms"),
     ),
-    GroupSetting(
-        SHARE_ASSIGNMENT_INTERVAL,
-        "group.share.assignment.interval.ms",
-        "ms",
-        "Least time between two targets of the share group. 0: no limit.",
-        ("group.share.min.assignment.interval.ms", "group.share.max.assignment.interval.ms"),
-        least=0,
+    _share("assignment.interval.ms", "ms", "Least time between two targets of the share group. 0: no limit.", least=0),
+    _share("record.lock.duration.ms", "ms", "How long an acquired item is locked."),
+    _share("delivery.count.limit", "deliveries", "How often an item is delivered at most. Then it is a dead letter."),
+    _share("partition.max.record.locks", "items", "Most locked items of a partition."),
+    _share(
+        "release.backoff.ms", "ms", "After how long an item that is released without a delay is due again.", least=0
     ),
+    _share("release.backoff.max.ms", "ms", "Longest such back-off: it grows with each delivery.", least=0),
+    _share("release.backoff.multiplier", "times", "By how much the back-off grows with each delivery."),
+    _share("auto.offset.reset", "offset", "Where partitions begin for a group that names their topic."),
 )
 """In the order in which they are checked.
 
 Differs from Kafka: `consumer.assignor` is an addition; in Kafka a group without votes uses the first of the server's
-assignors.
+assignors. So are the three settings of back-off. A share group begins at the `earliest` offset unless told otherwise,
+so that nothing in a queue is skipped by default; `by_duration` is not served.
 """
 
 SETTINGS: Mapping[str, GroupSetting] = {setting.name: setting for setting in GROUP_SETTINGS}
@@ -306,21 +325,23 @@ class GroupConfigs:
         return given
 
     def _check_limits(self, setting: GroupSetting, value: Value) -> None:
-        if setting.limits is None:
-            if value not in self._assignors:
-                known = ", ".join(self._assignors)
-                raise invalid_config(setting.name, f"{str(value)[:100]!r} is not one of {known} ({ASSIGNORS})")
+        if not setting.is_number:
+            if value not in self._choices(setting):
+                known = ", ".join(self._choices(setting))
+                raise invalid_config(
+                    setting.name, f"{str(value)[:100]!r} is not one of {known} ({setting.inherited_from})"
+                )
             return
         assert isinstance(value, int)
-        smallest, largest = setting.limits
-        if value < self._config.int(smallest):
-            raise invalid_config(
-                setting.name, f"{value} {setting.unit} is less than {self._config.int(smallest)} ({smallest})"
-            )
-        if value > self._config.int(largest):
-            raise invalid_config(
-                setting.name, f"{value} {setting.unit} is more than {self._config.int(largest)} ({largest})"
-            )
+        smallest, largest = setting.bounds(self._config)
+        by = setting.limits or (setting.inherited_from, setting.inherited_from)
+        if value < smallest:
+            raise invalid_config(setting.name, f"{value} {setting.unit} is less than {smallest} ({by[0]})")
+        if value > largest:
+            raise invalid_config(setting.name, f"{value} {setting.unit} is more than {largest} ({by[1]})")
+
+    def _choices(self, setting: GroupSetting) -> tuple[str, ...]:
+        return self._assignors if setting.name == ASSIGNOR else BY_NAME[setting.inherited_from].choices
 
     async def _entries(self, connection: Connection, group_id: str) -> list[Entry]:
         rows = await self._db.rows(connection, Q.read_group_config, {"group_name": group_id})
@@ -330,7 +351,7 @@ class GroupConfigs:
 
     def _entry(self, setting: GroupSetting, value: Value | None, stored: tuple[str, Millis, str] | None) -> Entry:
         default, inherited = _default(setting), self._inherited[setting.name]
-        minimum, maximum = (None, None) if setting.limits is None else map(self._config.int, setting.limits)
+        minimum, maximum = setting.bounds(self._config) if setting.is_number else (None, None)
         overridden = value is not None and stored is not None
         global_or_default = Source.DEFAULT if inherited == default else Source.GLOBAL
         return Entry(
@@ -342,7 +363,7 @@ class GroupConfigs:
             unit=setting.unit,
             minimum=minimum,
             maximum=maximum,
-            choices=self._assignors if setting.limits is None else (),
+            choices=() if setting.is_number else self._choices(setting),
             help=setting.help,
             updated_at=stored[1] if overridden and stored else None,
             updated_by=stored[2] if overridden and stored else None,
@@ -373,9 +394,9 @@ class GroupConfigs:
         values: dict[str, Value] = {}
         for name, text in stored:
             setting = SETTINGS.get(name)
-            if setting is not None and setting.limits is not None and text.isdecimal():
+            if setting is not None and setting.is_number and text.isdecimal():
                 values[name] = int(text)
-            elif setting is not None and setting.limits is None and text in self._assignors:
+            elif setting is not None and not setting.is_number and text in self._choices(setting):
                 values[name] = text
             elif name not in KEPT:
                 log.warning("group_config_ignored", group_id=group_id, name=name, value=text)
@@ -395,7 +416,7 @@ def _typed(name: str, value: object) -> Value:
         except ValueError as error:
             raise invalid_config(name, str(error)) from None
     setting = SETTINGS[name]
-    if setting.limits is None:
+    if not setting.is_number:
         if not isinstance(value, str):
             raise invalid_config(setting.name, "must be a string; send null to remove the override")
         return value
@@ -425,4 +446,6 @@ def _default(setting: GroupSetting) -> Value:
 
 
 def _inherited(setting: GroupSetting, config: Config, assignors: tuple[str, ...]) -> Value:
-    return assignors[0] if setting.limits is None else config.int(setting.inherited_from)
+    if setting.name == ASSIGNOR:
+        return assignors[0]
+    return config.int(setting.inherited_from) if setting.is_number else config.str(setting.inherited_from)

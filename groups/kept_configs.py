@@ -1,6 +1,6 @@
 """Settings of groups that are kept and shown to Kafka clients, and that nothing here reads.
 
-They belong to the records of share groups, to streams groups and to the threads of a broker, which are not served.
+They belong to the records that a broker has, to streams groups and to the threads of a broker, which are not served.
 Tools set and show them together with the others, so they are accepted with the limits that a broker has by default, and
 listed as it does.
 Differs from Kafka: they are without effect.
@@ -72,8 +72,6 @@ def _switch(name: str, default: str, help: str, synonym: str = "") -> KeptSettin
     return KeptSetting(name, Kind.BOOLEAN, default, synonym or name, help)
 
 
-_DURATION = r"P(?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?"
-
 _ALL = (
     _switch(
         "consumer.assignor.offload.enable",
@@ -81,18 +79,7 @@ _ALL = (
         "Whether assignments are computed in the background. Here that depends on their size.",
         "group.consumer.assignor.offload.enable",
     ),
-    _number("share.record.lock.duration.ms", 30_000, 15_000, 60_000, "How long an acquired record is locked."),
-    _number("share.delivery.count.limit", 5, 2, 10, "How often a record is delivered at most."),
-    _number("share.partition.max.record.locks", 2_000, 100, 4_000, "Locked records of a partition at most."),
     _switch("share.renew.acknowledge.enable", "true", "Whether locks of records can be renewed."),
-    KeptSetting(
-        "share.auto.offset.reset",
-        Kind.STRING,
-        "latest",
-        "share.auto.offset.reset",
-        "Where a share group begins: earliest, latest, or by_duration: and a duration in ISO 8601.",
-        pattern=f"earliest|latest|by_duration:{_DURATION}",
-    ),
     KeptSetting(
         "share.isolation.level",
         Kind.STRING,

@@ -18,6 +18,7 @@ from kcoord.identity_settings import IDENTITY
 from kcoord.quota_settings import QUOTAS
 from kcoord.server_settings import SERVER
 from kcoord.setting import PREFIX, Setting, Switch, Text, Value
+from kcoord.share_settings import BOUNDED, SHARE
 from kcoord.verdict_settings import VERDICTS
 from kcoord.wire_settings import WIRE
 
@@ -160,63 +161,7 @@ SETTINGS: tuple[Setting, ...] = (
         10_000,
         INT_MAX,
     ),
-    # Share groups (KIP-932; names, defaults and bounds are Kafka's)
-    Setting("group.share.session.timeout.ms", 45_000, "ms", "Session timeout of a share group's members.", 1, INT_MAX),
-    Setting(
-        "group.share.min.session.timeout.ms", 45_000, "ms", "Smallest session timeout of any share group.", 1, INT_MAX
-    ),
-    Setting(
-        "group.share.max.session.timeout.ms", 60_000, "ms", "Largest session timeout of any share group.", 1, INT_MAX
-    ),
-    Setting(
-        "group.share.heartbeat.interval.ms",
-        5_000,
-        "ms",
-        "How often members of a share group send heartbeats.",
-        1,
-        INT_MAX,
-    ),
-    Setting(
-        "group.share.min.heartbeat.interval.ms",
-        5_000,
-        "ms",
-        "Smallest heartbeat interval of any share group.",
-        1,
-        INT_MAX,
-    ),
-    Setting(
-        "group.share.max.heartbeat.interval.ms",
-        15_000,
-        "ms",
-        "Largest heartbeat interval of any share group.",
-        1,
-        INT_MAX,
-    ),
-    Setting(
-        "group.share.assignment.interval.ms",
-        1_000,
-        "ms",
-        "Least time between two targets of a share group.",
-        0,
-        INT_MAX,
-    ),
-    Setting(
-        "group.share.min.assignment.interval.ms",
-        0,
-        "ms",
-        "Smallest assignment interval of any share group.",
-        0,
-        INT_MAX,
-    ),
-    Setting(
-        "group.share.max.assignment.interval.ms",
-        15_000,
-        "ms",
-        "Largest assignment interval of any share group.",
-        0,
-        INT_MAX,
-    ),
-    Setting("group.share.max.size", 200, "members", "Most members of a share group.", 1, INT_MAX),
+    *SHARE,
     # Offsets
     Setting("offset.metadata.max.bytes", 4_096, "characters", "Longest metadata of a committed offset.", 0, INT_MAX),
     Setting(
@@ -330,12 +275,8 @@ NOT_LARGER = (
     (SESSION_TIMEOUT, "group.consumer.max.session.timeout.ms"),
     ("group.consumer.min.assignment.interval.ms", ASSIGNMENT_INTERVAL),
     (ASSIGNMENT_INTERVAL, "group.consumer.max.assignment.interval.ms"),
-    ("group.share.min.heartbeat.interval.ms", "group.share.heartbeat.interval.ms"),
-    ("group.share.heartbeat.interval.ms", "group.share.max.heartbeat.interval.ms"),
-    ("group.share.min.session.timeout.ms", "group.share.session.timeout.ms"),
-    ("group.share.session.timeout.ms", "group.share.max.session.timeout.ms"),
-    ("group.share.min.assignment.interval.ms", "group.share.assignment.interval.ms"),
-    ("group.share.assignment.interval.ms", "group.share.max.assignment.interval.ms"),
+    *((f"group.share.min.{name}", f"group.share.{name}") for name in BOUNDED),
+    *((f"group.share.{name}", f"group.share.max.{name}") for name in BOUNDED),
 )
 """The first of a pair is not larger than the second; max >= min follows from both."""
 

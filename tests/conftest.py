@@ -69,6 +69,7 @@ declare
         'offsets_topiclag', 'offsets_topictotal',
         'offsets_deletedtopic', 'offsets_sparkrun', 'offsets_archivedday', 'offsets_groupverdict', 'offsets_verdictrun',
         'offsets_activity', 'offsets_alert', 'offsets_alertmessage', 'offsets_alertrule',
+        'offsets_sharepartition', 'offsets_sharelock', 'offsets_shareretry', 'offsets_sharedead', 'offsets_shareended',
         'kcoord_accessrule', 'kcoord_timerheartbeat', 'kcoord_quota', 'kcoord_throttled',
         'kcoord_auditrecord', 'kcoord_auditpending'
     ];

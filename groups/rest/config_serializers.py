@@ -67,6 +67,6 @@ class GroupConfigChange(serializers.Serializer[Any]):
 
 
 def _field(setting: GroupSetting) -> serializers.Field[Any, Any, Any, Any]:
-    if setting.limits is None:
+    if not setting.is_number:
         return Text(required=False, allow_null=True, help_text=setting.help)
-    return Number(required=False, allow_null=True, min_value=1, max_value=INT_MAX, help_text=setting.help)
+    return Number(required=False, allow_null=True, min_value=setting.least, max_value=INT_MAX, help_text=setting.help)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from offsets.api import handlers, txn_handlers
+from offsets.api import handlers, share, txn_handlers
 
 OPERATIONS = (
     handlers.commit,
@@ -11,4 +11,6 @@ OPERATIONS = (
     txn_handlers.txn_commit,
     txn_handlers.end_txn,
     txn_handlers.init_producer_id,
+    share.acquire,
+    share.settle,
 )

@@ -7,6 +7,7 @@ from offsets.models.journal import OffsetCommitLog
 from offsets.models.pins import RetentionPin
 from offsets.models.plans import OffsetPlan, PlannedOffset
 from offsets.models.samples import GroupLag, LagPeak, LagSample, TopicLag, TopicTotal, WatermarkSample
+from offsets.models.share import ShareDead, ShareEnded, ShareLock, SharePartition, ShareRetry
 from offsets.models.spark_runs import ArchivedDay, SparkRun
 from offsets.models.topics import DeletedTopic
 from offsets.models.transactions import PendingOffset, Producer
@@ -31,6 +32,11 @@ __all__ = [
     "Producer",
     "ReconcileFinding",
     "RetentionPin",
+    "ShareDead",
+    "ShareEnded",
+    "ShareLock",
+    "SharePartition",
+    "ShareRetry",
     "SparkRun",
     "TopicLag",
     "TopicTotal",

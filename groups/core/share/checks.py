@@ -39,15 +39,19 @@ def check_epoch(member: ConsumerMember, member_epoch: int) -> None:
 
 def require_share_group(group: Group | None, group_id: str) -> None:
     """share.md 2.2, rows 10, 12 and 13. Raises GROUP_ID_NOT_FOUND, which says of which type the group is."""
-    if isinstance(group, ShareGroup):
-        return
+    if not isinstance(group, ShareGroup):
+        raise no_share_group(group_id, exists=group is not None)
+
+
+def no_share_group(group_id: str, *, exists: bool) -> ProtocolError:
+    """GROUP_ID_NOT_FOUND. `exists`: there is a group of another type."""
     detail = f"there is no share group {group_id!r}: join it with member_epoch 0"
-    if group is not None:
+    if exists:
         detail = (
             f"group {group_id!r} exists and is no share group: use another group id, or delete that group once it is "
             "empty"
         )
-    raise ProtocolError(Error.GROUP_ID_NOT_FOUND, detail)
+    return ProtocolError(Error.GROUP_ID_NOT_FOUND, detail)
 
 
 def member_of(group: ShareGroup, member_id: str) -> ConsumerMember:

@@ -33,7 +33,7 @@ MEMBERS = frozenset(
     {
         "joinGroup", "syncGroup", "heartbeat", "heartbeats", "leaveGroup", "consumerGroupHeartbeat", "commitOffsets",
         "fetchOffsets", "fetchOffsetsOfManyGroups", "initProducerId", "txnCommitOffsets", "endTransaction",
-        "shareGroupHeartbeat",
+        "shareGroupHeartbeat", "acquireItems", "settleItems",
     }
 )  # fmt: skip
 """What members do: the data plane."""

@@ -28,6 +28,17 @@ SUBSCRIPTION = {
     "user_data": "",
 }
 
+SETTLEMENT = {
+    "lock": 1,
+    "accept": [[0, 0]],
+    "gap": [[1, 1]],
+    "release": [[2, 2]],
+    "reject": [[3, 3]],
+    "renew": [[4, 4]],
+    "delay_ms": 1,
+    "error": "e",
+}
+
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/groups/g/join": join_body(
         "m", group_instance_id="i", reason="r", protocols=[{"name": "range", "subscription": SUBSCRIPTION}]
@@ -63,6 +74,16 @@ BODIES: dict[str, dict[str, Any]] = {
         "client_id": "c",
         "subscribed_topic_names": ["orders"],
     },
+    "/v1/groups/g/acquire": {
+        "member_id": "m",
+        "member_epoch": 1,
+        "max_records": 1,
+        "max_wait_ms": 0,
+        "lock_ms": 20_000,
+        "settle": [SETTLEMENT],
+        "ends": [{"topic": "orders", "partition": 0, "end_offset": 1}],
+    },
+    "/v1/groups/g/settle": {"member_id": "m", "items": [SETTLEMENT]},
     "/v1/heartbeats": {
         "heartbeats": [{"group_id": "g", "member_id": "m", "generation_id": 1, "group_instance_id": "i"}]
     },
@@ -151,7 +172,12 @@ def named(place: Place) -> str:
     return text.lstrip(".").replace(".orders[", "[...][")
 
 
-IN_64_BITS = ("committed_offset", "retention_time_ms", "producer_id")
+IN_64_BITS = {"committed_offset", "retention_time_ms", "producer_id", "end_offset", "lock", *SETTLEMENT} - {"delay_ms"}
+
+
+def is_large(place: Place) -> bool:
+    """Whether a field takes numbers of 64 bits: it, or the list of ranges that it is in."""
+    return next(step for step in reversed(place) if isinstance(step, str)) in IN_64_BITS
 
 
 def test_the_table_has_every_endpoint() -> None:
@@ -215,7 +241,7 @@ async def test_numbers_out_of_range_are_named(api: httpx.AsyncClient, path: str)
     for place, value in leaves(BODIES[path]):
         if isinstance(value, str | bool):
             continue
-        for wrong in (2**63, -(2**63) - 1, 10**30) if place[-1] in IN_64_BITS else (2**31, -(2**31) - 1, 2**63):
+        for wrong in (2**63, -(2**63) - 1, 10**30) if is_large(place) else (2**31, -(2**31) - 1, 2**63):
             response = await api.post(path, json=changed(BODIES[path], place, wrong))
             assert_problem(response, Error.INVALID_REQUEST, field=named(place))
 

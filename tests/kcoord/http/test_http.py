@@ -73,7 +73,7 @@ async def test_one_line_for_each_request(api: httpx.AsyncClient, lines: list[Any
 
 HOT = {
     "/v1/groups/{group_id}/heartbeat", "/v1/heartbeats", "/v1/groups/{group_id}/consumer-heartbeat",
-    "/v1/groups/{group_id}/share-heartbeat",
+    "/v1/groups/{group_id}/share-heartbeat", "/v1/groups/{group_id}/acquire", "/v1/groups/{group_id}/settle",
     "/v1/groups/{group_id}/offsets/commit", "/v1/groups/{group_id}/offsets/fetch", "/v1/offsets/fetch",
 }  # fmt: skip
 

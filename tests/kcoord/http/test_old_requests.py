@@ -43,11 +43,12 @@ RULE = {"name": "old", "pattern": "literal", "group_name": "e", "verdicts": ["st
 Request = tuple[str, str, Any]
 
 
+WORKER = {"member_id": "m1", "member_epoch": 1, "max_records": 1}
 SHARING = {"member_id": "m1", "member_epoch": 0, "subscribed_topic_names": ["orders"]}
 
 
-def of_members(leader: dict[str, Any], follower: dict[str, Any]) -> dict[str, Request]:
-    """Writes of and about members; `leader` of group g, `follower` of the consumer group c."""
+def of_members(leader: dict[str, Any], follower: dict[str, Any], lock: int) -> dict[str, Request]:
+    """Writes of and about members; `leader` of group g, `follower` of the consumer group c, `lock` in the group s."""
     member_id = leader["member_id"]
     beat = {"member_id": "m1", "member_epoch": follower["member_epoch"]}
     return {
@@ -61,6 +62,12 @@ def of_members(leader: dict[str, Any], follower: dict[str, Any]) -> dict[str, Re
         "releaseHold": ("delete", "/v1/groups/held/hold", None),
         "consumerGroupHeartbeat": ("post", "/v1/groups/c/consumer-heartbeat", beat),
         "shareGroupHeartbeat": ("post", "/v1/groups/new/share-heartbeat", SHARING),
+        "acquireItems": ("post", "/v1/groups/s/acquire", WORKER),
+        "settleItems": (
+            "post",
+            "/v1/groups/s/settle",
+            {"member_id": "m1", "items": [{"lock": lock, "accept": [[0, 0]]}]},
+        ),
     }
 
 
@@ -139,6 +146,8 @@ async def requests(
         line = {"partition": partition, "committed_offset": 3}
         await ask(api, "post", f"{E}/offsets/commit", {"topics": [{"name": "orders", "partitions": [line]}]})
     await ask(api, "post", "/v1/topics/orders/watermarks", {"partitions": [watermark(0, 8), watermark(1, 8)]})
+    await ask(api, "post", "/v1/groups/s/share-heartbeat", SHARING)
+    lock = (await ask(api, "post", "/v1/groups/s/acquire", WORKER))["locks"][0]["lock"]
     await ask(api, "post", f"{E}/pins", {"topic": "orders"})
     await ask(api, "post", "/v1/groups", {"group_id": "held"})
     await ask(api, "post", "/v1/groups/held/hold", {"duration_ms": 60_000})
@@ -158,7 +167,7 @@ async def requests(
             [rule],
         )
         (alert,) = await made.fetchone() or (0,)
-    return of_members(leader, follower) | of_offsets(others, new, applied) | of_the_rest(token["id"], rule, alert)
+    return of_members(leader, follower, lock) | of_offsets(others, new, applied) | of_the_rest(token["id"], rule, alert)
 
 
 def contents(database: str) -> dict[str, str]:

@@ -83,6 +83,7 @@ POST /v1/archive/runs/{run_id}/cancel cancelRun
 POST /v1/assign assign
 POST /v1/assignments/simulate simulateAssignment
 POST /v1/groups createGroup
+POST /v1/groups/{group_id}/acquire acquireItems
 POST /v1/groups/{group_id}/consumer-heartbeat consumerGroupHeartbeat
 POST /v1/groups/{group_id}/heartbeat heartbeat
 POST /v1/groups/{group_id}/hold holdGroup
@@ -98,6 +99,7 @@ POST /v1/groups/{group_id}/offsets/plans/{plan_id}/approve approveOffsetPlan
 POST /v1/groups/{group_id}/offsets/plans/{plan_id}/undo undoOffsetPlan
 POST /v1/groups/{group_id}/offsets/txn-commit txnCommitOffsets
 POST /v1/groups/{group_id}/pins createPin
+POST /v1/groups/{group_id}/settle settleItems
 POST /v1/groups/{group_id}/share-heartbeat shareGroupHeartbeat
 POST /v1/groups/{group_id}/sync syncGroup
 POST /v1/heartbeats heartbeats

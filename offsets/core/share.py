@@ -1,0 +1,211 @@
+"""Items of one partition of a share group: acquire, settle, end. Pure: an instant in ms is a parameter.
+
+It is the rules in as few words as possible: what the functions of the database must do, which tests compare with it.
+Source: share.md 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from offsets.core.types import Millis
+
+ACCEPT, GAP, RELEASE, REJECT, RENEW = "accept", "gap", "release", "reject", "renew"
+
+
+class LockLost(Exception):
+    """INVALID_RECORD_STATE: the member does not hold what it settles. `why`, and who holds some of it instead."""
+
+    def __init__(self, why: str, held_by: str | None) -> None:
+        super().__init__(why)
+        self.why = why
+        self.held_by = held_by
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Settings of a group: how long a lock lasts, how often an item is delivered, how many are locked at once, and
+    after how long one that is released is due again: `backoff_ms`, times `backoff_multiplier` with each attempt, at
+    most `backoff_max_ms`. `starts`: where a partition begins, earliest or latest.
+    """
+
+    lock_ms: Millis = 30_000
+    delivery_limit: int = 5
+    most_locks: int = 2_000
+    backoff_ms: Millis = 0
+    backoff_max_ms: Millis = 60_000
+    backoff_multiplier: int = 2
+    starts: str = "earliest"
+
+    def backoff(self, delivery_count: int) -> Millis:
+        """After how long an item of so many attempts is due again."""
+        factor: int = self.backoff_multiplier ** (delivery_count - 1)
+        return min(self.backoff_ms * factor, self.backoff_max_ms)
+
+
+@dataclass(slots=True)
+class Lock:
+    """What one member acquired at once with one delivery count, as far as it is not settled."""
+
+    member_id: str
+    held: set[int]
+    delivery_count: int
+    until: Millis
+    lock_ms: Millis
+
+
+@dataclass(slots=True)
+class Ended:
+    """What became of a lock, or of parts of it: settled, expired or released."""
+
+    member_id: str
+    cause: str
+    settled: dict[str, set[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """An item that is available again, not before an instant."""
+
+    delivery_count: int
+    not_before: Millis
+
+
+@dataclass(slots=True)
+class Items:
+    """A partition. What is below `next_offset` and nowhere else is finished: accepted, or a gap.
+
+    `dead`: why an item was given up, "rejected" or "limit".
+    """
+
+    rules: Rules
+    end_offset: int = 0
+    next_offset: int = 0
+    locks: dict[int, Lock] = field(default_factory=dict)
+    ended: dict[int, Ended] = field(default_factory=dict)
+    retries: dict[int, Retry] = field(default_factory=dict)
+    dead: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def locked(self) -> int:
+        """Items that somebody has."""
+        return sum(len(lock.held) for lock in self.locks.values())
+
+    def take(self, most: int, now: Millis) -> dict[int, list[int]]:
+        """Up to `most` items by delivery count: those that are due again first, in their order, then new ones.
+
+        The limit of locks counts locks, not what lies between them. The caller stores what it gave (`give`).
+        """
+        self.expire(now)
+        wanted = max(min(most, self.rules.most_locks - self.locked), 0)
+        again = sorted(offset for offset, retry in self.retries.items() if retry.not_before <= now)[:wanted]
+        taken: dict[int, list[int]] = {}
+        for offset in again:
+            taken.setdefault(self.retries.pop(offset).delivery_count + 1, []).append(offset)
+        fresh = range(
+            self.next_offset, max(self.next_offset, min(self.end_offset, self.next_offset + wanted - len(again)))
+        )
+        self.next_offset = max(self.next_offset, fresh.stop)
+        if fresh:
+            taken.setdefault(1, []).extend(fresh)
+        return taken
+
+    def give(
+        self, lock_id: int, member_id: str, offsets: Iterable[int], delivery_count: int, lock_ms: Millis, now: Millis
+    ) -> None:
+        """The member has these items until the time of a lock is over."""
+        self.locks[lock_id] = Lock(member_id, set(offsets), delivery_count, now + lock_ms, lock_ms)
+
+    def settle(
+        self,
+        lock_id: int,
+        member_id: str,
+        parts: Mapping[str, set[int]],
+        now: Millis,
+        delay_ms: Millis | None = None,
+        *,
+        late: bool = False,
+        remembers: bool = True,
+    ) -> Millis | None:
+        """accept, gap, release, reject and renew, of items of one lock. All of it or nothing. Raises `LockLost`.
+
+        What this lock has settled in the same way before is left out. `late`: also if its time is over, and nobody has
+        ended it. Returns until when the lock lasts, None: it is over.
+        """
+        lock, ended = self.locks.get(lock_id), self.ended.get(lock_id)
+        parts = {kind: set(offsets) for kind, offsets in parts.items()}
+        mine = lock is not None and lock.member_id == member_id
+        if ended is not None and ended.member_id == member_id and not (lock and mine and _all(parts) <= lock.held):
+            parts = {kind: offsets - ended.settled.get(_effect(kind), set()) for kind, offsets in parts.items()}
+            if not _all(parts):
+                return None if lock is None else lock.until
+        why = None
+        if lock is None:
+            why = "unknown" if ended is None else ended.cause
+        elif not mine:
+            why = "other_member"
+        elif lock.until <= now and not late:
+            why = "expired"
+        elif not _all(parts) <= lock.held:
+            why = "not_held" if ended is None else "settled"
+        if why is not None or lock is None:
+            known = lock is not None or ended is not None
+            raise LockLost(why or "unknown", self._holder(_all(parts), member_id) if known else None)
+        self._apply(lock_id, lock, parts, now, delay_ms)
+        if remembers and any(parts[kind] for kind in parts if kind != RENEW):
+            entry = self.ended.setdefault(lock_id, Ended(member_id, "settled"))
+            for kind in parts.keys() - {RENEW}:
+                entry.settled.setdefault(_effect(kind), set()).update(parts[kind])
+        return lock.until if lock_id in self.locks else None
+
+    def _apply(
+        self, lock_id: int, lock: Lock, parts: Mapping[str, set[int]], now: Millis, delay_ms: Millis | None
+    ) -> None:
+        for kind, offsets in parts.items():
+            if kind == RENEW:
+                lock.until = now + lock.lock_ms if offsets else lock.until
+                continue
+            lock.held -= offsets
+            if kind == REJECT:
+                self.dead.update(dict.fromkeys(offsets, "rejected"))
+            elif kind == RELEASE:
+                delay = self.rules.backoff(lock.delivery_count) if delay_ms is None else delay_ms
+                self._return(offsets, lock.delivery_count, now + delay)
+        if not lock.held:
+            del self.locks[lock_id]
+
+    def _holder(self, offsets: set[int], member_id: str) -> str | None:
+        """The newest lock of another member that has some of these items."""
+        others = (lock for _, lock in sorted(self.locks.items(), reverse=True) if lock.member_id != member_id)
+        return next((lock.member_id for lock in others if lock.held & offsets), None)
+
+    def expire(self, now: Millis) -> None:
+        """The time of locks is over: what they hold is available again, or was delivered as often as allowed."""
+        self._end([lock_id for lock_id, lock in self.locks.items() if lock.until <= now], "expired", now)
+
+    def leave(self, members: Collection[str], now: Millis) -> None:
+        """These members are gone: what they hold is available again."""
+        self._end([lock_id for lock_id, lock in self.locks.items() if lock.member_id in members], "released", now)
+
+    def _end(self, lock_ids: Iterable[int], cause: str, now: Millis) -> None:
+        for lock_id in lock_ids:
+            lock = self.locks.pop(lock_id)
+            self._return(lock.held, lock.delivery_count, now)
+            self.ended.setdefault(lock_id, Ended(lock.member_id, cause)).cause = cause
+
+    def _return(self, offsets: Iterable[int], delivery_count: int, not_before: Millis) -> None:
+        for offset in offsets:
+            if delivery_count < self.rules.delivery_limit:
+                self.retries[offset] = Retry(delivery_count, not_before)
+            else:
+                self.dead[offset] = "limit"
+
+
+def _all(parts: Mapping[str, set[int]]) -> set[int]:
+    return set().union(*parts.values())
+
+
+def _effect(kind: str) -> str:
+    """A gap is accepted."""
+    return ACCEPT if kind == GAP else kind

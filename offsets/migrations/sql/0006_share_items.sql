@@ -1,0 +1,613 @@
+-- Items of share groups: acquire, settle, end. The rules are here and nowhere else; share.md 7 has them as tables.
+-- An offset is in one row of a lock, a retry or the dead, or at or above next_offset without one, or it is finished. It
+-- moves in the transaction that takes it out of the row where it was, so of two transactions for one offset the second
+-- finds none.
+-- Locks and retries have no foreign keys: each new row would lock that of its partition, and workers would write there.
+-- What removes partitions removes them (share_forget).
+
+alter table {schema}.offsets_sharepartition add constraint offsets_sharepartition_of_group
+    foreign key (group_id) references {schema}.groups_group (id) on delete cascade;
+-- Pages keep room for new versions of their rows, so that an acquire needs no entry in an index.
+alter table {schema}.offsets_sharepartition set (fillfactor = 50);
+
+-- Raises one of Kafka's errors: SQLSTATE is KC and Kafka's number, the message begins with its name, the hint says what
+-- to do. Whatever is raised, the caller's transaction is over: that is what keeps its results and its offsets together.
+create or replace function kcoord.refuse(error text, detail text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+declare
+    rejoin constant text := 'Roll back and poll: the member joins again. The next owner of the partitions begins at '
+        'the committed offsets.';
+    mend constant text := 'Roll back and mend the call: the same one fails again.';
+    wait constant text := 'Roll back and try the whole transaction again, a moment later.';
+    code integer;
+    remedy text;
+begin
+    select known.code, known.remedy into strict code, remedy
+    from (values
+        ('UNKNOWN_TOPIC_OR_PARTITION', 3, 'Roll back; create the topic, or name a partition that it has.'),
+        ('OFFSET_METADATA_TOO_LARGE', 12, 'Roll back and shorten the metadata.'),
+        ('COORDINATOR_LOAD_IN_PROGRESS', 14, wait),
+        ('COORDINATOR_NOT_AVAILABLE', 15, wait),
+        ('ILLEGAL_GENERATION', 22, rejoin),
+        ('INVALID_GROUP_ID', 24, mend),
+        ('UNKNOWN_MEMBER_ID', 25, rejoin),
+        ('REBALANCE_IN_PROGRESS', 27, rejoin),
+        ('INVALID_REQUEST', 42, mend),
+        ('GROUP_ID_NOT_FOUND', 69, rejoin),
+        ('FENCED_INSTANCE_ID', 82, 'Roll back and stop: another process runs with this group_instance_id.'),
+        ('UNSTABLE_OFFSET_COMMIT', 88, wait),
+        ('UNKNOWN_TOPIC_ID', 100, 'Roll back; the topic was deleted, or created again: start with its new log.'),
+        ('STALE_MEMBER_EPOCH', 113, rejoin),
+        ('INVALID_RECORD_STATE', 121, 'Roll back and go on: another member may have the item by now.')
+    ) as known (name, code, remedy)
+    where known.name = error;
+    raise exception using
+        errcode = 'KC' || lpad(code::text, 3, '0'), message = error || ': ' || detail, hint = remedy;
+end
+$$;
+
+-- The settings of a group. `starts`: earliest or latest, where a partition begins.
+create type kcoord.share_rules as (
+    lock_ms bigint, delivery_limit integer, most_locks integer,
+    backoff_ms bigint, backoff_max_ms bigint, backoff_multiplier integer, starts text);
+
+-- What became of one entry of a settlement. `why` null: it is done, and the lock lasts until `until` (null: it is over).
+-- Else nothing was changed: expired, settled, released, other_member, not_held or unknown; `held_by`: who has some of it.
+create type kcoord.share_outcome as (place integer, why text, held_by text, until bigint);
+
+-- The settings of the server, which each migration writes here (offsets/commit_function.py).
+create function kcoord.share_defaults() returns kcoord.share_rules
+language sql immutable set search_path = pg_catalog, pg_temp
+as $$ select row(30000, 5, 2000, 0, 60000, 2, 'earliest')::kcoord.share_rules $$;
+
+-- The settings in force for a group, for callers of SQL; the service passes its own.
+create function kcoord.share_rules_of(group_name text) returns kcoord.share_rules
+language sql stable set search_path = pg_catalog, pg_temp
+as $$
+    select row(
+        coalesce(o.values ->> 'share.record.lock.duration.ms', d.lock_ms::text)::bigint,
+        coalesce(o.values ->> 'share.delivery.count.limit', d.delivery_limit::text)::integer,
+        coalesce(o.values ->> 'share.partition.max.record.locks', d.most_locks::text)::integer,
+        coalesce(o.values ->> 'share.release.backoff.ms', d.backoff_ms::text)::bigint,
+        coalesce(o.values ->> 'share.release.backoff.max.ms', d.backoff_max_ms::text)::bigint,
+        coalesce(o.values ->> 'share.release.backoff.multiplier', d.backoff_multiplier::text)::integer,
+        coalesce(o.values ->> 'share.auto.offset.reset', d.starts))::kcoord.share_rules
+    from kcoord.share_defaults() d
+    cross join (select jsonb_object_agg(c.name, c.value) as values
+                from {schema}.groups_groupconfigoverride c where c.group_name = share_rules_of.group_name) o
+$$;
+
+-- How many offsets a set has.
+create function kcoord.size_of(held int8multirange) returns bigint
+language sql immutable set search_path = pg_catalog, pg_temp
+as $$ select coalesce(sum(upper(r) - lower(r)), 0)::bigint from unnest(held) r $$;
+
+-- A list of first and last offsets, [[17, 19], [21, 21]], as a set. Raises INVALID_REQUEST naming the field.
+create function kcoord.offsets_at(entry jsonb, field text) returns int8multirange
+language plpgsql immutable set search_path = pg_catalog, pg_temp
+as $$
+declare
+    found int8multirange := '{{}}';
+    each jsonb;
+begin
+    if entry is null or jsonb_typeof(entry) = 'null' then
+        return found;
+    end if;
+    if jsonb_typeof(entry) <> 'array' then
+        perform kcoord.refuse('INVALID_REQUEST', field || ' is no list of [first, last]');
+    end if;
+    for each in select value from jsonb_array_elements(entry) loop
+        if jsonb_typeof(each) <> 'array' or jsonb_array_length(each) <> 2
+           or (each ->> 0) !~ '^\d{{1,18}}$' or (each ->> 1) !~ '^\d{{1,18}}$'
+           or (each ->> 0)::bigint > (each ->> 1)::bigint then
+            perform kcoord.refuse('INVALID_REQUEST', field || ' is no list of [first, last]');
+        end if;
+        found := found + int8multirange(int8range((each ->> 0)::bigint, (each ->> 1)::bigint + 1));
+    end loop;
+    return found;
+end
+$$;
+
+-- Wakes requests that wait for items of the group, in every process. A hint: those who wait look at the rows.
+create function kcoord.share_wake(partition_pk bigint) returns void
+language sql set search_path = pg_catalog, pg_temp
+as $$
+    select pg_notify('kcoord_wake', g.group_id)
+    from {schema}.offsets_sharepartition p
+    join {schema}.groups_group g on g.id = p.group_id
+    where p.id = partition_pk
+$$;
+
+create function kcoord.share_bury(
+    partition_pk bigint, offsets int8multirange, delivery_count integer, cause text, error text, member_id text,
+    now bigint) returns void
+language sql set search_path = pg_catalog, pg_temp
+as $$
+    insert into {schema}.offsets_sharedead (share_partition_id, "offset", delivery_count, cause, error, member_id, at)
+    select partition_pk, o, delivery_count, cause, error, member_id, now
+    from unnest(offsets) r cross join lateral generate_series(lower(r), upper(r) - 1) o
+$$;
+
+-- Offsets of an attempt that ended without success: available again, or given up if it was the last one.
+create function kcoord.share_return(
+    partition_pk bigint, offsets int8multirange, delivery_count integer, not_before bigint, error text,
+    member_id text, rules kcoord.share_rules, now bigint) returns void
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if isempty(offsets) then
+        return;
+    elsif delivery_count < rules.delivery_limit then
+        insert into {schema}.offsets_shareretry (share_partition_id, held, delivery_count, not_before, last_error,
+                                                 last_member)
+        values (partition_pk, offsets, delivery_count, not_before, error, member_id);
+        perform kcoord.share_wake(partition_pk);
+    else
+        perform kcoord.share_bury(partition_pk, offsets, delivery_count, 'limit', error, member_id, now);
+    end if;
+end
+$$;
+
+-- When an item that is released without a delay is due again. Source: share.md 7.3.
+create function kcoord.share_backoff(delivery_count integer, rules kcoord.share_rules) returns bigint
+language sql immutable set search_path = pg_catalog, pg_temp
+as $$
+    select least(rules.backoff_ms * power(rules.backoff_multiplier::float8, least(delivery_count - 1, 60)),
+                 rules.backoff_max_ms)::bigint
+$$;
+
+-- Ends locks without a settlement: what they hold is returned. The caller has locked their rows.
+-- `cause`: expired, or released (its member is gone, or an operator did it). What ended stays known for a while, so that
+-- who settles it learns why it cannot.
+create function kcoord.share_end(locks bigint[], cause text, rules kcoord.share_rules, now bigint) returns integer
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    ended record;
+    count integer := 0;
+begin
+    for ended in
+        delete from {schema}.offsets_sharelock l where l.id = any(locks)
+        returning l.id, l.share_partition_id, l.held, l.delivery_count, l.member_id, l.last_error
+    loop
+        perform kcoord.share_return(ended.share_partition_id, ended.held, ended.delivery_count, now, ended.last_error,
+                                    ended.member_id, rules, now);
+        insert into {schema}.offsets_shareended as e (lock_id, share_partition_id, member_id, cause, accepted, released,
+                                                      rejected, at)
+        values (ended.id, ended.share_partition_id, ended.member_id, cause, '{{}}', '{{}}', '{{}}', now)
+        on conflict (lock_id) do update set cause = excluded.cause, at = excluded.at;
+        count := count + 1;
+    end loop;
+    return count;
+end
+$$;
+
+-- Ends the locks of a group whose time is over, `most` at most; those that somebody settles just now are left alone.
+create function kcoord.share_expire(group_pk bigint, most integer, rules kcoord.share_rules, now bigint)
+returns integer
+language sql set search_path = pg_catalog, pg_temp
+as $$
+    select kcoord.share_end(array(
+        select l.id from {schema}.offsets_sharelock l
+        join {schema}.offsets_sharepartition p on p.id = l.share_partition_id
+        where l.until <= now and p.group_id = group_pk
+        order by l.until limit most for update of l skip locked), 'expired', rules, now)
+$$;
+
+-- Ends the locks of members that are gone, except those that are being settled just now: these end with their time.
+create function kcoord.share_leave(group_pk bigint, members text[], rules kcoord.share_rules, now bigint)
+returns integer
+language sql set search_path = pg_catalog, pg_temp
+as $$
+    select kcoord.share_end(array(
+        select l.id from {schema}.offsets_sharelock l
+        join {schema}.offsets_sharepartition p on p.id = l.share_partition_id
+        where p.group_id = group_pk and l.member_id = any(members)
+        for update of l skip locked), 'released', rules, now)
+$$;
+
+-- Partitions of topics that the group has not begun begin. Of a topic that is new to the group at the first or the
+-- last known offset, by `rules.starts`; null: where it ends is not known yet, and the first end that is known decides.
+-- Of a topic that it knows at 0: nothing of a new partition is missed. Source: share.md 7.5.
+create function kcoord.share_begin(group_pk bigint, topics uuid[], rules kcoord.share_rules) returns void
+language sql set search_path = pg_catalog, pg_temp
+as $$
+    insert into {schema}.offsets_sharepartition (group_id, topic_id, partition, next_offset, end_offset)
+    select group_pk, t.topic_id, n,
+           case when exists (select from {schema}.offsets_sharepartition k
+                             where k.group_id = group_pk and k.topic_id = t.topic_id) then 0
+                when rules.starts = 'latest' then w.log_end_offset
+                else coalesce(w.log_start_offset, 0) end,
+           0
+    from {schema}.groups_topic t
+    cross join lateral generate_series(0, t.partitions - 1) n
+    left join {schema}.groups_watermark w on w.topic_id = t.id and w.partition = n
+    where t.topic_id = any(topics)
+      and not exists (select from {schema}.offsets_sharepartition p
+                      where p.group_id = group_pk and p.topic_id = t.topic_id and p.partition = n)
+    on conflict do nothing
+$$;
+
+-- Up to `most` offsets of one partition, whose row is locked: those that are due again first, in their order, then new
+-- ones. Locks whose time is over are ended first. Source: share.md 7.2.
+create function kcoord.share_take(
+    partition_pk bigint, member_id text, most bigint, lock_ms bigint, rules kcoord.share_rules, now bigint)
+returns table (lock_id bigint, held int8multirange, delivery_count integer, last_error text)
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    wanted bigint;
+    first bigint;
+    last bigint;
+    given record;
+begin
+    perform kcoord.share_end(array(
+        select l.id from {schema}.offsets_sharelock l where l.share_partition_id = partition_pk and l.until <= now
+        for update skip locked), 'expired', rules, now);
+    select least(most, rules.most_locks - coalesce(sum(kcoord.size_of(l.held)), 0)) into wanted
+    from {schema}.offsets_sharelock l where l.share_partition_id = partition_pk;
+    if wanted <= 0 then
+        return;
+    end if;
+    for given in
+        with due as materialized (
+            select r.id, r.delivery_count, r.held, r.last_error
+            from {schema}.offsets_shareretry r
+            where r.share_partition_id = partition_pk and r.not_before <= now
+            for update skip locked
+        ), chosen as materialized (
+            select d.id, d.delivery_count, d.last_error, o
+            from due d
+            cross join lateral unnest(d.held) g
+            cross join lateral generate_series(lower(g), upper(g) - 1) o
+            order by o
+            limit wanted
+        ), left_over as (
+            select d.id, d.held - range_agg(int8range(c.o, c.o + 1)) as held
+            from due d join chosen c on c.id = d.id
+            group by d.id, d.held
+        ), emptied as (
+            delete from {schema}.offsets_shareretry r using left_over l where r.id = l.id and isempty(l.held)
+        ), shortened as (
+            update {schema}.offsets_shareretry r set held = l.held
+            from left_over l where r.id = l.id and not isempty(l.held)
+        )
+        select c.delivery_count + 1 as delivery_count, c.last_error, range_agg(int8range(c.o, c.o + 1)) as held,
+               count(*) as number
+        from chosen c
+        group by c.delivery_count, c.last_error
+        order by min(c.o)
+    loop
+        wanted := wanted - given.number;
+        return query insert into {schema}.offsets_sharelock as l (share_partition_id, member_id, held, delivery_count,
+                                                                  until, lock_ms, acquired_at, last_error)
+            values (partition_pk, member_id, given.held, given.delivery_count, now + lock_ms, lock_ms, now,
+                    given.last_error)
+            returning l.id, l.held, l.delivery_count, l.last_error;
+    end loop;
+    select p.next_offset, greatest(p.end_offset, w.log_end_offset) into first, last
+    from {schema}.offsets_sharepartition p
+    left join {schema}.groups_topic t on t.topic_id = p.topic_id
+    left join {schema}.groups_watermark w on w.topic_id = t.id and w.partition = p.partition
+    where p.id = partition_pk;
+    if first is null then
+        -- The start was left open until an end is known (share_begin), which it is now, or stays open.
+        update {schema}.offsets_sharepartition p set next_offset = last where p.id = partition_pk and last > 0;
+        return;
+    end if;
+    last := least(last, first + wanted);
+    if last > first then
+        update {schema}.offsets_sharepartition p set next_offset = last where p.id = partition_pk;
+        return query insert into {schema}.offsets_sharelock as l (share_partition_id, member_id, held, delivery_count,
+                                                                  until, lock_ms, acquired_at)
+            values (partition_pk, member_id, int8multirange(int8range(first, last)), 1, now + lock_ms, lock_ms, now)
+            returning l.id, l.held, l.delivery_count, l.last_error;
+    end if;
+end
+$$;
+
+-- Up to `most` items of these partitions for a member. `ends`: how far each goes, null: not said; one below what is
+-- known changes nothing. A partition that another transaction works on is passed over; if nothing was found because of
+-- that there is one row without a lock.
+create function kcoord.share_acquire(
+    group_pk bigint, member_id text, topics uuid[], partitions integer[], ends bigint[], most bigint, lock_ms bigint,
+    rules kcoord.share_rules, now bigint)
+returns table (lock_id bigint, topic_id uuid, "partition" integer, held int8multirange, delivery_count integer,
+               until bigint, last_error text)
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    part record;
+    taken record;
+    wanted bigint := most;
+    busy boolean := false;
+begin
+    perform from unnest(topics, partitions) a (t, n)
+    where not exists (select from {schema}.offsets_sharepartition p
+                      where p.group_id = group_pk and p.topic_id = a.t and p.partition = a.n);
+    if found then
+        perform kcoord.share_begin(group_pk, topics, rules);
+    end if;
+    for part in
+        select p.id, p.topic_id, p.partition, a.ends
+        from unnest(topics, partitions, ends) a (t, n, ends)
+        join {schema}.offsets_sharepartition p on p.group_id = group_pk and p.topic_id = a.t and p.partition = a.n
+        order by random()
+    loop
+        exit when wanted <= 0;
+        perform from {schema}.offsets_sharepartition p where p.id = part.id for no key update skip locked;
+        if not found then
+            busy := true;
+            continue;
+        end if;
+        update {schema}.offsets_sharepartition p set end_offset = part.ends
+        where p.id = part.id and p.end_offset < part.ends;
+        if found then
+            perform kcoord.share_wake(part.id);
+        end if;
+        for taken in select * from kcoord.share_take(part.id, member_id, wanted, lock_ms, rules, now) loop
+            wanted := wanted - kcoord.size_of(taken.held);
+            lock_id := taken.lock_id;
+            topic_id := part.topic_id;
+            "partition" := part.partition;
+            held := taken.held;
+            delivery_count := taken.delivery_count;
+            until := now + lock_ms;
+            last_error := taken.last_error;
+            return next;
+        end loop;
+    end loop;
+    if busy and wanted = most then
+        lock_id := null;
+        return next;
+    end if;
+end
+$$;
+
+-- One entry of a settlement, whose lock is locked by the caller. `late`: a lock whose time is over, and that nobody has
+-- ended yet, is still settled. `remembers`: what was settled stays known for a while, and settling it again the same way
+-- changes nothing and succeeds. Source: share.md 7.3.
+create function kcoord.share_settle_entry(
+    group_pk bigint, member_id text, item jsonb, field text, late boolean, remembers boolean,
+    rules kcoord.share_rules, now bigint) returns kcoord.share_outcome
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    kinds constant text[] := array['accept', 'gap', 'release', 'reject', 'renew'];
+    parts int8multirange[] := '{{}}';
+    named int8multirange := '{{}}';
+    finished int8multirange;
+    part int8multirange;
+    kind text;
+    lock_pk bigint;
+    mine record;
+    done {schema}.offsets_shareended%rowtype;
+    outcome kcoord.share_outcome;
+begin
+    if jsonb_typeof(item) is distinct from 'object' or coalesce(item ->> 'lock', '') !~ '^\d{{1,18}}$' then
+        perform kcoord.refuse('INVALID_REQUEST', field || '.lock is no id of a lock');
+    end if;
+    select key into kind from jsonb_object_keys(item) as key
+    where key <> all(kinds || array['lock', 'delay_ms', 'error']) limit 1;
+    if kind is not null then
+        perform kcoord.refuse('INVALID_REQUEST', format('%s.%s: there is no such field', field, left(kind, 40)));
+    elsif coalesce(item ->> 'delay_ms', '0') !~ '^\d{{1,12}}$' then
+        perform kcoord.refuse('INVALID_REQUEST', field || '.delay_ms is no number of milliseconds');
+    elsif coalesce(jsonb_typeof(item -> 'error'), 'null') not in ('string', 'null') then
+        perform kcoord.refuse('INVALID_REQUEST', field || '.error is no text');
+    end if;
+    foreach kind in array kinds loop
+        part := kcoord.offsets_at(item -> kind, field || '.' || kind);
+        if part && named then
+            perform kcoord.refuse('INVALID_REQUEST', field || ': an offset is settled twice');
+        end if;
+        named := named + part;
+        parts := parts || part;
+    end loop;
+    if isempty(named) then
+        perform kcoord.refuse('INVALID_REQUEST', field || ' settles nothing');
+    end if;
+    lock_pk := (item ->> 'lock')::bigint;
+    select l.id, l.share_partition_id, l.member_id, l.held, l.delivery_count, l.until, l.lock_ms into mine
+    from {schema}.offsets_sharelock l
+    join {schema}.offsets_sharepartition p on p.id = l.share_partition_id and p.group_id = group_pk
+    where l.id = lock_pk;
+    if mine.member_id is distinct from member_id or not named <@ mine.held then
+        select e.* into done from {schema}.offsets_shareended e
+        join {schema}.offsets_sharepartition p on p.id = e.share_partition_id and p.group_id = group_pk
+        where e.lock_id = lock_pk;
+        if done.member_id = member_id then
+            parts[1] := parts[1] - done.accepted;
+            parts[2] := parts[2] - done.accepted;
+            parts[3] := parts[3] - done.released;
+            parts[4] := parts[4] - done.rejected;
+            named := parts[1] + parts[2] + parts[3] + parts[4] + parts[5];
+            if isempty(named) then
+                outcome.until := mine.until;
+                return outcome;
+            end if;
+        end if;
+    end if;
+    outcome.why := case
+        when mine.id is null then coalesce(done.cause, 'unknown')
+        when mine.member_id <> member_id then 'other_member'
+        when mine.until <= now and not late then 'expired'
+        when not named <@ mine.held then case when done.lock_id is null then 'not_held' else 'settled' end
+    end;
+    if outcome.why is not null then
+        select l.member_id into outcome.held_by from {schema}.offsets_sharelock l
+        where l.share_partition_id = coalesce(mine.share_partition_id, done.share_partition_id)
+          and l.held && named and l.member_id <> member_id
+        order by l.id desc limit 1;
+        return outcome;
+    end if;
+    finished := parts[1] + parts[2] + parts[3] + parts[4];
+    perform kcoord.share_return(
+        mine.share_partition_id, parts[3], mine.delivery_count,
+        now + coalesce((item ->> 'delay_ms')::bigint, kcoord.share_backoff(mine.delivery_count, rules)),
+        item ->> 'error', member_id, rules, now);
+    perform kcoord.share_bury(mine.share_partition_id, parts[4], mine.delivery_count, 'rejected', item ->> 'error',
+                              member_id, now);
+    outcome.until := case when isempty(parts[5]) then mine.until else now + mine.lock_ms end;
+    if mine.held <@ finished then
+        delete from {schema}.offsets_sharelock l where l.id = mine.id;
+        outcome.until := null;
+    else
+        update {schema}.offsets_sharelock l set held = mine.held - finished, until = outcome.until where l.id = mine.id;
+    end if;
+    if remembers and not isempty(finished) then
+        insert into {schema}.offsets_shareended as e (lock_id, share_partition_id, member_id, cause, accepted, released,
+                                                      rejected, at)
+        values (mine.id, mine.share_partition_id, member_id, 'settled', parts[1] + parts[2], parts[3], parts[4], now)
+        on conflict (lock_id) do update
+        set accepted = e.accepted + excluded.accepted, released = e.released + excluded.released,
+            rejected = e.rejected + excluded.rejected, at = excluded.at;
+    end if;
+    return outcome;
+end
+$$;
+
+-- A settlement, entry by entry. Locks are taken in the order of their ids, so that two cannot wait for each other.
+create function kcoord.share_settle(
+    group_pk bigint, member_id text, items jsonb, late boolean, remembers boolean, rules kcoord.share_rules, now bigint)
+returns setof kcoord.share_outcome
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+declare
+    position integer := 0;
+    item jsonb;
+    outcome kcoord.share_outcome;
+begin
+    if jsonb_typeof(items) is distinct from 'array' or jsonb_array_length(items) = 0 then
+        perform kcoord.refuse('INVALID_REQUEST', 'items: name at least one lock');
+    end if;
+    perform from {schema}.offsets_sharelock l
+    where l.id in (select (value ->> 'lock')::bigint from jsonb_array_elements(items)
+                   where value ->> 'lock' ~ '^\d{{1,18}}$')
+    order by l.id for update;
+    for item in select value from jsonb_array_elements(items) loop
+        outcome := kcoord.share_settle_entry(group_pk, member_id, item, format('items[%s]', position), late, remembers,
+                                             rules, now);
+        outcome.place := position;
+        position := position + 1;
+        return next outcome;
+    end loop;
+end
+$$;
+
+-- Partitions of a group go, with all items: those of some topics, or all (null).
+create function kcoord.share_forget(group_pk bigint, topics uuid[]) returns integer
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    gone bigint[];
+begin
+    -- One statement for each table: what a transaction adds that is waited for here is seen by the next one.
+    with deleted as (delete from {schema}.offsets_sharepartition p
+                     where p.group_id = group_pk and (topics is null or p.topic_id = any(topics)) returning p.id)
+    select coalesce(array_agg(id), '{{}}') into gone from deleted;
+    delete from {schema}.offsets_sharelock l where l.share_partition_id = any(gone);
+    delete from {schema}.offsets_shareretry r where r.share_partition_id = any(gone);
+    delete from {schema}.offsets_sharedead d where d.share_partition_id = any(gone);
+    delete from {schema}.offsets_shareended e where e.share_partition_id = any(gone);
+    return cardinality(gone);
+end
+$$;
+
+-- The key of a share group. Its row is not locked: members beat while a transaction settles.
+-- Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST.
+create function kcoord.share_group(group_id text, member_id text) returns bigint
+language plpgsql stable set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    pk bigint;
+    kind text;
+begin
+    if coalesce(trim(member_id), '') = '' or length(member_id) > 36 then
+        perform kcoord.refuse('INVALID_REQUEST', 'member_id has 1 to 36 characters');
+    end if;
+    select g.id, g.type into pk, kind from {schema}.groups_group g where g.group_id = group_id;
+    if pk is null then
+        perform kcoord.refuse('GROUP_ID_NOT_FOUND', format('there is no share group %L', group_id));
+    elsif kind <> 'share' then
+        perform kcoord.refuse('GROUP_ID_NOT_FOUND', format('group %L exists and is no share group', group_id));
+    end if;
+    return pk;
+end
+$$;
+
+-- Up to `most` items of a topic for a member, in the caller's transaction. The member need not be in the group.
+-- `ends`: how far partitions go, as {{"0": 128}}; an end below one that is known changes nothing. A partition that
+-- another transaction acquires from is passed over.
+create function kcoord.acquire(group_id text, member_id text, topic text, most integer, ends jsonb default '{{}}')
+returns table (lock bigint, "partition" integer, "offset" bigint, delivery_count integer)
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    pk bigint := kcoord.share_group(group_id, member_id);
+    rules kcoord.share_rules := kcoord.share_rules_of(group_id);
+    known record;
+    named text;
+begin
+    if coalesce(most, 0) < 1 then
+        perform kcoord.refuse('INVALID_REQUEST', 'most: at least one item');
+    end if;
+    select t.topic_id, t.partitions into known from {schema}.groups_topic t where t.name = topic;
+    if known.topic_id is null then
+        perform kcoord.refuse('UNKNOWN_TOPIC_OR_PARTITION', format('there is no topic %L', topic));
+    elsif jsonb_typeof(ends) is distinct from 'object' then
+        perform kcoord.refuse('INVALID_REQUEST', 'ends is no object of ends by partition');
+    end if;
+    select key into named from jsonb_each_text(ends) e (key, value)
+    where key !~ '^\d{{1,9}}$' or coalesce(value, '') !~ '^\d{{1,18}}$' limit 1;
+    if named is not null then
+        perform kcoord.refuse('INVALID_REQUEST', format('ends.%s: a partition and its end are numbers', left(named, 40)));
+    end if;
+    return query
+        select t.lock_id, t.partition, o, t.delivery_count
+        from kcoord.share_acquire(
+            pk, member_id, array(select known.topic_id from generate_series(1, known.partitions)),
+            array(select n from generate_series(0, known.partitions - 1) n),
+            array(select (ends ->> n::text)::bigint from generate_series(0, known.partitions - 1) n),
+            most, rules.lock_ms, rules, (extract(epoch from clock_timestamp()) * 1000)::bigint) t
+        cross join lateral unnest(t.held) r
+        cross join lateral generate_series(lower(r), upper(r) - 1) o
+        where t.lock_id is not null;
+end
+$$;
+
+-- Settles what a member holds, in the caller's transaction: all of it or nothing. Raises KC121 if a lock is lost; then
+-- another member may have the item by now, and the transaction is undone. Settling late is fine while nobody took it.
+-- Returns how many entries were settled.
+create function kcoord.settle(group_id text, member_id text, items jsonb) returns integer
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    outcome kcoord.share_outcome;
+    count integer := 0;
+begin
+    for outcome in
+        select * from kcoord.share_settle(
+            kcoord.share_group(group_id, member_id), member_id, items, true, false, kcoord.share_rules_of(group_id),
+            (extract(epoch from clock_timestamp()) * 1000)::bigint)
+    loop
+        if outcome.why is not null then
+            perform kcoord.refuse('INVALID_RECORD_STATE', format(
+                'items[%s]: %s%s', outcome.place, outcome.why, ', held by ' || quote_literal(outcome.held_by)));
+        end if;
+        count := count + 1;
+    end loop;
+    return count;
+end
+$$;
+
+revoke all on all functions in schema kcoord from public;

@@ -1,0 +1,1 @@
+"""Items of share groups: acquire, settle, and what operators do with them."""

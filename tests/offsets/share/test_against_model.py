@@ -1,0 +1,227 @@
+"""Random sequences: the functions of the database against the model, in virtual time.
+
+Source: share.md 7.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import astuple
+from random import Random
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from offsets.core.share import Items, LockLost, Rules
+
+Connection = psycopg.Connection[Any]
+START = 1_700_000_000_000
+MEMBERS = ("a", "b", "c")
+
+
+def composite(rules: Rules) -> str:
+    """As `kcoord.share_rules`."""
+    return "(" + ",".join(str(value) for value in astuple(rules)) + ")"
+
+
+class Table:
+    """A partition in the database, through the functions."""
+
+    def __init__(self, connection: Connection, rules: Rules) -> None:
+        self.connection = connection
+        self.rules = composite(rules)
+        row = connection.execute(
+            "insert into groups_group (group_id, type, state, previous_state, state_since, generation_id,"
+            " protocol_type, new_member_added, version, created_at, updated_at)"
+            " values (%s, 'share', 'Empty', '', 0, 1, 'share', false, 1, 0, 0) returning id",
+            [f"g-{uuid.uuid4()}"],
+        ).fetchone()
+        assert row is not None
+        (self.group,) = row
+        row = connection.execute(
+            "insert into offsets_sharepartition (group_id, topic_id, partition, next_offset, end_offset)"
+            " values (%s, gen_random_uuid(), 0, 0, 0) returning id",
+            [self.group],
+        ).fetchone()
+        assert row is not None
+        (self.partition,) = row
+
+    def end(self, offset: int) -> None:
+        self.connection.execute(
+            "update offsets_sharepartition set end_offset = %s where id = %s", [offset, self.partition]
+        )
+
+    def take(self, member_id: str, most: int, lock_ms: int, now: int) -> list[tuple[int, list[int], int]]:
+        found = self.connection.execute(
+            "select t.lock_id, t.delivery_count, o"
+            " from kcoord.share_take(%s, %s, %s, %s, %s::text::kcoord.share_rules, %s) t"
+            " cross join lateral unnest(t.held) r cross join lateral generate_series(lower(r), upper(r) - 1) o"
+            " order by 1, 3",
+            [self.partition, member_id, most, lock_ms, self.rules, now],
+        ).fetchall()
+        taken: dict[tuple[int, int], list[int]] = {}
+        for lock_id, count, offset in found:
+            taken.setdefault((lock_id, count), []).append(offset)
+        return [(lock_id, offsets, count) for (lock_id, count), offsets in taken.items()]
+
+    def settle(self, member_id: str, item: dict[str, Any], late: bool, remembers: bool, now: int) -> int | None:
+        """Raises LockLost."""
+        row = self.connection.execute(
+            "select why, held_by, until"
+            " from kcoord.share_settle(%s, %s, %s::text::jsonb, %s, %s, %s::text::kcoord.share_rules, %s)",
+            [self.group, member_id, json.dumps([item]), late, remembers, self.rules, now],
+        ).fetchone()
+        assert row is not None
+        why, held_by, until = row
+        if why is not None:
+            raise LockLost(why, held_by)
+        return None if until is None else int(until)
+
+    def expire(self, now: int) -> None:
+        self.connection.execute(
+            "select kcoord.share_expire(%s, 1000, %s::text::kcoord.share_rules, %s)", [self.group, self.rules, now]
+        )
+
+    def leave(self, members: list[str], now: int) -> None:
+        self.connection.execute(
+            "select kcoord.share_leave(%s, %s, %s::text::kcoord.share_rules, %s)",
+            [self.group, members, self.rules, now],
+        )
+
+    def state(self) -> tuple[Any, ...]:
+        """As `state_of` has that of the model."""
+
+        def rows(text: str) -> list[tuple[Any, ...]]:
+            return self.connection.execute(text, [self.partition]).fetchall()
+
+        each = " cross join lateral unnest(x.held) r cross join lateral generate_series(lower(r), upper(r) - 1) o"
+        locks = rows(
+            f"select x.id, x.member_id, x.delivery_count, x.until, o from offsets_sharelock x {each}"
+            " where share_partition_id = %s order by 1, 5"
+        )
+        retries = rows(
+            f"select o, x.delivery_count, x.not_before from offsets_shareretry x {each}"
+            " where share_partition_id = %s order by 1"
+        )
+        dead = rows('select "offset", cause from offsets_sharedead where share_partition_id = %s order by 1')
+        (first,) = rows("select next_offset from offsets_sharepartition where id = %s")
+        return first[0], locks, retries, dead
+
+
+def state_of(items: Items) -> tuple[Any, ...]:
+    locks = [
+        (lock_id, lock.member_id, lock.delivery_count, lock.until, offset)
+        for lock_id, lock in sorted(items.locks.items())
+        for offset in sorted(lock.held)
+    ]
+    retries = [(offset, retry.delivery_count, retry.not_before) for offset, retry in sorted(items.retries.items())]
+    return items.next_offset, locks, retries, sorted(items.dead.items())
+
+
+def check(items: Items, accepted: set[int]) -> None:
+    """No item is lost, none is anywhere twice, and no count is above the limit."""
+    places = [offset for lock in items.locks.values() for offset in lock.held]
+    places += [*items.retries, *items.dead, *accepted]
+    assert sorted(places) == list(range(items.next_offset)), "everything given out is in one place"
+    assert items.locked <= items.rules.most_locks
+    counts = [lock.delivery_count for lock in items.locks.values()]
+    assert all(count <= items.rules.delivery_limit for count in counts)
+    assert all(retry.delivery_count < items.rules.delivery_limit for retry in items.retries.values())
+
+
+@pytest.fixture
+def connection(database: str) -> Iterator[Connection]:
+    with psycopg.connect(database, autocommit=True) as found:
+        yield found
+
+
+RULES = st.builds(
+    Rules,
+    lock_ms=st.just(30_000),
+    delivery_limit=st.integers(1, 4),
+    most_locks=st.sampled_from([3, 10, 2_000]),
+    backoff_ms=st.sampled_from([0, 0, 1_000]),
+    backoff_max_ms=st.just(3_000),
+    backoff_multiplier=st.integers(1, 3),
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32), rules=RULES)
+def test_random_sequences_are_what_the_model_says(connection: Connection, seed: int, rules: Rules) -> None:
+    random, now = Random(seed), START
+    items, table = Items(rules), Table(connection, rules)
+    accepted: set[int] = set()
+    given_out: list[tuple[int, list[int], str]] = []
+    for _ in range(40):
+        member_id = random.choice(MEMBERS)
+        match random.choices(("end", "take", "settle", "expire", "leave", "time"), (15, 30, 45, 5, 5, 5))[0]:
+            case "end":
+                items.end_offset += random.randint(0, 6)
+                table.end(items.end_offset)
+            case "take":
+                most, lock_ms = random.choice((0, 1, 3, 8)), random.choice((30_000, 30_000, 4_000))
+                expected = items.take(most, now)
+                found = table.take(member_id, most, lock_ms, now)
+                assert {count: offsets for _, offsets, count in found} == expected
+                for lock_id, offsets, count in found:
+                    items.give(lock_id, member_id, offsets, count, lock_ms, now)
+                    given_out.append((lock_id, offsets, member_id))
+            case "settle":
+                settle_something(random, items, table, accepted, given_out, now)
+            case "expire":
+                items.expire(now)
+                table.expire(now)
+            case "leave":
+                items.leave([member_id], now)
+                table.leave([member_id], now)
+            case "time":
+                now += random.choice((1, 5_000, 30_000))
+        assert table.state() == state_of(items)
+        check(items, accepted)
+
+
+def settle_something(
+    random: Random,
+    items: Items,
+    table: Table,
+    accepted: set[int],
+    given_out: list[tuple[int, list[int], str]],
+    now: int,
+) -> None:
+    """Settle a lock that was given out, also one that is over, mostly by its member; it may have been settled."""
+    lock_id, offsets, member_id = random.choice([*given_out[-6:], (10**12, [0], "a")])
+    if random.random() < 0.1:
+        member_id = random.choice(MEMBERS)
+    if lock_id in items.locks and random.random() < 0.6:
+        offsets = sorted(items.locks[lock_id].held)
+    if random.random() < 0.1:
+        offsets = [*offsets, random.randint(0, 20)]
+    usual = random.choice(("accept", "release", None))
+    parts: dict[str, set[int]] = {}
+    for offset in dict.fromkeys(offsets):
+        kind = usual or random.choice(("accept", "gap", "release", "reject", "renew", ""))
+        if kind:
+            parts.setdefault(kind, set()).add(offset)
+    if not parts:
+        return
+    ordered = {kind: parts[kind] for kind in ("accept", "gap", "release", "reject", "renew") if kind in parts}
+    delay = random.choice((None, 0, 5_000))
+    late, remembers = random.random() < 0.3, random.random() < 0.7
+    item = {"lock": lock_id, "delay_ms": delay, **{kind: [[o, o] for o in found] for kind, found in ordered.items()}}
+    before = set(items.locks[lock_id].held) if lock_id in items.locks else set()
+    try:
+        until = items.settle(lock_id, member_id, ordered, now, delay, late=late, remembers=remembers)
+    except LockLost as lost:
+        with pytest.raises(LockLost) as raised:
+            table.settle(member_id, item, late, remembers, now)
+        refused = raised.value.why, raised.value.held_by
+        assert refused == (lost.why, lost.held_by)  # noqa: PT017 - the model raised, and the functions have to do so
+        return
+    accepted |= (ordered.get("accept", set()) | ordered.get("gap", set())) & before
+    assert table.settle(member_id, item, late, remembers, now) == until
