@@ -55,7 +55,7 @@ class Settle:
 class AcquireReply:
     """What was settled and acquired. `busy`: others work on all partitions, so that nothing is known of them.
 
-    `topics`: the names of the topics of the locks.
+    `topics`: the names of the topics of the locks; `lock_ms`: how long they last.
     """
 
     session_deadline: Millis | None
@@ -63,6 +63,7 @@ class AcquireReply:
     locks: list[Acquired]
     topics: Mapping[UUID, str]
     busy: bool
+    lock_ms: Millis
 
 
 class ItemService:
@@ -99,7 +100,7 @@ class ItemService:
             locks, busy = await self._store.acquire(
                 connection, member.pk, asked.member_id, partitions, asked.ends, asked.most, lock_ms, rules, now
             )
-            return AcquireReply(member.session_deadline, settled, locks, names, busy)
+            return AcquireReply(member.session_deadline, settled, locks, names, busy, lock_ms)
 
         return await self._db.transaction(work)
 

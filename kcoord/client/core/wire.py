@@ -142,7 +142,6 @@ class AcquiredLock(msgspec.Struct, frozen=True):
     offsets: Ranges
     delivery_count: int = 1
     locked_until: datetime | None = None
-    lock_ms: int = 30_000
     last_error: str | None = None
 
 
@@ -157,8 +156,9 @@ class SettledEntry(msgspec.Struct, frozen=True):
 
 
 class AcquireAnswer(msgspec.Struct, frozen=True):
-    """What was acquired, and what came of the settlement that was sent along."""
+    """What was acquired, for how long, and what came of the settlement that was sent along."""
 
+    lock_ms: int
     locks: list[AcquiredLock] = []
     settled: list[SettledEntry] = []
 

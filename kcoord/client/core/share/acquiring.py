@@ -147,7 +147,7 @@ class Acquiring:
         now = self._news.clock()
         self._backoff.reset()
         self._reading.told(ends)
-        self._held.add(answer.locks, now)
+        self._held.add(answer.locks, answer.lock_ms / 1000, now)
         self._settling.start()
         if not answer.locks and not entries and now - sent_at < hold_ms / 2000:
             # A service that holds nothing, such as one that is being stopped, is not asked all the time.

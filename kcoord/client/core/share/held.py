@@ -69,11 +69,11 @@ class Held:
         self._waiting: deque[Delivery] = deque()
         self._newest: dict[tuple[TopicPartition, int], Delivery] = {}
 
-    def add(self, answers: Iterable[AcquiredLock], now: float) -> None:
-        """Locks were acquired."""
+    def add(self, answers: Iterable[AcquiredLock], length_s: float, now: float) -> None:
+        """Locks were acquired, for so long."""
         for answer in answers:
             partition = TopicPartition(answer.topic, answer.partition)
-            lock = self.locks[answer.lock] = Lock(answer, partition, answer.lock_ms / 1000, now)
+            lock = self.locks[answer.lock] = Lock(answer, partition, length_s, now)
             for offset in offsets_in(answer.offsets):
                 lock.open[offset] = self._newest[partition, offset] = Delivery(lock, offset)
 
