@@ -189,7 +189,7 @@ func (w *Worker) renew() error {
 // acquire settles what is done and returns more. Settling twice in the same way does no harm.
 func (w *Worker) acquire() ([]Lock, error) {
 	w.mutex.Lock()
-	body := object{"member_id": w.id, "member_epoch": w.epoch, "max_records": 10, "settle": w.unsent}
+	body := object{"member_id": w.id, "member_epoch": w.epoch, "max_records": 100, "settle": w.unsent}
 	partitions := w.partitions
 	w.mutex.Unlock()
 	if len(w.unsent) == 0 {

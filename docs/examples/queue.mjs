@@ -94,7 +94,7 @@ async function acquire() {
   const files = new Map(await Promise.all(partitions.map(async (partition) => [partition, await read(partition)])));
   const ends = [...files].map(([partition, lines]) => ({ topic, partition, end_offset: lines.length }));
   const wait = unsent.length ? 0 : HELD_MS;
-  const body = { member_id: me, member_epoch: epoch, max_records: 10, max_wait_ms: wait, settle: unsent, ends };
+  const body = { member_id: me, member_epoch: epoch, max_records: 100, max_wait_ms: wait, settle: unsent, ends };
   const answer = await post("acquire", body);
   note(answer.settled);
   lockMs = answer.lock_ms;
