@@ -449,3 +449,8 @@ def _inherited(setting: GroupSetting, config: Config, assignors: tuple[str, ...]
     if setting.name == ASSIGNOR:
         return assignors[0]
     return config.int(setting.inherited_from) if setting.is_number else config.str(setting.inherited_from)
+
+
+def inherited_by_share_groups(config: Config) -> dict[str, Value]:
+    """The settings of a share group without overrides."""
+    return {s.name: _inherited(s, config, ()) for s in GROUP_SETTINGS if s.name.startswith("share.")}

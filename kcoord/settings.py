@@ -207,6 +207,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 10.0,
         "options": {"expire_seconds": 20},
     },
+    "offsets: end locks of items": {
+        "task": "offsets.end_locks",
+        "schedule": _TICK_SECONDS,
+        "options": {"expire_seconds": max(1, round(_TICK_SECONDS)) * 2},
+    },
     "offsets: forget idle producers": _hourly("offsets.forget_idle_producers"),
     "offsets: keep the days of the journal": _hourly("offsets.keep_journal_days"),
     "offsets: sample watermarks and lag": {

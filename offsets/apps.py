@@ -18,12 +18,17 @@ class OffsetsConfig(AppConfig):
         from django.db.models.signals import post_migrate
 
         from groups.catalogue.topic_deletion import on_topic_deletion
-        from groups.store.locked import before_deletion
+        from groups.catalogue.topics import on_watermarks
+        from groups.store.locked import before_deletion, on_share_change
         from offsets import checks  # noqa: F401
-        from offsets.commit_function import tell_metadata_limit
+        from offsets.commit_function import tell_settings
         from offsets.retention import deleted_topics
+        from offsets.share import hooks
         from offsets.store import journal_deletion
 
         before_deletion(journal_deletion)
+        before_deletion(hooks.forget_group)
+        on_share_change(hooks.follow_members)
+        on_watermarks(hooks.follow_end)
         on_topic_deletion(deleted_topics.note, deleted_topics.follow_up)
-        post_migrate.connect(tell_metadata_limit, sender=self)
+        post_migrate.connect(tell_settings, sender=self)

@@ -16,6 +16,7 @@ from offsets.plans.service import PlanService
 from offsets.retention.deleted_topics import DeletedTopicSweep
 from offsets.retention.sweep import Report, RetentionService
 from offsets.runs.service import SparkRuns
+from offsets.share.timers import LockTimers
 from offsets.transactions.service import TransactionService
 from offsets.verdicts.checks import VerdictChecks
 
@@ -83,6 +84,12 @@ def abort_abandoned_transactions() -> int:
 def forget_idle_producers() -> int:
     """Forget producers that no longer end transactions; see `TransactionService.forget_idle`."""
     return bridge.call(lambda runtime: runtime.get(TransactionService).forget_idle(), LONGEST_RUN_SECONDS)
+
+
+@shared_task(name="offsets.end_locks")  # type: ignore[untyped-decorator]
+def end_locks() -> int:
+    """End locks of items whose time is over; see `LockTimers.end_overdue`."""
+    return bridge.call(lambda runtime: runtime.get(LockTimers).end_overdue(), LONGEST_RUN_SECONDS)
 
 
 @shared_task(name="offsets.trim_plans")  # type: ignore[untyped-decorator]

@@ -32,7 +32,7 @@ from kcoord.database.clock import VirtualClock
 from tests.support import chromium as chromiums
 from tests.support.database import cloned_database, embedded_server, make_template
 from tests.support.django_settings import set_for_run
-from tests.support.fixtures import client_with, members, other, service, topic, topics  # noqa: F401 - fixtures
+from tests.support.fixtures import client_with, job, members, other, service, topic, topics  # noqa: F401 - fixtures
 from tests.support.selection import (  # noqa: F401 - hooks
     LEFT_OUT,
     pytest_collection_modifyitems,

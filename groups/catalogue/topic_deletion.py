@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 from groups.core.model.types import Millis
 from kcoord.database.pool import Connection
@@ -20,6 +21,7 @@ class TopicDeletion:
 
     connection: Connection
     topic: str
+    topic_id: UUID
     principal: str
     now: Millis
 

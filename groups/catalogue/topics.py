@@ -39,6 +39,20 @@ MAX_PARTITIONS = 100_000
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
+WatermarkHook = Callable[[Connection, str], Awaitable[None]]
+
+_watermark_hooks: list[WatermarkHook] = []
+
+
+def on_watermarks(hook: WatermarkHook) -> None:
+    """Call `hook` with the name of a topic in the transaction of every report of its watermarks.
+
+    For `AppConfig.ready`.
+    """
+    if hook not in _watermark_hooks:
+        _watermark_hooks.append(hook)
+
+
 @dataclass(frozen=True, slots=True)
 class Topic:
     """A topic. `topic_id` tells it from an earlier topic of the same name; `created_at` in ms since the epoch."""
@@ -239,7 +253,7 @@ class TopicService:
             await connection.execute(Q.delete_topic_watermarks.encode(), {"id": pk})
             await connection.execute(Q.delete_topic.encode(), {"id": pk})
             now = await self._db.now_ms(connection)
-            await note_deletion(TopicDeletion(connection, name, principal, now))
+            await note_deletion(TopicDeletion(connection, name, topic.topic_id, principal, now))
             await _changed(connection)
             act = Act("topic.delete", "topic", name, before=_shown(topic), principal=principal)
             await record(self._db, connection, act)
@@ -280,6 +294,8 @@ class TopicService:
                 "log_end_offset": [w.log_end_offset for w in ordered],
             }
             await connection.execute(Q.upsert_watermarks.encode(), parameters)
+            for hook in _watermark_hooks:
+                await hook(connection, name)
             return await self._db.records(connection, Watermark, Q.reported_watermarks, parameters)
 
         return await self._db.transaction(work)

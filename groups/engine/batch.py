@@ -20,6 +20,7 @@ from groups.core.classic.barriers import members_at_once
 from groups.core.consumer.checks import OVERTAKEN_MS
 from groups.core.machine import decide, size_of_decision
 from groups.core.model.commands import Command, ConsumerHeartbeat, ShareHeartbeat
+from groups.core.model.consumer_group import ShareGroup
 from groups.core.model.decision import Decision
 from groups.core.model.effects import Effect, WakeMembers
 from groups.core.model.events import GroupEvent, events_of
@@ -29,7 +30,15 @@ from groups.core.model.types import ClassicGroup, Env, Millis
 from groups.engine.acts import act_of
 from groups.engine.decision_context import DecisionContext
 from groups.engine.parked_requests import Claim, ParkedRequests, Waiter
-from groups.store.locked import Deletion, Guard, LockedGroup, Within, run_deletion_hooks
+from groups.store.locked import (
+    Deletion,
+    Guard,
+    LockedGroup,
+    ShareChange,
+    Within,
+    run_deletion_hooks,
+    run_share_hooks,
+)
 from groups.store.store import GroupStore
 from groups.store.stored import OwnerLapsed, Ownership, Stored
 from kcoord.audit.caller import Caller
@@ -166,6 +175,7 @@ class Batch:
             principal = self._outcomes[-1].work.principal
             await run_deletion_hooks(Deletion(connection, self.group_id, before.pk, principal, self.now))
         self.stored = await self._store.persist(connection, before, after, self.now)
+        await self._tell_items(connection, before.group, after)
         for outcome, reply in zip(self._outcomes, replies, strict=True):
             outcome.value = await self._value(connection, outcome, reply)
         await self._store.append_events(connection, self.group_id, self._events, self.now)
@@ -177,6 +187,21 @@ class Batch:
         await self._store.notify(connection, self.group_id, wake=wake, changed=changed)
         if expires and stepwise:
             await self._check_owner(connection, ownership)
+
+    async def _tell_items(self, connection: Connection, before: Group | None, after: Group | None) -> None:
+        """Items that members who are gone have locked go back; partitions that are new to a share group begin."""
+        if not isinstance(after, ShareGroup):
+            return
+        old = before if isinstance(before, ShareGroup) else None
+        if old is not None and old.group_epoch == after.group_epoch:
+            return
+        pk = self.committed.pk
+        assert pk is not None
+        gone = [member_id for member_id in (() if old is None else old.members) if member_id not in after.members]
+        names = {name for member in after.members.values() for name in member.subscribed_topic_names}
+        known = self.context.topics.by_name
+        topic_ids = [known[name].topic_id for name in sorted(names) if name in known]
+        await run_share_hooks(ShareChange(connection, self.group_id, pk, gone, topic_ids, self.now))
 
     async def _check_owner(self, connection: Connection, ownership: Ownership) -> None:
         """Whether what expired may still be committed, in a transaction that has no limit of its own.

@@ -5,7 +5,7 @@ Offsets are written this way: what fences a commit and what it writes are one tr
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,18 @@ class Deletion:
     now: Millis
 
 
+@dataclass(frozen=True, slots=True)
+class ShareChange:
+    """What became of a share group: the members that are gone, and the ids of the topics that the others name."""
+
+    connection: Connection
+    group_id: str
+    pk: int
+    gone: Sequence[str]
+    topic_ids: Sequence[str]
+    now: Millis
+
+
 Within = Callable[[LockedGroup], Awaitable[Any]]
 """Work in the transaction of a decision whose reply is a success; what it returns is the caller's result. It does not
 refuse by raising, which would undo other requests in the same transaction: it returns the refusal. If no group exists
@@ -57,8 +69,10 @@ Guard = Callable[[Connection, int, Millis], Awaitable[Reply | None]]
 """Called under the lock, before the decision: (connection, key of the row, now) -> a reply instead of it, or None."""
 
 DeletionHook = Callable[[Deletion], Awaitable[None]]
+ShareHook = Callable[[ShareChange], Awaitable[None]]
 
 _deletion_hooks: list[DeletionHook] = []
+_share_hooks: list[ShareHook] = []
 
 
 def before_deletion(hook: DeletionHook) -> None:
@@ -71,3 +85,15 @@ async def run_deletion_hooks(deletion: Deletion) -> None:
     """Notify all hooks with rows of the group that it is being deleted."""
     for hook in _deletion_hooks:
         await hook(deletion)
+
+
+def on_share_change(hook: ShareHook) -> None:
+    """Call `hook` in the transaction of every decision that moves the epoch of a share group. For `AppConfig.ready`."""
+    if hook not in _share_hooks:
+        _share_hooks.append(hook)
+
+
+async def run_share_hooks(change: ShareChange) -> None:
+    """Notify all hooks with rows of the group of what became of it."""
+    for hook in _share_hooks:
+        await hook(change)

@@ -43,7 +43,9 @@ async def acquire(call: Call[share_wire.AcquireRequest]) -> share_wire.AcquireRe
         settle=msgspec.json.encode(body.settle) if body.settle else None,
     )
     try:
-        reply = await call.runtime.get(ItemService).acquire(asked, call.principal)
+        reply = await call.runtime.get(ItemService).acquire(
+            asked, call.principal, min(body.max_wait_ms, call.max_wait_ms)
+        )
     except ProtocolError as refusal:
         commands("acquire", refusal.error.name).inc()
         raise

@@ -31,6 +31,7 @@ from kcoord.sql import queries
 from offsets.core.types import ChangeKind, Millis, Provenance
 from offsets.journal.events import offsets_event
 from offsets.retention.batch_size import BatchSize
+from offsets.share.hooks import forget_topic
 from offsets.store import OffsetStore
 
 if TYPE_CHECKING:
@@ -175,7 +176,8 @@ class DeletedTopicSweep:
 
 
 async def note(deletion: TopicDeletion) -> None:
-    """In the transaction of the deletion: record that its offsets have to be removed."""
+    """In the transaction of the deletion: record that its offsets have to be removed. Its items are removed at once."""
+    await forget_topic(deletion)
     await deletion.connection.execute(
         Q.note_deleted_topic.encode(),
         {"topic": deletion.topic, "now": deletion.now, "principal": deletion.principal},

@@ -6,8 +6,10 @@ settled by those of its locks. Source: share.md 7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from groups.catalogue.topics import TopicService
@@ -18,24 +20,33 @@ from groups.core.model.types import TopicView
 from groups.core.share.checks import check_epoch, no_share_group
 from groups.engine.service import GroupService
 from kcoord.access.rights import Operation, Principal
+from kcoord.database import request_age
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.share import Rules
 from offsets.core.types import Millis
 from offsets.share.store import Acquired, Outcome, ShareMember, ShareStore, rules_of
+from offsets.share.waiting import ItemWaiters, Waiter
+
+BUSY_PAUSES_MS = (10, 20, 40, 80)
+"""After which it is tried again to acquire from partitions from which others acquire. That takes them a few ms, unless
+they do it in a long transaction of their own."""
+
+FRUITLESS_SECONDS, LONGEST_PAUSE_SECONDS = 0.02, 1.0
+"""How long who was woken in vain waits before it may be woken again: longer each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acquire:
     """What a member asks for. `ends`: how far partitions go, by topic id and number. `settle`: as that of `Settle`.
 
-    `lock_ms` None: as long as the settings of the group say.
+    `lock_ms` None: as long as the settings of the group say. `member_epoch` None: it was checked before.
     """
 
     group_id: str
     member_id: str
-    member_epoch: int
+    member_epoch: int | None
     most: int
     lock_ms: Millis | None
     ends: Mapping[tuple[UUID, int], int]
@@ -55,7 +66,7 @@ class Settle:
 class AcquireReply:
     """What was settled and acquired. `busy`: others work on all partitions, so that nothing is known of them.
 
-    `topics`: the names of the topics of the locks; `lock_ms`: how long they last.
+    `topics`: the names of the topics of the locks, which last `lock_ms`. The member has that epoch and these partitions.
     """
 
     session_deadline: Millis | None
@@ -64,6 +75,8 @@ class AcquireReply:
     topics: Mapping[UUID, str]
     busy: bool
     lock_ms: Millis
+    member_epoch: int
+    partitions: Sequence[tuple[UUID, int]]
 
 
 class ItemService:
@@ -75,22 +88,55 @@ class ItemService:
         self._configs = runtime.get(GroupConfigs)
         self._topics = runtime.get(TopicService)
         self._store = runtime.get(ShareStore)
+        self._waiters = runtime.get(ItemWaiters)
         self._shortest_ms = runtime.config.int("group.share.min.record.lock.duration.ms")
         self._longest_ms = runtime.config.int("group.share.max.record.lock.duration.ms")
 
-    async def acquire(self, asked: Acquire, principal: Principal) -> AcquireReply:
+    async def acquire(self, asked: Acquire, principal: Principal, max_wait_ms: Millis = 0) -> AcquireReply:
         """Settle what is to be settled, then acquire up to `most` items of the partitions assigned to the member.
 
+        With nothing to give it is held for up to `max_wait_ms`, without a connection.
         Raises ProtocolError GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, TOPIC_AUTHORIZATION_FAILED,
         INVALID_REQUEST for a lock that is too short or too long.
         """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + max_wait_ms / 1000
+        received = request_age.current()
+        reply = await self._acquire_idle(asked, principal)
+        settled = reply.settled
+        again = replace(asked, member_epoch=None, settle=None)
+        pause = 0.0
+        while not reply.locks and not self._waiters.closed and (left := until - loop.time()) > pause:
+            await asyncio.sleep(pause)
+            waiter = Waiter(asked.member_id, reply.member_epoch, reply.partitions, asked.most)
+            await self._waiters.wait(asked.group_id, waiter, left - pause)
+            if self._waiters.closed:
+                break  # its client asks another server
+            request_age.enter(request_age.held(received, max_wait_ms))
+            reply = await self._acquire_idle(again, principal)
+            # What it was woken for may stay out of reach, such as a lock that is being settled in a long transaction.
+            pause = min(max(pause * 2, FRUITLESS_SECONDS), LONGEST_PAUSE_SECONDS)
+        return replace(reply, settled=settled)
+
+    async def _acquire_idle(self, asked: Acquire, principal: Principal) -> AcquireReply:
+        """Acquire; if others work on all partitions, try again a moment later, some times."""
+        reply = await self._acquire(asked, principal)
+        settled = reply.settled
+        for pause in BUSY_PAUSES_MS:
+            if not reply.busy:
+                break
+            await asyncio.sleep(random.uniform(0.5, 1.5) * pause / 1000)  # noqa: S311 - jitter, not a secret
+            reply = await self._acquire(replace(asked, settle=None), principal)
+        return replace(reply, settled=settled)
+
+    async def _acquire(self, asked: Acquire, principal: Principal) -> AcquireReply:
         self._groups.check_active(asked.group_id)
         rules = await self._rules(asked.group_id)
         lock_ms = rules.lock_ms if asked.lock_ms is None else self._checked(asked.lock_ms)
         view = await self._topics.view()
 
         async def work(connection: Connection) -> AcquireReply:
-            member = await self._member(connection, asked)
+            member, epoch = await self._member(connection, asked)
             names = _names(member, view, principal)
             now = await self._db.now_ms(connection)
             settled: list[Outcome] = []
@@ -100,7 +146,7 @@ class ItemService:
             locks, busy = await self._store.acquire(
                 connection, member.pk, asked.member_id, partitions, asked.ends, asked.most, lock_ms, rules, now
             )
-            return AcquireReply(member.session_deadline, settled, locks, names, busy, lock_ms)
+            return AcquireReply(member.session_deadline, settled, locks, names, busy, lock_ms, epoch, partitions)
 
         return await self._db.transaction(work)
 
@@ -138,15 +184,16 @@ class ItemService:
             raise no_share_group(group_id, exists=found is not None)
         return found
 
-    async def _member(self, connection: Connection, asked: Acquire) -> ShareMember:
+    async def _member(self, connection: Connection, asked: Acquire) -> tuple[ShareMember, int]:
+        """The member, which has the epoch that it says, and the epoch that it has."""
         found = await self._share_group(connection, asked.group_id, asked.member_id)
-        if found.member_epoch is None or found.previous_member_epoch is None or asked.member_epoch <= 0:
+        epoch, previous = found.member_epoch, found.previous_member_epoch
+        if epoch is None or previous is None or (asked.member_epoch is not None and asked.member_epoch <= 0):
             raise unknown_member(asked.member_id)
-        known = ConsumerMember(
-            asked.member_id, member_epoch=found.member_epoch, previous_member_epoch=found.previous_member_epoch
-        )
-        check_epoch(known, asked.member_epoch)
-        return found
+        if asked.member_epoch is not None:
+            known = ConsumerMember(asked.member_id, member_epoch=epoch, previous_member_epoch=previous)
+            check_epoch(known, asked.member_epoch)
+        return found, epoch
 
 
 def _names(member: ShareMember, view: TopicView, principal: Principal) -> dict[UUID, str]:

@@ -141,10 +141,19 @@ class ShareStore:
         rows = await self._db.rows(connection, Q.settle_items, parameters)
         return [Outcome(why, held_by, until) for _, why, held_by, until in rows]
 
-    async def next_due(self, connection: Connection, pk: int, partitions: Sequence[tuple[UUID, int]]) -> Millis | None:
-        """When something may become available on these partitions by time alone."""
-        due: Millis | None = await self._db.value(connection, Q.next_item_due, _columns(pk, partitions))
-        return due
+    async def epochs(self, connection: Connection, group_id: str, members: Sequence[str]) -> dict[str, int]:
+        """The epochs of those members that are in the group."""
+        parameters = {"group_id": group_id, "members": list(members)}
+        return dict(await self._db.rows(connection, Q.waiting_share_members, parameters))
+
+    async def available(
+        self, connection: Connection, group_id: str, most_locks: int, now: Millis
+    ) -> tuple[dict[tuple[UUID, int], int], Millis | None]:
+        """How many items the partitions of a group could give now, and in how many ms time alone may give more."""
+        parameters = {"group_id": group_id, "most_locks": most_locks, "now": now}
+        rows = await self._db.rows(connection, Q.available_items, parameters)
+        due = [due_in_ms for *_, due_in_ms in rows if due_in_ms is not None]
+        return {(topic_id, number): count for topic_id, number, count, _ in rows}, min(due, default=None)
 
 
 def ranges(held: Iterable[Any]) -> Ranges:

@@ -57,6 +57,12 @@ async def topic(runtime: Runtime) -> str:
 
 
 @pytest.fixture
+async def job(runtime: Runtime) -> str:
+    """A topic `job` of one partition, for share groups; its id."""
+    return str((await runtime.get(TopicService).create("job", 1)).topic_id)
+
+
+@pytest.fixture
 async def client_with(runtime: Runtime) -> AsyncIterator[ClientWith]:
     """Make a client whose token has just these rules, written `operation:resource:name`."""
     async with AsyncExitStack() as clients:

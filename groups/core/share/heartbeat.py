@@ -14,6 +14,7 @@ from groups.core.model.commands import ShareHeartbeat
 from groups.core.model.consumer_group import ShareGroup
 from groups.core.model.consumer_records import MemberReconciled, ShareGroupCreated, TimerArmed
 from groups.core.model.consumer_state import ConsumerMember, MemberState, TimerKind
+from groups.core.model.effects import WakeMembers
 from groups.core.model.holds import require_open
 from groups.core.model.partitions import Assigned, plain
 from groups.core.model.replies import ConsumerHeartbeatReply
@@ -101,6 +102,7 @@ def _take_target(turn: Turn, member_id: str) -> None:
     previous = member.previous_member_epoch if member.member_epoch == epoch else member.member_epoch
     step = MemberReconciled(member_id, epoch, previous, MemberState.STABLE, assigned, {}, False, turn.now)
     turn.emit(step)
+    turn.ask(WakeMembers(group.group_id))  # a request of the member may wait for items of other partitions
 
 
 def _names(turn: Turn, member: ConsumerMember, topic_id: str) -> bool:

@@ -500,7 +500,7 @@ begin
 end
 $$;
 
--- Partitions of a group go, with all items: those of some topics, or all (null).
+-- Partitions go, with all items: of a group, or of all (null), those of some topics, or all (null).
 create function kcoord.share_forget(group_pk bigint, topics uuid[]) returns integer
 language plpgsql set search_path = pg_catalog, pg_temp
 as $$
@@ -510,7 +510,8 @@ declare
 begin
     -- One statement for each table: what a transaction adds that is waited for here is seen by the next one.
     with deleted as (delete from {schema}.offsets_sharepartition p
-                     where p.group_id = group_pk and (topics is null or p.topic_id = any(topics)) returning p.id)
+                     where (group_pk is null or p.group_id = group_pk) and (topics is null or p.topic_id = any(topics))
+                     returning p.id)
     select coalesce(array_agg(id), '{{}}') into gone from deleted;
     delete from {schema}.offsets_sharelock l where l.share_partition_id = any(gone);
     delete from {schema}.offsets_shareretry r where r.share_partition_id = any(gone);

@@ -10,56 +10,15 @@ from typing import Any
 import httpx
 import pytest
 
+from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
+from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
+from offsets.share.timers import LockTimers
 from tests.support.api import assert_problem
 from tests.support.fixtures import ClientWith
-
-GROUP = "/v1/groups/mailing"
-
-
-@pytest.fixture
-async def job(api: httpx.AsyncClient) -> str:
-    """A topic `job` of one partition; its id."""
-    response = await api.post("/v1/topics", json={"name": "job", "partitions": 1})
-    assert response.status_code == 201, response.text
-    topic_id: str = response.json()["topic_id"]
-    return topic_id
-
-
-async def asked(api: httpx.AsyncClient, path: str, **body: Any) -> dict[str, Any]:
-    response = await api.post(f"{GROUP}/{path}", json=body)
-    assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
-
-
-async def joined(api: httpx.AsyncClient, member_id: str, *topics: str) -> int:
-    """The epoch of a new member."""
-    names = list(topics or ("job",))
-    answer = await asked(api, "share-heartbeat", member_id=member_id, member_epoch=0, subscribed_topic_names=names)
-    return int(answer["member_epoch"])
-
-
-async def acquire(api: httpx.AsyncClient, member_id: str, most: int = 10, end: int = 0, **more: Any) -> dict[str, Any]:
-    """With the epoch that the member has."""
-    epoch = (await asked(api, "share-heartbeat", member_id=member_id, member_epoch=more.pop("epoch", 1)))[
-        "member_epoch"
-    ]
-    ends = [{"topic": "job", "partition": 0, "end_offset": end}] if end else []
-    return await asked(api, "acquire", member_id=member_id, member_epoch=epoch, max_records=most, ends=ends, **more)
-
-
-async def held(api: httpx.AsyncClient, member_id: str, most: int = 10, end: int = 0, **more: Any) -> Any:
-    """Locks as (id, offsets, delivery count)."""
-    answer = await acquire(api, member_id, most, end, **more)
-    return [(lock["lock"], lock["offsets"], lock["delivery_count"]) for lock in answer["locks"]]
-
-
-async def settle(api: httpx.AsyncClient, member_id: str, *items: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await asked(api, "settle", member_id=member_id, items=items))["items"]
-    return found
+from tests.support.items import GROUP, acquire, asked, held, joined, report, settle
 
 
 async def test_what_is_acquired_is_settled_and_gone(api: httpx.AsyncClient, job: str, clock: VirtualClock) -> None:
@@ -209,8 +168,7 @@ async def test_the_limit_of_locks_counts_what_is_locked(api: httpx.AsyncClient, 
 async def test_a_reported_watermark_is_an_end(api: httpx.AsyncClient, job: str) -> None:
     await joined(api, "w")
     assert await held(api, "w") == []
-    report = {"partitions": [{"partition": 0, "log_start_offset": 0, "log_end_offset": 2}]}
-    assert (await api.post("/v1/topics/job/watermarks", json=report)).status_code == 200
+    await report(api, 2)
     assert [offsets for _, offsets, _ in await held(api, "w")] == [[[0, 1]]]
     assert [offsets for _, offsets, _ in await held(api, "w", end=3)] == [[[2, 2]]]
     assert await held(api, "w", end=1) == []
@@ -249,3 +207,98 @@ async def test_who_may_acquire(api: httpx.AsyncClient, job: str, client_with: Cl
 async def test_entries_that_make_no_sense(api: httpx.AsyncClient, entry: dict[str, Any], field: str) -> None:
     response = await api.post(f"{GROUP}/settle", json={"member_id": "w", "items": [entry]})
     assert_problem(response, Error.INVALID_REQUEST, field=field)
+
+
+async def test_members_that_are_gone_hand_back_what_they_hold(
+    api: httpx.AsyncClient, job: str, clock: VirtualClock, service: GroupService
+) -> None:
+    """Differs from Kafka: there it stays locked until the lock is over."""
+    await joined(api, "w")
+    ((lock, _, _),) = await held(api, "w", 2, end=2)
+    await joined(api, "v")
+    clock.advance(1_000)  # one target a second
+    assert await held(api, "v") == []
+    await asked(api, "share-heartbeat", member_id="w", member_epoch=-1)
+    ((other, offsets, count),) = await held(api, "v")
+    assert (offsets, count) == ([[0, 1]], 2)
+    (result,) = await settle(api, "w", {"lock": lock, "accept": [[0, 1]]})
+    assert (result["why"], result["held_by"]) == ("released", "v")
+    await joined(api, "u")
+    clock.advance(1_000)
+    assert (await api.post(f"{GROUP}/members/v/kick", json={})).status_code == 204
+    ((_, _, count),) = await held(api, "u", lock_ms=60_000)
+    assert count == 3
+    clock.advance(45_000)
+    await service.tick("mailing")  # the session of u is over, its lock is not
+    await joined(api, "t")
+    clock.advance(1_000)
+    ((_, _, count),) = await held(api, "t")
+    assert count == 4
+    assert (await settle(api, "v", {"lock": other, "accept": [[0, 1]]}))[0]["why"] == "released"
+
+
+async def test_where_partitions_begin_is_decided_when_their_topic_is_named(api: httpx.AsyncClient, job: str) -> None:
+    """Differs from Kafka: there the first fetch decides, and what was written since joining is skipped."""
+    assert (await api.patch(f"{GROUP}/config", json={"share.auto.offset.reset": "latest"})).status_code == 200
+    await report(api, 5)
+    await joined(api, "w")
+    await report(api, 7)
+    assert [offsets for _, offsets, _ in await held(api, "w")] == [[[5, 6]]]
+
+
+async def test_without_an_end_the_first_one_decides_where_latest_begins(api: httpx.AsyncClient, job: str) -> None:
+    assert (await api.patch(f"{GROUP}/config", json={"share.auto.offset.reset": "latest"})).status_code == 200
+    await joined(api, "w")
+    assert await held(api, "w", end=5) == []
+    assert [offsets for _, offsets, _ in await held(api, "w", end=7)] == [[[5, 6]]]
+
+
+async def test_nothing_of_a_new_partition_is_missed(api: httpx.AsyncClient, job: str, clock: VirtualClock) -> None:
+    assert (await api.patch(f"{GROUP}/config", json={"share.auto.offset.reset": "latest"})).status_code == 200
+    await report(api, 5)
+    await joined(api, "w")
+    assert (await api.patch("/v1/topics/job", json={"partitions": 2})).status_code == 200
+    await report(api, 4, partition=1)
+    clock.advance(1_000)
+    locks = (await acquire(api, "w"))["locks"]
+    assert [(lock["partition"], lock["offsets"]) for lock in locks] == [(1, [[0, 3]])]
+
+
+async def test_items_go_with_their_group_and_with_their_topic(
+    api: httpx.AsyncClient, job: str, clock: VirtualClock, runtime: Runtime
+) -> None:
+    async def rows() -> list[int]:
+        tables = ("sharepartition", "sharelock", "shareretry", "sharedead", "shareended")
+        async with runtime.db.connection() as connection:
+            return [await runtime.db.value(connection, f"select count(*) from offsets_{t}", {}) for t in tables]
+
+    for gone in ("/v1/topics/job", GROUP):
+        if gone == GROUP:
+            assert (await api.post("/v1/topics", json={"name": "job", "partitions": 1})).status_code == 201
+        await joined(api, "w")
+        clock.advance(1_000)
+        ((lock, _, _),) = await held(api, "w", 4, end=4)
+        await settle(api, "w", {"lock": lock, "accept": [[0, 0]], "release": [[1, 1]], "reject": [[2, 2]]})
+        assert await rows() == [1, 1, 1, 1, 1]
+        if gone == GROUP:
+            await asked(api, "share-heartbeat", member_id="w", member_epoch=-1)
+        assert (await api.delete(gone)).status_code == 204
+        assert await rows() == [0, 0, 0, 0, 0]
+
+
+async def test_timers_end_locks_and_forget_what_became_of_them(
+    api: httpx.AsyncClient, job: str, clock: VirtualClock, runtime: Runtime
+) -> None:
+    assert (await api.patch(f"{GROUP}/config", json={"share.delivery.count.limit": 2})).status_code == 200
+    timers = runtime.get(LockTimers)
+    await joined(api, "w")
+    ((lock, _, _),) = await held(api, "w", 2, end=2)
+    clock.advance(29_999)
+    assert await timers.end_overdue() == 0
+    clock.advance(1)
+    assert await timers.end_overdue() == 1
+    assert await timers.end_overdue() == 0
+    assert (await settle(api, "w", {"lock": lock, "accept": [[0, 1]]}))[0]["why"] == "expired"
+    clock.advance(600_001)
+    await timers.end_overdue()
+    assert (await settle(api, "w", {"lock": lock, "accept": [[0, 1]]}))[0]["why"] == "unknown"

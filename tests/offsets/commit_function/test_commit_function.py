@@ -219,7 +219,7 @@ def test_errors_have_the_numbers_of_the_registry(connection: Connection) -> None
         except psycopg.Error as refusal:
             raised[error] = refusal
         connection.rollback()
-    assert len(raised) == 14
+    assert len(raised) == 15
     for error, refusal in raised.items():
         assert refusal.sqlstate == f"KC{error.code:03}"
         assert refusal.diag.message_primary == f"{error.name}: why"

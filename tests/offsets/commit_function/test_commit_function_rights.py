@@ -19,6 +19,8 @@ from tests.support.database import ROOT, migrate
 from tests.support.journal import journal_lines
 
 PAGE = ROOT / "docs" / "sinks.md"
+ENTRANCES = {"commit_offsets", "fetch_offsets", "acquire", "settle"}
+"""What other roles may be granted."""
 ORDERS_0 = [PartitionCommit("orders", 0, 42)]
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -42,7 +44,7 @@ def role(database: str) -> Iterator[str]:
 def grants_of_the_page() -> list[str]:
     """The grants that docs/sinks.md tells operators to make, for the role `billing_sink`."""
     found: list[str] = re.findall(r"^grant .*?;$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    assert len(found) == 2
+    assert len(found) == 3
     return found
 
 
@@ -89,7 +91,7 @@ def test_the_grants_of_the_page_allow_nothing_else(sink: Connection) -> None:
         "select p.proname from pg_proc p where p.pronamespace = 'kcoord'::regnamespace"
         " and has_function_privilege(p.oid, 'EXECUTE') order by 1"
     ).fetchall()
-    assert callable_ == [("commit_offsets",), ("fetch_offsets",)]
+    assert {name for (name,) in callable_} == ENTRANCES
     for statement in (
         "select * from groups_group",
         "select * from offset_commit_log",
@@ -104,14 +106,14 @@ def test_the_grants_of_the_page_allow_nothing_else(sink: Connection) -> None:
             sink.execute(statement.encode())
 
 
-def test_every_function_has_a_pinned_search_path_and_only_two_have_the_owners_rights(database: str) -> None:
+def test_every_function_has_a_pinned_search_path_and_only_entrances_have_the_owners_rights(database: str) -> None:
     with psycopg.connect(database) as connection:
         functions = connection.execute(
             "select proname, prosecdef, proconfig, prosrc from pg_proc where pronamespace = 'kcoord'::regnamespace"
         ).fetchall()
-    assert len(functions) == 20
+    assert len(functions) == 40
     assert {config[0] for _, _, config, _ in functions} == {"search_path=pg_catalog, pg_temp"}
-    assert {name for name, definer, _, _ in functions if definer} == {"commit_offsets", "fetch_offsets"}
+    assert {name for name, definer, _, _ in functions if definer} == ENTRANCES
     assert not [name for name, _, _, source in functions if re.search(r"\bexecute\b", source, re.IGNORECASE)]
 
 

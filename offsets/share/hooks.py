@@ -1,0 +1,40 @@
+"""What happens to items when members leave, groups and topics go, a share group names a topic, or a topic has an end.
+
+Called in the transactions of these changes, in any process. Source: share.md 7.5 and 7.6.
+"""
+
+from __future__ import annotations
+
+from groups.catalogue.topic_deletion import TopicDeletion
+from groups.store.locked import Deletion, ShareChange
+from kcoord.database.pool import Connection
+from kcoord.sql import queries
+
+Q = queries("offsets")
+
+
+async def follow_members(change: ShareChange) -> None:
+    """Partitions that are new to the group begin; what members that are gone have locked is available again."""
+    named = {"group": change.pk, "group_id": change.group_id}
+    if change.topic_ids:
+        await change.connection.execute(Q.begin_share_partitions.encode(), {**named, "topics": list(change.topic_ids)})
+    if change.gone:
+        await change.connection.execute(
+            Q.release_share_members.encode(), {**named, "members": list(change.gone), "now": change.now}
+        )
+
+
+async def forget_group(deletion: Deletion) -> None:
+    """The hook of deleted groups: their items go."""
+    await deletion.connection.execute(Q.forget_share_partitions.encode(), {"group": deletion.pk, "topics": None})
+
+
+async def forget_topic(deletion: TopicDeletion) -> None:
+    """Items of a deleted topic go, of all groups."""
+    parameters = {"group": None, "topics": [deletion.topic_id]}
+    await deletion.connection.execute(Q.forget_share_partitions.encode(), parameters)
+
+
+async def follow_end(connection: Connection, topic: str) -> None:
+    """The hook of reported watermarks: requests that wait for items of the topic look again."""
+    await connection.execute(Q.wake_share_groups.encode(), {"topic": topic})
