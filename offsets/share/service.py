@@ -66,7 +66,8 @@ class Settle:
 class AcquireReply:
     """What was settled and acquired. `busy`: others work on all partitions, so that nothing is known of them.
 
-    `topics`: the names of the topics of the locks, which last `lock_ms`. The member has that epoch and these partitions.
+    `topics`: the names of the topics of the locks, which last `lock_ms`. The member has that epoch and these
+    partitions.
     """
 
     session_deadline: Millis | None
