@@ -44,6 +44,7 @@ from groups.core.model.commands import (
     LeaveGroup,
     ReleaseHold,
     ResetOffsets,
+    ResetShare,
     ShareHeartbeat,
     SyncGroup,
     Tick,
@@ -83,6 +84,7 @@ from groups.core.operators import hold_group, kick_member, release_hold
 from groups.core.rearming import rearm
 from groups.core.share import others
 from groups.core.share.heartbeat import share_heartbeat
+from groups.core.share.resetting import reset_share
 from kcoord.protocol.errors import ProtocolError
 
 FEW_NAMES = 100
@@ -151,12 +153,14 @@ def _own_answer(parked: Parked, answers: list[Answer]) -> Reply | Parked:
 def _handle(turn: Turn, command: Command) -> Reply | Parked:
     """Dispatch the command to the group's type. A refused request to a consumer or share group leaves no trace."""
     epochs = isinstance(turn.group, EpochGroup)
-    if not epochs and not isinstance(command, ConsumerHeartbeat | ShareHeartbeat):
+    if not epochs and not isinstance(command, ConsumerHeartbeat | ShareHeartbeat | ResetShare):
         return _handle_classic(turn, command)
     savepoint = turn.save()
     try:
         if isinstance(command, ShareHeartbeat):
             return share_heartbeat(turn, command)
+        if isinstance(command, ResetShare):
+            return reset_share(turn, command)
         if isinstance(turn.group, ShareGroup):
             return _handle_share(turn, command)
         return _handle_consumer(turn, command)
@@ -280,7 +284,7 @@ def _refusal(command: Command, refusal: ProtocolError) -> Reply:
             return ConsumerHeartbeatReply(error, detail=detail, retry_after_ms=retry_after_ms)
         case HoldGroup():
             return HoldReply(error, detail=detail)
-        case ResetOffsets() | DeleteGroup() | Tick() | AbandonWait() | ForceState():
+        case ResetOffsets() | ResetShare() | DeleteGroup() | Tick() | AbandonWait() | ForceState():
             return Done(error, detail)
         case ApplyTarget() | ApplyRegexResolution() | ReleaseHold() | KickMember():
             return Done(error, detail)

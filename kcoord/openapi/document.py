@@ -28,6 +28,7 @@ TAGS = (
     ("groups", "Groups, for operators."),
     ("topics", "The catalogue of topics and watermarks that assignment and lag need."),
     ("nodes", "Coordinator nodes, the partitions they own, and hand-overs."),
+    ("items", "Items of share groups: who has which, dead letters, and how far groups are."),
     ("alerts", "Rules that tell people and programs what is wrong with groups."),
     ("archive", "Runs of the Spark jobs, and what reconcile found."),
     ("tokens", "Access."),

@@ -44,6 +44,8 @@ ENUMS: Mapping[str, tuple[str, str]] = {
     "StartableRunKind": ("NewRun", "kind"),
     "RunState": ("RunView", "state"),
     "FindingKind": ("FindingView", "kind"),
+    "ItemState": ("ItemView", "state"),
+    "DeadLetterCause": ("DeadLetterView", "cause"),
     "CoordinatorRouting": ("NodeList", "routing"),
     "NodeEndReason": ("NodeView", "end_reason"),
     "CoordinatorPartitionState": ("CoordinatorPartitionView", "state"),

@@ -79,3 +79,108 @@ select kcoord.share_leave(%(group)s, %(members)s::text[], kcoord.share_rules_of(
 
 -- name: forget_share_partitions
 select kcoord.share_forget(%(group)s, %(topics)s::uuid[])
+
+-- name: list_items
+-- Locks before retries, each by id.
+select i.kind, i.id, i.state, i.topic, i.partition, i.held, i.delivery_count, i.member_id, i.lock, i.acquired_at,
+       i.until, i.last_error
+from (
+    (select 0 as kind, l.id, case when l.until > %(now)s then 'acquired' else 'retry' end as state, t.name as topic,
+            p.partition, l.held, l.delivery_count, l.member_id, l.id as lock, l.acquired_at, l.until, l.last_error
+     from groups_group g
+     join offsets_sharepartition p on p.group_id = g.id
+     join groups_topic t on t.topic_id = p.topic_id
+     join offsets_sharelock l on l.share_partition_id = p.id
+     where g.group_id = %(group_id)s and (0, l.id) > (%(after_kind)s, %(after_id)s)
+       and (%(topic)s::text is null or t.name = %(topic)s)
+       and (%(member)s::text is null or l.member_id = %(member)s)
+       and (%(state)s::text is null or %(state)s = case when l.until > %(now)s then 'acquired' else 'retry' end)
+       and kcoord_sees(t.name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
+     order by l.id limit %(limit)s)
+    union all
+    (select 1, r.id, case when r.not_before > %(now)s then 'delayed' else 'retry' end, t.name, p.partition, r.held,
+            r.delivery_count, r.last_member, null, null, r.not_before, r.last_error
+     from groups_group g
+     join offsets_sharepartition p on p.group_id = g.id
+     join groups_topic t on t.topic_id = p.topic_id
+     join offsets_shareretry r on r.share_partition_id = p.id
+     where g.group_id = %(group_id)s and (1, r.id) > (%(after_kind)s, %(after_id)s)
+       and (%(topic)s::text is null or t.name = %(topic)s)
+       and (%(member)s::text is null or r.last_member = %(member)s)
+       and (%(state)s::text is null or %(state)s = case when r.not_before > %(now)s then 'delayed' else 'retry' end)
+       and kcoord_sees(t.name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
+     order by r.id limit %(limit)s)
+) i
+order by i.kind, i.id
+limit %(limit)s
+
+-- name: list_dead_letters
+select d.id, t.name as topic, p.partition, d."offset", d.delivery_count, d.cause, d.error, d.member_id, d.at
+from groups_group g
+join offsets_sharepartition p on p.group_id = g.id
+join groups_topic t on t.topic_id = p.topic_id
+join offsets_sharedead d on d.share_partition_id = p.id
+where g.group_id = %(group_id)s and d.id > %(after)s
+  and (%(topic)s::text is null or t.name = %(topic)s)
+  and (%(cause)s::text is null or d.cause = %(cause)s)
+  and (%(since)s::bigint is null or d.at >= %(since)s)
+  and (%(until)s::bigint is null or d.at < %(until)s)
+  and kcoord_sees(t.name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
+order by d.id
+limit %(limit)s
+
+-- name: share_group_key
+select g.id, g.type from groups_group g where g.group_id = %(group_id)s
+
+-- name: share_partition_key
+select p.id from offsets_sharepartition p
+where p.group_id = %(group)s and p.topic_id = %(topic_id)s and p.partition = %(partition)s
+
+-- name: operate_items
+select kcoord.share_operate(%(partition)s, kcoord.offsets_at(%(offsets)s::text::jsonb, 'offsets'), %(kind)s, %(error)s,
+                            %(rules)s::text::kcoord.share_rules, %(now)s)
+
+-- name: topics_of_dead_letters
+select distinct t.name
+from offsets_sharedead d
+join offsets_sharepartition p on p.id = d.share_partition_id
+join groups_topic t on t.topic_id = p.topic_id
+where p.group_id = %(group)s and d.id = any(%(ids)s::bigint[])
+
+-- name: replay_dead_letters
+select kcoord.share_replay(%(group)s, %(ids)s::bigint[], %(reset_count)s, %(rules)s::text::kcoord.share_rules, %(now)s)
+
+-- name: discard_dead_letters
+with gone as (
+    delete from offsets_sharedead d using offsets_sharepartition p
+    where p.id = d.share_partition_id and p.group_id = %(group)s and d.id = any(%(ids)s::bigint[])
+    returning d.id)
+select count(*) from gone
+
+-- name: share_offsets
+-- `start_offset`: the first offset that is not finished; null: not decided yet. Lag as KIP-1226 has it: what is neither
+-- accepted nor given up below the end.
+select t.name as topic, t.topic_id, p.partition, p.next_offset, ends.last as end_offset,
+       least(p.next_offset, l.first, r.first) as start_offset,
+       greatest(ends.last - p.next_offset, 0) + l.items + r.ready + r.delayed as lag,
+       l.items::bigint as acquired, r.ready::bigint as retry, r.delayed::bigint as delayed,
+       (select count(*) from offsets_sharedead d where d.share_partition_id = p.id) as dead
+from groups_group g
+join offsets_sharepartition p on p.group_id = g.id
+join groups_topic t on t.topic_id = p.topic_id
+left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
+cross join lateral (select greatest(p.end_offset, w.log_end_offset) as last) ends
+cross join lateral (
+    select coalesce(sum(kcoord.size_of(x.held)), 0) as items, min(lower(x.held)) as first
+    from offsets_sharelock x where x.share_partition_id = p.id) l
+cross join lateral (
+    select coalesce(sum(kcoord.size_of(x.held)) filter (where x.not_before <= %(now)s), 0) as ready,
+           coalesce(sum(kcoord.size_of(x.held)) filter (where x.not_before > %(now)s), 0) as delayed,
+           min(lower(x.held)) as first
+    from offsets_shareretry x where x.share_partition_id = p.id) r
+where g.group_id = %(group_id)s
+  and kcoord_sees(t.name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
+order by t.name, p.partition
+
+-- name: alter_share_offset
+select kcoord.share_alter(%(group)s, %(topic_id)s, %(partition)s, %(start)s)

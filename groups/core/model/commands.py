@@ -251,6 +251,17 @@ class ShareHeartbeat:
 
 
 @message
+class ResetShare:
+    """The group's half of an operator setting or deleting where a share group's partitions begin (share.md 7.8).
+
+    `create`: create the group if it is missing.
+    """
+
+    group_id: str
+    create: bool = False
+
+
+@message
 class ApplyTarget:
     """The result of a `ComputeTarget`: the target of each member it was computed for, or None and what went wrong."""
 
@@ -295,4 +306,4 @@ ClassicCommand = (
 )
 """The commands that a classic group may get. Background results may arrive after the group changed its protocol."""
 
-Command = ClassicCommand | ConsumerHeartbeat | ShareHeartbeat
+Command = ClassicCommand | ConsumerHeartbeat | ShareHeartbeat | ResetShare

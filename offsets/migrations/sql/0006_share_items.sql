@@ -127,6 +127,10 @@ as $$
     insert into {schema}.offsets_sharedead (share_partition_id, "offset", delivery_count, cause, error, member_id, at)
     select partition_pk, o, delivery_count, cause, error, member_id, now
     from unnest(offsets) r cross join lateral generate_series(lower(r), upper(r) - 1) o
+    -- A dead letter of the same item: the group began again before it.
+    on conflict (share_partition_id, "offset") do update
+    set delivery_count = excluded.delivery_count, cause = excluded.cause, error = excluded.error,
+        member_id = excluded.member_id, at = excluded.at
 $$;
 
 -- Offsets of an attempt that ended without success: available again, or given up if it was the last one.
@@ -497,6 +501,124 @@ begin
         position := position + 1;
         return next outcome;
     end loop;
+end
+$$;
+
+-- What an operator does with items of one partition, whoever has them: release makes them available now, reject makes
+-- dead letters of them. Returns how many there were. Who held them learns that the lock was released.
+create function kcoord.share_operate(
+    partition_pk bigint, offsets int8multirange, kind text, error text, rules kcoord.share_rules, now bigint)
+returns bigint
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    found record;
+    part int8multirange;
+    count bigint := 0;
+begin
+    -- Retries first: what locks hold becomes one.
+    for found in
+        select r.* from {schema}.offsets_shareretry r
+        where r.share_partition_id = partition_pk and r.held && offsets order by r.id for update
+    loop
+        part := found.held * offsets;
+        count := count + kcoord.size_of(part);
+        if found.held <@ part then
+            delete from {schema}.offsets_shareretry r where r.id = found.id;
+        else
+            update {schema}.offsets_shareretry r set held = found.held - part where r.id = found.id;
+        end if;
+        if kind = 'release' then
+            perform kcoord.share_return(partition_pk, part, found.delivery_count, now,
+                                        coalesce(error, found.last_error), found.last_member, rules, now);
+        else
+            perform kcoord.share_bury(partition_pk, part, found.delivery_count, 'rejected',
+                                      coalesce(error, found.last_error), found.last_member, now);
+        end if;
+    end loop;
+    for found in
+        select l.* from {schema}.offsets_sharelock l
+        where l.share_partition_id = partition_pk and l.held && offsets order by l.id for update
+    loop
+        part := found.held * offsets;
+        count := count + kcoord.size_of(part);
+        if found.held <@ part then
+            delete from {schema}.offsets_sharelock l where l.id = found.id;
+            insert into {schema}.offsets_shareended as e (lock_id, share_partition_id, member_id, cause, accepted,
+                                                          released, rejected, at)
+            values (found.id, partition_pk, found.member_id, 'released', '{{}}', '{{}}', '{{}}', now)
+            on conflict (lock_id) do update set cause = excluded.cause, at = excluded.at;
+        else
+            update {schema}.offsets_sharelock l set held = found.held - part where l.id = found.id;
+        end if;
+        if kind = 'release' then
+            perform kcoord.share_return(partition_pk, part, found.delivery_count, now, coalesce(error, found.last_error),
+                                        found.member_id, rules, now);
+        else
+            perform kcoord.share_bury(partition_pk, part, found.delivery_count, 'rejected',
+                                      coalesce(error, found.last_error), found.member_id, now);
+        end if;
+    end loop;
+    return count;
+end
+$$;
+
+-- Dead letters are available again now, with one delivery left at least, or from the first one on. Returns how many.
+create function kcoord.share_replay(
+    group_pk bigint, ids bigint[], reset_count boolean, rules kcoord.share_rules, now bigint) returns bigint
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    dead record;
+    count bigint := 0;
+begin
+    for dead in
+        with gone as (
+            delete from {schema}.offsets_sharedead d using {schema}.offsets_sharepartition p
+            where p.id = d.share_partition_id and p.group_id = group_pk and d.id = any(ids)
+            returning d.share_partition_id, d."offset", d.delivery_count, d.error, d.member_id
+        )
+        select g.share_partition_id, g.error, g.member_id,
+               case when reset_count then 0 else least(g.delivery_count, rules.delivery_limit - 1) end as deliveries,
+               range_agg(int8range(g."offset", g."offset" + 1)) as held
+        from gone g group by 1, 2, 3, 4
+    loop
+        count := count + kcoord.size_of(dead.held);
+        insert into {schema}.offsets_shareretry (share_partition_id, held, delivery_count, not_before, last_error,
+                                                 last_member)
+        values (dead.share_partition_id, dead.held, dead.deliveries, now, dead.error, dead.member_id);
+        perform kcoord.share_wake(dead.share_partition_id);
+    end loop;
+    return count;
+end
+$$;
+
+-- A partition of a group begins again at an offset: nothing is locked or waits, and what was given up from there on is
+-- to be delivered again. Null if it does not exist; else where it began before.
+create function kcoord.share_alter(group_pk bigint, topic uuid, partition_no integer, start bigint) returns bigint
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    pk bigint;
+    before bigint;
+begin
+    perform kcoord.share_begin(group_pk, array[topic], kcoord.share_defaults());
+    select p.id, coalesce(p.next_offset, -1) into pk, before from {schema}.offsets_sharepartition p
+    where p.group_id = group_pk and p.topic_id = topic and p.partition = partition_no for no key update;
+    if pk is null then
+        return null;
+    end if;
+    select least(before, min(x.first)) into before from (
+        select lower(l.held) as first from {schema}.offsets_sharelock l where l.share_partition_id = pk
+        union all select lower(r.held) from {schema}.offsets_shareretry r where r.share_partition_id = pk) x;
+    delete from {schema}.offsets_sharelock l where l.share_partition_id = pk;
+    delete from {schema}.offsets_shareretry r where r.share_partition_id = pk;
+    delete from {schema}.offsets_sharedead d where d.share_partition_id = pk and d."offset" >= start;
+    update {schema}.offsets_sharepartition p set next_offset = start where p.id = pk;
+    return before;
 end
 $$;
 

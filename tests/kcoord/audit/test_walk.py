@@ -110,6 +110,23 @@ async def applied(world: World) -> dict[str, str]:
     return path
 
 
+async def working(world: World) -> None:
+    """A worker of the share group g has item 0 of `orders`, and has rejected item 1."""
+    await topic(world)
+    await world.runtime.get(TopicService).set_watermarks("orders", [Watermark(0, 0, 2)])
+    joining = {"member_id": "w", "member_epoch": 0, "subscribed_topic_names": ["orders"]}
+    epoch = (await world.post("/v1/groups/g/share-heartbeat", joining))["member_epoch"]
+    asked = {"member_id": "w", "member_epoch": epoch}
+    (lock,) = (await world.post("/v1/groups/g/acquire", asked))["locks"]
+    rejected = {"lock": lock["lock"], "reject": [[1, 1]]}
+    await world.post("/v1/groups/g/settle", {"member_id": "w", "items": [rejected]})
+
+
+async def left(world: World) -> None:
+    await working(world)
+    await world.post("/v1/groups/g/share-heartbeat", {"member_id": "w", "member_epoch": -1})
+
+
 async def pinned(world: World) -> None:
     await world.post("/v1/groups/g/pins", {"topic": "orders"})
 
@@ -155,6 +172,7 @@ RULES = [{"operation": "read", "resource": "group", "name": "h"}]
 START = {"group_id": "g", "config": {"consumer.session.timeout.ms": 50_000}}
 G = {"group_id": "g"}
 
+ITEMS = {"items": [{"topic": "orders", "partition": 0, "offsets": [[0, 0]]}]}
 STORIES = {
     "createGroup": Story(None, {}, START, has="after"),
     "deleteGroup": Story(empty, G, has="before"),
@@ -171,6 +189,12 @@ STORIES = {
     "deleteOffsets": Story(committed, G, {"topics": [{"name": "orders", "partitions": [0]}]}),
     "createPin": Story(None, G, {"topic": "orders"}, has="after"),
     "deletePin": Story(pinned, G, query={"topic": "orders"}, has="before"),
+    "releaseItems": Story(working, G, ITEMS),
+    "rejectItems": Story(working, G, ITEMS),
+    "replayDeadLetters": Story(working, G, {"ids": [1]}),
+    "discardDeadLetters": Story(working, G, {"ids": [1]}),
+    "alterShareOffsets": Story(left, G, {"partitions": [{"topic": "orders", "partition": 0, "start_offset": 1}]}),
+    "deleteShareOffsets": Story(left, G, query={"topic": "orders"}, has="before"),
     "createTopic": Story(None, {}, {"name": "orders", "partitions": 3}, name="orders", has="after"),
     "updateTopic": Story(topic, {"name": "orders"}, {"partitions": 4}, name="orders"),
     "deleteTopic": Story(topic, {"name": "orders"}, name="orders", has="before"),

@@ -43,6 +43,8 @@ RULE = {"name": "old", "pattern": "literal", "group_name": "e", "verdicts": ["st
 Request = tuple[str, str, Any]
 
 
+ITEM = {"topic": "orders", "partition": 0}
+ITEMS = {"items": [{**ITEM, "offsets": [[0, 0]]}]}
 WORKER = {"member_id": "m1", "member_epoch": 1, "max_records": 1}
 SHARING = {"member_id": "m1", "member_epoch": 0, "subscribed_topic_names": ["orders"]}
 
@@ -83,6 +85,12 @@ def of_offsets(others: str, new: str, applied: str) -> dict[str, Request]:
         "txnCommitOffsets": ("post", f"{E}/offsets/txn-commit", {"transactional_id": "new", **STRANGER, **OFFSETS}),
         "endTransaction": ("post", "/v1/transactions/t/end", {"committed": True, **PRODUCER}),
         "initProducerId": ("post", "/v1/transactions/t/init", {}),
+        "releaseItems": ("post", "/v1/groups/s/items/release", ITEMS),
+        "rejectItems": ("post", "/v1/groups/s/items/reject", ITEMS),
+        "replayDeadLetters": ("post", "/v1/groups/s/dead-letters/replay", {"ids": [1]}),
+        "discardDeadLetters": ("post", "/v1/groups/s/dead-letters/discard", {"ids": [1]}),
+        "alterShareOffsets": ("post", "/v1/groups/new/share-offsets", {"partitions": [{**ITEM, "start_offset": 1}]}),
+        "deleteShareOffsets": ("delete", "/v1/groups/left/share-offsets?topic=orders", None),
         "createPin": ("post", f"{E}/pins", {"topic": "bills"}),
         "deletePin": ("delete", f"{E}/pins?topic=orders", None),
     }
@@ -148,6 +156,11 @@ async def requests(
     await ask(api, "post", "/v1/topics/orders/watermarks", {"partitions": [watermark(0, 8), watermark(1, 8)]})
     await ask(api, "post", "/v1/groups/s/share-heartbeat", SHARING)
     lock = (await ask(api, "post", "/v1/groups/s/acquire", WORKER))["locks"][0]["lock"]
+    rejected = (await ask(api, "post", "/v1/groups/s/acquire", WORKER))["locks"][0]
+    entry = {"lock": rejected["lock"], "reject": rejected["offsets"]}
+    await ask(api, "post", "/v1/groups/s/settle", {"member_id": "m1", "items": [entry]})
+    start = {"partitions": [{**ITEM, "start_offset": 1}]}
+    await ask(api, "post", "/v1/groups/left/share-offsets", start)
     await ask(api, "post", f"{E}/pins", {"topic": "orders"})
     await ask(api, "post", "/v1/groups", {"group_id": "held"})
     await ask(api, "post", "/v1/groups/held/hold", {"duration_ms": 60_000})

@@ -33,6 +33,7 @@ DELETE /v1/groups deleteGroups
 DELETE /v1/groups/{group_id} deleteGroup
 DELETE /v1/groups/{group_id}/hold releaseHold
 DELETE /v1/groups/{group_id}/pins deletePin
+DELETE /v1/groups/{group_id}/share-offsets deleteShareOffsets
 DELETE /v1/tokens/{id} deleteToken
 DELETE /v1/topics/{name} deleteTopic
 GET /livez livez
@@ -54,7 +55,9 @@ GET /v1/groups listGroups
 GET /v1/groups/{group_id} describeGroup
 GET /v1/groups/{group_id}/commits listGroupCommits
 GET /v1/groups/{group_id}/config getGroupConfig
+GET /v1/groups/{group_id}/dead-letters listDeadLetters
 GET /v1/groups/{group_id}/events listGroupEvents
+GET /v1/groups/{group_id}/items listItems
 GET /v1/groups/{group_id}/labels getGroupLabels
 GET /v1/groups/{group_id}/lag describeGroupLag
 GET /v1/groups/{group_id}/lag/history listGroupLag
@@ -62,6 +65,7 @@ GET /v1/groups/{group_id}/offsets listGroupOffsets
 GET /v1/groups/{group_id}/offsets/plans listOffsetPlans
 GET /v1/groups/{group_id}/offsets/plans/{plan_id} getOffsetPlan
 GET /v1/groups/{group_id}/pins listPins
+GET /v1/groups/{group_id}/share-offsets getShareOffsets
 GET /v1/nodes listNodes
 GET /v1/quotas listQuotas
 GET /v1/quotas/throttled listThrottled
@@ -85,8 +89,12 @@ POST /v1/assignments/simulate simulateAssignment
 POST /v1/groups createGroup
 POST /v1/groups/{group_id}/acquire acquireItems
 POST /v1/groups/{group_id}/consumer-heartbeat consumerGroupHeartbeat
+POST /v1/groups/{group_id}/dead-letters/discard discardDeadLetters
+POST /v1/groups/{group_id}/dead-letters/replay replayDeadLetters
 POST /v1/groups/{group_id}/heartbeat heartbeat
 POST /v1/groups/{group_id}/hold holdGroup
+POST /v1/groups/{group_id}/items/reject rejectItems
+POST /v1/groups/{group_id}/items/release releaseItems
 POST /v1/groups/{group_id}/join joinGroup
 POST /v1/groups/{group_id}/leave leaveGroup
 POST /v1/groups/{group_id}/members/{member_id}/kick kickMember
@@ -101,6 +109,7 @@ POST /v1/groups/{group_id}/offsets/txn-commit txnCommitOffsets
 POST /v1/groups/{group_id}/pins createPin
 POST /v1/groups/{group_id}/settle settleItems
 POST /v1/groups/{group_id}/share-heartbeat shareGroupHeartbeat
+POST /v1/groups/{group_id}/share-offsets alterShareOffsets
 POST /v1/groups/{group_id}/sync syncGroup
 POST /v1/heartbeats heartbeats
 POST /v1/offsets/fetch fetchOffsetsOfManyGroups

@@ -1,0 +1,343 @@
+"""What operators see of the items of a share group, and do with them. Each act is in the audit.
+
+Source: share.md 7.8.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from groups.catalogue.topics import TopicService, unknown_partition, unknown_topic
+from groups.configs import GroupConfigs
+from groups.core.model.commands import ResetShare
+from groups.core.model.replies import Done
+from groups.core.share.checks import no_share_group
+from groups.engine.service import GroupService
+from groups.store.locked import LockedGroup
+from kcoord.access.rights import Operation, Principal
+from kcoord.audit.recording import Act, record
+from kcoord.database.pool import Connection
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.sql import queries
+from offsets.core.types import Millis
+from offsets.share.store import Ranges, composite, ranges, rules_of
+
+Q = queries("offsets")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Items that are in one state together. `lock`, `acquired_at`: of those that a member has. `until`: when its lock
+    is over, or from when on they are available again. Instants in ms.
+    """
+
+    kind: int
+    id: int
+    state: str
+    topic: str
+    partition: int
+    offsets: Ranges
+    delivery_count: int
+    member_id: str
+    lock: int | None
+    acquired_at: Millis | None
+    until: Millis
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """An item that was given up at `at` (ms)."""
+
+    id: int
+    topic: str
+    partition: int
+    offset: int
+    delivery_count: int
+    cause: str
+    error: str | None
+    member_id: str
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class ShareOffset:
+    """How far a partition is. `next_offset` None: where it begins is not decided yet, and then the two others are, too.
+
+    `acquired`, `retry`, `delayed`, `dead`: numbers of items.
+    """
+
+    topic: str
+    topic_id: UUID
+    partition: int
+    next_offset: int | None
+    end_offset: int
+    start_offset: int | None
+    lag: int | None
+    acquired: int
+    retry: int
+    delayed: int
+    dead: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Items of one partition."""
+
+    topic: str
+    partition: int
+    offsets: Ranges
+
+
+class ItemOperators:
+    """Items for people, for one process. Every method may raise ProtocolError COORDINATOR_NOT_AVAILABLE, and
+    GROUP_ID_NOT_FOUND unless it is a share group.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db = runtime.db
+        self._groups = runtime.get(GroupService)
+        self._topics = runtime.get(TopicService)
+        self._configs = runtime.get(GroupConfigs)
+
+    async def items(
+        self,
+        group_id: str,
+        *,
+        state: str | None = None,
+        member: str | None = None,
+        topic: str | None = None,
+        cursor: str | None = None,
+        limit: int,
+        visible: Visible = EVERYTHING,
+    ) -> Page[Item]:
+        """A page of unfinished items that were given out: what members have, then what is to be delivered again."""
+        kind, after = decode_cursor(cursor, int, int) if cursor is not None else (-1, 0)
+        async with self._db.snapshot() as connection:
+            await self._key(connection, group_id)
+            parameters = {
+                "group_id": group_id,
+                "state": state,
+                "member": member,
+                "topic": topic,
+                "after_kind": kind,
+                "after_id": after,
+                "limit": limit + 1,
+                "now": await self._db.now_ms(connection),
+                **visible.parameters(),
+            }
+            rows = await self._db.rows(connection, Q.list_items, parameters)
+        found = [_item(*row) for row in rows]
+        shown, more = cut(found, limit)
+        return Page(shown, encode_cursor(shown[-1].kind, shown[-1].id) if more else None)
+
+    async def dead_letters(
+        self,
+        group_id: str,
+        *,
+        topic: str | None = None,
+        cause: str | None = None,
+        since: Millis | None = None,
+        until: Millis | None = None,
+        cursor: str | None = None,
+        limit: int,
+        visible: Visible = EVERYTHING,
+    ) -> Page[DeadLetter]:
+        """A page of dead letters, oldest first."""
+        (after,) = decode_cursor(cursor, int) if cursor is not None else (0,)
+        async with self._db.snapshot() as connection:
+            await self._key(connection, group_id)
+            parameters = {
+                "group_id": group_id,
+                "topic": topic,
+                "cause": cause,
+                "since": since,
+                "until": until,
+                "after": after,
+                "limit": limit + 1,
+                **visible.parameters(),
+            }
+            found = await self._db.records(connection, DeadLetter, Q.list_dead_letters, parameters)
+        shown, more = cut(found, limit)
+        return Page(shown, encode_cursor(shown[-1].id) if more else None)
+
+    async def offsets(self, group_id: str, visible: Visible = EVERYTHING) -> list[ShareOffset]:
+        """How far each partition is, by topic and number."""
+        async with self._db.snapshot() as connection:
+            await self._key(connection, group_id)
+            now = await self._db.now_ms(connection)
+            parameters = {"group_id": group_id, "now": now, **visible.parameters()}
+            return await self._db.records(connection, ShareOffset, Q.share_offsets, parameters)
+
+    async def operate(
+        self, group_id: str, kind: str, chosen: Sequence[Chosen], principal: Principal, error: str | None
+    ) -> int:
+        """`release` items, whoever has them, or `reject` them; returns how many there were. `error`: for who sees them.
+
+        Raises UNKNOWN_TOPIC_OR_PARTITION for a partition that the group does not work on.
+        """
+        self._groups.check_active(group_id)
+        view = await self._topics.find(names={entry.topic for entry in chosen})
+        rules = composite(rules_of(await self._configs.resolved(group_id)))
+
+        async def work(connection: Connection) -> int:
+            pk = await self._key(connection, group_id)
+            now, total = await self._db.now_ms(connection), 0
+            for entry in sorted(chosen, key=lambda entry: (entry.topic, entry.partition)):
+                topic = view.by_name.get(entry.topic)
+                if topic is None:
+                    raise unknown_topic(entry.topic)
+                named = {"group": pk, "topic_id": topic.topic_id, "partition": entry.partition}
+                partition = await self._db.value(connection, Q.share_partition_key, named)
+                if partition is None:
+                    raise unknown_partition(entry.topic, entry.partition, topic.partitions, "items")
+                parameters = {
+                    "partition": partition,
+                    "offsets": json.dumps(entry.offsets),
+                    "kind": kind,
+                    "error": error,
+                    "rules": rules,
+                    "now": now,
+                }
+                total += await self._db.value(connection, Q.operate_items, parameters)
+            shown = [{"topic": e.topic, "partition": e.partition, "offsets": e.offsets} for e in chosen]
+            act = Act(
+                f"items.{kind}",
+                "group",
+                group_id,
+                {"items": shown},
+                {"items": total},
+                error or "",
+                principal=principal.name,
+            )
+            await record(self._db, connection, act)
+            return total
+
+        return await self._db.transaction(work)
+
+    async def replay(self, group_id: str, ids: Sequence[int], principal: Principal, *, reset_count: bool) -> int:
+        """Deliver dead letters again; returns how many there were. `reset_count`: as if never delivered before.
+
+        Raises TOPIC_AUTHORIZATION_FAILED if some belong to a topic that the caller may not describe.
+        """
+        return await self._with_dead(
+            group_id, ids, principal, "dead-letters.replay", Q.replay_dead_letters, {"reset_count": reset_count}
+        )
+
+    async def discard(self, group_id: str, ids: Sequence[int], principal: Principal) -> int:
+        """Remove dead letters for good; returns how many there were. Raises as `replay`."""
+        return await self._with_dead(group_id, ids, principal, "dead-letters.discard", Q.discard_dead_letters, {})
+
+    async def _with_dead(
+        self,
+        group_id: str,
+        ids: Sequence[int],
+        principal: Principal,
+        act: str,
+        statement: str,
+        more: Mapping[str, Any],
+    ) -> int:
+        self._groups.check_active(group_id)
+        rules = composite(rules_of(await self._configs.resolved(group_id)))
+
+        async def work(connection: Connection) -> int:
+            pk = await self._key(connection, group_id)
+            named = {"group": pk, "ids": list(ids)}
+            for topic in await self._db.column(connection, Q.topics_of_dead_letters, named):
+                principal.require_described(topic)
+            now = await self._db.now_ms(connection)
+            count = await self._db.value(connection, statement, {**named, **more, "rules": rules, "now": now})
+            after = {"dead_letters": count, **more}
+            done = Act(act, "group", group_id, {"ids": list(ids)}, after, principal=principal.name)
+            await record(self._db, connection, done)
+            return int(count)
+
+        return await self._db.transaction(work)
+
+    async def alter(
+        self, group_id: str, starts: Mapping[tuple[str, int], int], principal: Principal
+    ) -> dict[tuple[str, int], Error]:
+        """AlterShareGroupOffsets: partitions begin again at these offsets; an error for each. The group is created if
+        it does not exist.
+
+        Raises NON_EMPTY_GROUP.
+        """
+        view = await self._topics.find(partitions=starts)
+        results: dict[tuple[str, int], Error] = {}
+
+        async def write(locked: LockedGroup) -> None:
+            results.clear()
+            before: dict[str, Any] = {}
+            for (name, number), start in sorted(starts.items()):
+                topic = view.by_name.get(name)
+                error = Error.UNKNOWN_TOPIC_OR_PARTITION if topic is None else Error.NONE
+                if not principal.may_topic(Operation.READ, name):
+                    error = Error.TOPIC_AUTHORIZATION_FAILED
+                if topic is not None and error is Error.NONE:
+                    named = {"group": locked.pk, "topic_id": topic.topic_id, "partition": number, "start": start}
+                    was = await self._db.value(locked.connection, Q.alter_share_offset, named)
+                    error = Error.UNKNOWN_TOPIC_OR_PARTITION if was is None else Error.NONE
+                    before[f"{name}-{number}"] = None if was == -1 else was
+                results[name, number] = error
+            altered = {
+                f"{name}-{number}": starts[name, number]
+                for (name, number), error in results.items()
+                if error is Error.NONE
+            }
+            if altered:
+                was = {key: before[key] for key in altered}
+                locked.acts.append(
+                    Act("share-offsets.alter", "group", group_id, was, altered, principal=principal.name)
+                )
+
+        await self._reset(ResetShare(group_id, create=True), write)
+        return results
+
+    async def delete(self, group_id: str, topics: Sequence[str], principal: Principal) -> dict[str, Error]:
+        """DeleteShareGroupOffsets: the group forgets topics; an error for each. Who names one next begins it anew.
+
+        Raises NON_EMPTY_GROUP.
+        """
+        view = await self._topics.find(names=topics)
+        results: dict[str, Error] = {}
+
+        async def write(locked: LockedGroup) -> None:
+            results.clear()
+            for name in topics:
+                topic = view.by_name.get(name)
+                gone = 0
+                if not principal.may_topic(Operation.READ, name):
+                    results[name] = Error.TOPIC_AUTHORIZATION_FAILED
+                    continue
+                if topic is not None:
+                    named = {"group": locked.pk, "topics": [topic.topic_id]}
+                    gone = await self._db.value(locked.connection, Q.forget_share_partitions, named)
+                results[name] = Error.NONE if gone else Error.UNKNOWN_TOPIC_OR_PARTITION
+            done = [name for name, error in results.items() if error is Error.NONE]
+            if done:
+                act = Act("share-offsets.delete", "group", group_id, {"topics": done}, principal=principal.name)
+                locked.acts.append(act)
+
+        await self._reset(ResetShare(group_id), write)
+        return results
+
+    async def _reset(self, command: ResetShare, write: Any) -> None:
+        reply = await self._groups.execute(command, write)
+        if isinstance(reply, Done) and reply.error is not Error.NONE:
+            raise ProtocolError(reply.error, reply.detail)
+
+    async def _key(self, connection: Connection, group_id: str) -> int:
+        row = await self._db.row(connection, Q.share_group_key, {"group_id": group_id})
+        if row is None or row[1] != "share":
+            raise no_share_group(group_id, exists=row is not None)
+        return int(row[0])
+
+
+def _item(kind: int, id: int, state: str, topic: str, partition: int, held: Any, *rest: Any) -> Item:
+    return Item(kind, id, state, topic, partition, ranges(held), *rest)
