@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 class BaseShareConsumer(ABC, Generic[T]):
     """What a share consumer does without waiting. `acknowledge`, `acknowledge_offset` and `locks_for` may be called by
-    the handlers of `run`, and by any thread of theirs.
+    the handlers of `run`: of a `ShareConsumer` in any thread, of an `AsyncShareConsumer` in its event loop.
     """
 
     _core: ShareCore

@@ -301,6 +301,29 @@ def test_handlers_work_on_several_items_at_once(either: Queue) -> None:
     assert not queue.unsettled()
 
 
+def test_a_handler_that_ends_the_program_ends_the_run(threads: Queue) -> None:
+    """Its item is released, and what the others had begun is finished."""
+    threads.fill(2)
+    worker = threads.worker(concurrency=2)
+    begun = threading.Barrier(2, timeout=DEADLINE_S)
+
+    def handle(item: Item[int]) -> None:
+        begun.wait()
+        if item.offset == 1:
+            raise SystemExit("enough")
+
+    with pytest.raises(SystemExit, match="enough"):
+        worker.run(handle)
+    worker.close()
+    assert threads.rows("retry", "x.held::text, x.last_error") == [("{[1,2)}", "SystemExit: enough")]
+
+    async def awaited(item: Item[int]) -> None: ...
+
+    other = threads.worker()
+    with pytest.raises(TypeError, match=r"use kcoord\.client\.AsyncShareConsumer"):
+        other.run(awaited)
+
+
 def test_what_was_not_begun_is_handed_back_at_once(queue: Queue) -> None:
     queue.service.configure(queue.group, share_record_lock_duration_ms=LONG_MS)
     queue.fill(5)

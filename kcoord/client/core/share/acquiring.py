@@ -19,6 +19,7 @@ from kcoord.client.core.share.held import Held
 from kcoord.client.core.share.member import ShareMember
 from kcoord.client.core.share.reading import Reading
 from kcoord.client.core.share.settling import Settling
+from kcoord.client.core.watermarks import PARTITIONS_PER_POLL
 from kcoord.client.core.worker import Job, Worker
 from kcoord.client.errors import error_of
 from kcoord.client.share_config import ShareConsumerConfig
@@ -63,6 +64,7 @@ class Acquiring:
         self._look: Job[dict[str, int]] | None = None
         self._report: Job[None] | None = None
         self._introduced: frozenset[str] = frozenset()
+        self._to_introduce: list[TopicPartition] = []
         self._may_report = True
         self._closing = False
         self._backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
@@ -73,7 +75,14 @@ class Acquiring:
 
         False: under way. Raises what the source raises, and refusals.
         """
-        if not self._reading.has_source or topics <= self._introduced:
+        if not self._reading.has_source:
+            return True
+        if self._to_introduce:
+            if self._report is None or self._report.done:
+                await self._begin_report(self._to_introduce[:PARTITIONS_PER_POLL])
+                del self._to_introduce[:PARTITIONS_PER_POLL]
+            return False
+        if topics <= self._introduced:
             return self._report is None or self._report.done or self._member.stay > 0
         if self._look is None:
             if self._news.clock() >= self._not_before:
@@ -87,7 +96,8 @@ class Acquiring:
             return False
         self._introduced = topics
         counts = look.result().items()
-        await self._begin_report([TopicPartition(topic, n) for topic, count in counts for n in range(count)])
+        self._to_introduce = [TopicPartition(topic, n) for topic, count in counts for n in range(count)]
+        self._news.changed()
         return False
 
     async def more(self, wanted: int) -> None:

@@ -57,6 +57,7 @@ class ShareCore(ClientCore):
         self._told: list[tuple[list[Settlement], AcknowledgeCallback]] = []
         self._handlers = 0
         self._runs = False
+        self._ended_by: BaseException | None = None
 
     def subscribe(self, topics: Any) -> None:
         """Name the topics, instead of those before."""
@@ -105,7 +106,7 @@ class ShareCore(ClientCore):
             for number in range(self.config.concurrency):
                 self._handlers += 1
                 self._lanes.start(f"kcoord-run-{self.config.group_id}-{number}", self._work(handler))
-            while not self.stopping:
+            while not self.stopping and self._ended_by is None:
                 seen = self.news.version
                 self._raise_wakeup()
                 idle = self.config.concurrency - len(self._held.within(Phase.WORKED))
@@ -115,6 +116,9 @@ class ShareCore(ClientCore):
             self._runs = False
             self.news.changed()
             await self.news.until(lambda: not self._handlers)
+        if self._ended_by is not None:
+            ended_by, self._ended_by = self._ended_by, None
+            raise ended_by
 
     async def _work(self, handler: Callable[[Item[Any]], Any]) -> None:
         def ends() -> bool:
@@ -135,6 +139,8 @@ class ShareCore(ClientCore):
             log.warning("%s offset %d: the handler raised", delivery.partition, delivery.offset, exc_info=error)
             self._release([delivery], error)
             if not isinstance(error, Exception):
+                # Such as SystemExit, which ends only this lane: `run` raises it.
+                self._ended_by = error
                 raise
         else:
             self._accept([delivery])

@@ -30,6 +30,9 @@ GATHER_S = 0.05
 """How long settlements wait for others, and for an acquire that takes them along."""
 
 LONGEST_ERROR = 2_000
+MOST_ENTRIES = 200
+"""Of one request, so that it stays small even if each has an error of its own."""
+
 MOST_RESULTS = 10_000
 """Results that wait for a commit at most; later ones drop the oldest, of a program that does not look at them."""
 
@@ -128,8 +131,11 @@ class Settling(Lane):
         """What the caller's request is to carry; nothing while another one carries something."""
         if self._flying or self._news.clock() < self._not_before:
             return []
-        self._flying, self._queue = self._queue, []
-        return entries_of(self._flying)
+        entries = entries_of(self._queue)
+        taken = entries[:MOST_ENTRIES]
+        self._flying = [settlement for entry in taken for settlement in entry.settlements]
+        self._queue = [settlement for entry in entries[MOST_ENTRIES:] for settlement in entry.settlements]
+        return taken
 
     def answered(self, entries: Sequence[Entry], results: Sequence[wire.SettledEntry]) -> None:
         """A request was carried out. Raises ProtocolError if the answer has not a result for each entry."""
