@@ -29,9 +29,11 @@ from kcoord.sources.lists import Lists
 from kcoord.sources.postgres import PostgresTable
 from tests.kcoord.client.blocking import BlockingShareConsumer
 from tests.kcoord.client.drivers import DRIVERS, THREADS
-from tests.kcoord.client.live import DEADLINE_S, Service, running_service
+from tests.kcoord.client.live import DEADLINE_S, FAST, Service, running_service
 from tests.kcoord.client.worker import start_worker_process
 from tests.support.database import cloned_database
+from tests.support.http_members import make_token
+from tests.support.processes import start_server
 from tests.support.selection import sample
 
 pytestmark = pytest.mark.processes
@@ -496,3 +498,66 @@ def test_a_transaction_that_lost_its_lock_is_undone(threads: Queue, shop: psycop
         work()
     assert raised.value.sqlstate == "KC121"
     assert shop.execute("select count(*) from shop.result").fetchone() == (0,)
+
+
+@pytest.mark.whole("a server of its own that is killed under workers and their transactions")
+def test_a_killed_server_loses_no_item_and_doubles_no_result(postgres: str) -> None:
+    """Four workers, one of them on an event loop; the server is killed twice while rows are inserted and settled."""
+    jobs, stop = 400, threading.Event()
+    with cloned_database(postgres) as conninfo, ExitStack() as stack:
+        server = stack.enter_context(start_server(conninfo, env=FAST))
+        server.wait_ready()
+        service = Service(server, conninfo, make_token(conninfo))
+        shop = stack.enter_context(psycopg.connect(conninfo, autocommit=True))
+        shop.execute(TABLES)
+        topic = service.topic(2)
+        service.configure("jobs", share_record_lock_duration_ms=SHORT_MS, share_delivery_count_limit=10)
+
+        def work(kind: Any) -> None:
+            with ExitStack() as mine:
+                source = PostgresTable(lambda: psycopg.connect(conninfo), "shop.job", 2)
+                mine.callback(source.close)
+                database = mine.enter_context(psycopg.connect(conninfo))
+                settings = service.share_settings("jobs", acknowledgement_mode="explicit", retry_backoff_ms=50)
+                worker = mine.enter_context(kind(topic, source=source, **settings))
+                while not stop.is_set():
+                    batch = [item for many in worker.poll(200).values() for item in many]
+                    try:
+                        with database.transaction(), database.cursor() as cursor:
+                            if batch:
+                                member = worker.generation.member_id
+                                cursor.execute(SETTLE, ("jobs", member, Jsonb(worker.locks_for(batch))))
+                            rows = [(item.offset, item.value["amount"], str(kind)) for item in batch]
+                            cursor.executemany("insert into shop.result values (%s, %s, %s)", rows)
+                    except (psycopg.Error, InvalidRecordStateError) as error:
+                        if isinstance(error, psycopg.Error) and error.sqlstate != "KC121":
+                            raise
+
+        kinds = (ShareConsumer, ShareConsumer, ShareConsumer, BlockingShareConsumer)
+        workers = [threading.Thread(target=work, args=(kind,)) for kind in kinds]
+        for worker in workers:
+            worker.start()
+
+        def results() -> Any:
+            return shop.execute(
+                "select count(*), count(distinct job), coalesce(sum(amount), 0) from shop.result"
+            ).fetchone()
+
+        for killed in range(3):
+            shop.execute("insert into shop.job (amount) select n from generate_series(1, %s) n", [jobs])
+            until(lambda killed=killed: results()[0] > jobs * killed + 50)  # type: ignore[misc]
+            if killed < 2:
+                server.send(signal.SIGKILL)
+                server.wait()
+                server = stack.enter_context(start_server(conninfo, port=server.port or 0, env=FAST))
+                server.wait_ready()
+        until(lambda: results()[1] == 3 * jobs)
+        stop.set()
+        for worker in workers:
+            worker.join(DEADLINE_S)
+        assert results() == (3 * jobs, 3 * jobs, 3 * jobs * (jobs + 1) // 2)
+        assert shop.execute("select count(*) from offsets_sharedead").fetchone() == (0,)
+        left = shop.execute(
+            "select (select count(*) from offsets_sharelock), (select count(*) from offsets_shareretry)"
+        )
+        assert left.fetchone() == (0, 0)
