@@ -260,6 +260,20 @@ def test_a_lost_lock_is_a_result(queue: Queue) -> None:
     assert not queue.unsettled()
 
 
+def test_one_lost_item_does_not_take_its_neighbours_along(queue: Queue) -> None:
+    """They are settled in one entry, which the service refuses as a whole."""
+    queue.fill(4)
+    worker = queue.worker()
+    items(worker, 4)
+    chosen = {"items": [{"topic": queue.topic, "partition": 0, "offsets": [[2, 2]]}]}
+    rejected = queue.service.request("POST", f"groups/{queue.group}/items/reject", json=chosen)
+    assert rejected.status_code == 200, rejected.text
+    results = {r.offset: type(r.error) for r in worker.commit()}
+    assert results == {0: type(None), 1: type(None), 2: InvalidRecordStateError, 3: type(None)}
+    assert queue.rows("dead", "x.offset") == [(2,)]
+    assert not queue.unsettled()
+
+
 def test_what_takes_longer_than_allowed_is_given_to_another(queue: Queue) -> None:
     """The item is released by the worker itself, which goes on with what it has beside it."""
     queue.fill(2)
