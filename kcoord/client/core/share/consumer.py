@@ -286,14 +286,14 @@ class ShareCore(ClientCore):
         self._settling.add([Settlement(d, RELEASE, why=_text(error), quiet=d in quiet) for d in mine])
 
     def _hand_back(self) -> None:
-        """What was not begun is for other workers, at once."""
+        """What was acquired before the member was out of the group is for other workers, at once."""
         back = self._held.within(Phase.UNREAD, Phase.WAITING)
         self._settling.add([Settlement(delivery, RELEASE, 0, quiet=True) for delivery in back])
 
     # End
 
     async def close(self, accept: bool, error: BaseException | None, deadline: float) -> bool:
-        """Settle, leave, stop. True if nothing is under way any more.
+        """Settle, leave, which hands back what was not begun, stop. True if nothing is under way any more.
 
         Each step is taken even if the one before it failed or was cancelled.
         """
@@ -322,13 +322,9 @@ class ShareCore(ClientCore):
             if accept and (in_hand or self.config.acknowledgement_mode != EXPLICIT):
                 self._accept([delivery])
             self._release([delivery], error if in_hand else None)
-        self._hand_back()
 
     async def _stop_lanes(self, deadline: float) -> bool:
         stopped = await self._acquiring.close(deadline)
-        if self._held.locks:  # brought by an acquire that the service had held
-            self._hand_back()
-            await self.news.until(lambda: not self._settling.flush(), deadline)
         stopped = await self._settling.stop(deadline) and stopped
         return await self.member.stop(deadline) and stopped
 
