@@ -1,6 +1,7 @@
 """The Python client of kcoord: consumers that join groups, blocking or with asyncio. Needs httpx and msgspec only."""
 
 from kcoord.client.aio import AsyncConsumer
+from kcoord.client.aio_share import AsyncShareConsumer
 from kcoord.client.config import ConsumerConfig, ConsumerSettings
 from kcoord.client.consumer import Consumer
 from kcoord.client.core.membership import Generation
@@ -17,6 +18,7 @@ from kcoord.client.errors import (
     InconsistentGroupProtocolError,
     InvalidConfigurationError,
     InvalidGroupIdError,
+    InvalidRecordStateError,
     InvalidRegularExpressionError,
     InvalidSessionTimeoutError,
     KcoordError,
@@ -34,22 +36,31 @@ from kcoord.client.errors import (
     WakeupError,
 )
 from kcoord.client.listener import AsyncConsumerRebalanceListener, ConsumerRebalanceListener
+from kcoord.client.share import ShareConsumer
+from kcoord.client.share_config import ShareConsumerConfig, ShareConsumerSettings
 from kcoord.client.types import (
+    Acknowledged,
+    AcknowledgeType,
     AsyncRecordSource,
+    Item,
     MemberState,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     Record,
     RecordSource,
+    SettledRecordSource,
     TimedRecordSource,
     TopicPartition,
     TruncatedRecordSource,
 )
 
 __all__ = [
+    "AcknowledgeType",
+    "Acknowledged",
     "AsyncConsumer",
     "AsyncConsumerRebalanceListener",
     "AsyncRecordSource",
+    "AsyncShareConsumer",
     "AuthenticationError",
     "ClientTimeoutError",
     "CommitFailedError",
@@ -67,8 +78,10 @@ __all__ = [
     "InconsistentGroupProtocolError",
     "InvalidConfigurationError",
     "InvalidGroupIdError",
+    "InvalidRecordStateError",
     "InvalidRegularExpressionError",
     "InvalidSessionTimeoutError",
+    "Item",
     "KcoordError",
     "MemberState",
     "NoOffsetForPartitionError",
@@ -79,6 +92,10 @@ __all__ = [
     "RebalanceInProgressError",
     "Record",
     "RecordSource",
+    "SettledRecordSource",
+    "ShareConsumer",
+    "ShareConsumerConfig",
+    "ShareConsumerSettings",
     "StaleMemberEpochError",
     "TimedRecordSource",
     "TopicAuthorizationError",

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Required, TypedDict
+from typing import Any, Literal, Required, Self, TypedDict
 from urllib.parse import urlsplit
 
 from kcoord.assignors import Assignor
@@ -123,15 +123,9 @@ class ConsumerConfig:
     consumer_timeout_ms: int | None = None
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> ConsumerConfig:
+    def of(cls, options: Mapping[str, Any]) -> Self:
         """The settings in `options`, completed from the environment. Raises InvalidConfigurationError."""
-        names = [f.name for f in fields(cls)]
-        for name in options:
-            if name not in names:
-                close = difflib.get_close_matches(name.replace(".", "_"), names, n=1)
-                hint = f"did you mean {close[0]}?" if close else f"the settings are {', '.join(names)}"
-                hint = OF_OTHER_CLIENTS.get(name.replace(".", "_"), hint)
-                raise InvalidConfigurationError(name, f"no such setting; {hint}")
+        cls._check_names(options)
         if "group_id" not in options:
             raise InvalidConfigurationError("group_id", "required: the id of the group to join")
         if options.get("group_protocol") == CONSUMER:
@@ -147,6 +141,22 @@ class ConsumerConfig:
         given["url"] = given.get("url") or os.environ.get("KCOORD_URL") or DEFAULT_URL
         given["token"] = given.get("token") or os.environ.get("KCOORD_TOKEN") or ""
         return cls(**given)
+
+    @classmethod
+    def _check_names(cls, options: Mapping[str, Any]) -> None:
+        names = [f.name for f in fields(cls) if f.name not in cls.elsewhere()]
+        for name in options:
+            if name not in names:
+                plain = name.replace(".", "_")
+                close = difflib.get_close_matches(plain, names, n=1)
+                hint = f"did you mean {close[0]}?" if close else f"the settings are {', '.join(names)}"
+                hint = cls.elsewhere().get(plain) or OF_OTHER_CLIENTS.get(plain, hint)
+                raise InvalidConfigurationError(name, f"no such setting; {hint}")
+
+    @classmethod
+    def elsewhere(cls) -> Mapping[str, str]:
+        """Settings of other kinds of consumers, which this kind does not have: what to do instead."""
+        return {}
 
     def __post_init__(self) -> None:
         self._check_identity()
@@ -195,7 +205,7 @@ class ConsumerConfig:
     def _check_numbers(self) -> None:
         for f in fields(self):
             value = getattr(self, f.name)
-            if not f.name.endswith(("_ms", "_records")) or (value is None and f.name in _OPTIONAL):
+            if not f.name.endswith(("_ms", "_s", "_records", "concurrency")) or (value is None and f.name in _OPTIONAL):
                 continue
             least = 0 if f.name in _MAY_BE_0 else 1
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MAX_INT:

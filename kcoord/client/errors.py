@@ -189,6 +189,12 @@ class UnknownTopicOrPartitionError(KcoordError):
     error = Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
+class InvalidRecordStateError(KcoordError):
+    """This worker does not hold the item any more: its lock expired, or an operator released or rejected it."""
+
+    error = Error.INVALID_RECORD_STATE
+
+
 class CoordinatorNotAvailableError(KcoordError):
     """No server answered, or the one that did cannot serve the group now."""
 
@@ -219,6 +225,7 @@ _CLASSES: Mapping[Error, type[KcoordError]] = {
         OffsetMetadataTooLargeError,
         UnknownTopicOrPartitionError,
         UnknownTopicIdError,
+        InvalidRecordStateError,
         CoordinatorNotAvailableError,
         RebalanceInProgressError,
     )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+
+from kcoord.client.errors import KcoordError
 
 
 class TopicPartition(NamedTuple):
@@ -50,6 +53,36 @@ class Record(Generic[T_co]):
         return self.timestamp_ms
 
 
+@dataclass(frozen=True, slots=True)
+class Item(Record[T_co]):
+    """A record that a share group gave to this worker for a time.
+
+    `delivery_count`: how often it was given to somebody, 1 for the first time; `last_error`: why it was released the
+    last time; `lock`: the right to settle it, which `locked_until` ends unless it is renewed. Without a source `value`
+    is None.
+    """
+
+    delivery_count: int = 1
+    last_error: str | None = None
+    lock: int = 0
+    locked_until: datetime | None = None
+
+
+AcknowledgeType = Literal["accept", "release", "reject", "renew"]
+"""Done; to be given to somebody again; given up, as a dead letter; still being worked on (KIP-932, KIP-1222)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """What came of acknowledging one item; `error` None: it is stored."""
+
+    topic: str
+    partition: int
+    offset: int
+    type: str
+    error: KcoordError | None = None
+
+
 class OffsetAndTimestamp(NamedTuple):
     """The first record at or after a time: its offset and its own timestamp in ms since the epoch."""
 
@@ -92,10 +125,22 @@ class TruncatedRecordSource(RecordSource[T_co], Protocol[T_co]):
         """Whether the log was truncated. Asked if it ends earlier than was reported before, by whomever."""
 
 
+class SettledRecordSource(RecordSource[T_co], Protocol[T_co]):
+    """A source whose records may appear late or be deleted, so that `end_offset` does not say which are still to come.
+
+    A share consumer settles an offset without a record as a gap only if it is below this; of other sources, if it is
+    below the end.
+    """
+
+    def settled_offset(self, topic: str, partition: int) -> int:
+        """No record with a smaller offset can appear any more. May lie beyond the end; 0 if nothing is known yet."""
+
+
 class AsyncRecordSource(Protocol[T_co]):
     """A record source for `AsyncConsumer`, which also takes a `RecordSource`. The methods mean the same.
 
-    They are awaited by the task that awaits `AsyncConsumer.poll`; `offset_for_time` and `truncated` may be added.
+    They are awaited by the task that awaits `AsyncConsumer.poll`; `offset_for_time`, `truncated` and `settled_offset`
+    may be added.
     """
 
     async def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record[T_co]]:

@@ -1,10 +1,10 @@
 """Rows of a Postgres table, by shard, in the order of a growing id, without skipping ids that commit late.
 
 A transaction takes its id from the sequence before it commits, so a row with a smaller id may appear after a larger one
-was read. Rows are therefore read only up to a *horizon* below which none can appear any more: the largest id that was
-visible at some moment, once all transactions have ended that could write to the table at that moment. The locks of the
-table show which these are: an INSERT locks its table before it takes an id, and keeps the lock until its transaction
-ends.
+was read. Rows are therefore read only up to a *horizon* at or below which none can appear any more: the largest id that
+was taken by some moment, once all transactions have ended that could write to the table at that moment. The locks of
+the table show which these are: an INSERT locks its table before it takes an id, and keeps the lock until its
+transaction ends. The sequence shows which ids were taken; without the right to read it, the largest visible id does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.rows import dict_row, scalar_row
+from psycopg.rows import dict_row, scalar_row, tuple_row
 
 from kcoord.client.types import Record
 
@@ -26,12 +26,27 @@ _WRITERS = """
 select array_agg(distinct l.virtualtransaction) from pg_locks l
 where l.locktype = 'relation' and l.pid is distinct from pg_backend_pid()
   and l.database = (select oid from pg_database where datname = current_database())
-  and l.relation in (select %(table)s::regclass::oid union select relid from pg_partition_tree(%(table)s::regclass))
+  and l.relation in (with recursive family (relid) as (select %(table)s::regclass::oid
+                                                       union
+                                                       select i.inhrelid from pg_inherits i
+                                                       join family on family.relid = i.inhparent)
+                     select relid from family)
   and l.mode in ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
 """
-_SEQUENCE = """
-select s.seqcache from pg_sequence s
-where s.seqrelid = pg_get_serial_sequence(%(table)s, %(column)s)::regclass
+_KIND = "select relkind from pg_class where oid = %(table)s::regclass"
+# Of an identity the sequence depends on the column; of a default the column's default depends on the sequence.
+_SEQUENCES = """
+with filled as (
+    select a.attrelid, a.attnum, d.oid as default_id from pg_attribute a
+    left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+    where a.attrelid = %(table)s::regclass and a.attname = %(column)s)
+select s.seqrelid, s.seqcache, has_sequence_privilege(s.seqrelid, 'SELECT') from pg_sequence s, filled f
+where exists (select from pg_depend d
+              where d.classid = 'pg_class'::regclass and d.objid = s.seqrelid
+                and d.refclassid = 'pg_class'::regclass and d.refobjid = f.attrelid and d.refobjsubid = f.attnum
+                and d.deptype = 'i'
+                 or d.classid = 'pg_attrdef'::regclass and d.objid = f.default_id
+                and d.refclassid = 'pg_class'::regclass and d.refobjid = s.seqrelid)
 """
 
 
@@ -71,6 +86,7 @@ class PostgresTable:
         self._connection: psycopg.Connection[Any] | None = None
         self._horizon: int | None = None
         self._candidate: tuple[int, frozenset[str]] | None = None
+        self._sequences: list[int] = []
 
     def fetch(self, topic: str, partition: int, offset: int, max_records: int) -> Sequence[Record[dict[str, Any]]]:
         """See `RecordSource.fetch`. Rows may be missing anywhere, so no offset is out of range.
@@ -108,6 +124,14 @@ class PostgresTable:
         found = self._value(statement, {"partition": partition, "horizon": horizon})
         return 0 if found is None else int(found) + 1
 
+    def settled_offset(self, topic: str, partition: int) -> int:
+        """One more than the horizon, 0 until it is known: smaller ids without a row stay without one.
+
+        Raises psycopg.Error.
+        """
+        horizon = self._look()
+        return 0 if horizon is None else horizon + 1
+
     def close(self) -> None:
         """Close the connection."""
         if self._connection is not None:
@@ -124,14 +148,23 @@ class PostgresTable:
             if open_then & self._writers():
                 return self._horizon
             self._horizon = largest
-        # The rows are those of one snapshot; who may still write is looked up after it was taken, never before.
-        largest = int(self._value("select coalesce(max({id}), -1) from {table}", {}))
+        # Who may still write is looked up after the ids, never before.
+        largest = self._largest()
         writers = self._writers()
         if writers:
             self._candidate = largest, writers
         else:
             self._candidate, self._horizon = None, largest
         return self._horizon
+
+    def _largest(self) -> int:
+        """The largest id that was taken, or that is visible; at least the horizon, whose row may be deleted by now."""
+        visible = int(self._value("select coalesce(max({id}), -1) from {table}", {}))
+        taken = [
+            self._value("select pg_sequence_last_value(%(id)s::oid::regclass)", {"id": id_}) for id_ in self._sequences
+        ]
+        known = -1 if self._horizon is None else self._horizon
+        return max(visible, known, *(int(id_) for id_ in taken if id_ is not None))
 
     def _writers(self) -> frozenset[str]:
         with self._open().cursor(row_factory=scalar_row) as cursor:
@@ -149,7 +182,7 @@ class PostgresTable:
             connection.autocommit = True  # each statement sees what was committed before it
             self._check(connection)
             self._connection = connection
-            self._candidate = None  # another server may have other transactions
+            self._candidate = self._horizon = None  # another server may have other transactions
         return self._connection
 
     def _check(self, connection: psycopg.Connection[Any]) -> None:
@@ -158,9 +191,17 @@ class PostgresTable:
                 raise ValueError(
                     "a standby does not show who is writing: connect to the primary (target_session_attrs)"
                 )
-            cache = cursor.execute(_SEQUENCE, {"table": self._table, "column": self._order_by}).fetchone()
-        if cache is not None and cache > 1:
+            names = {"table": self._table, "column": self._order_by}
+            if cursor.execute(_KIND, names).fetchone() not in ("r", "p"):
+                raise ValueError(
+                    f"{self._table}: only a table shows who is writing to it: name the table, not a view of it"
+                )
+        with connection.cursor(row_factory=tuple_row) as cursor:
+            found = cursor.execute(_SEQUENCES, names).fetchall()
+        cache = max((cached for _, cached, _ in found), default=1)
+        if cache > 1:
             raise ValueError(
                 f"sessions keep {cache} ids of {self._table}.{self._order_by} in advance, so that small ids may come "
                 "at any time: alter its sequence with CACHE 1"
             )
+        self._sequences = [sequence for sequence, _, is_readable in found if is_readable]

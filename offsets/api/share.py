@@ -57,6 +57,7 @@ async def acquire(call: Call[share_wire.AcquireRequest]) -> share_wire.AcquireRe
         session_expires_at=rfc3339(reply.session_deadline),
         settled=_settled(body.settle, reply.settled),
         locks=[_lock(lock, reply.topics[lock.topic_id]) for lock in reply.locks],
+        lock_ms=reply.lock_ms,
     )
 
 

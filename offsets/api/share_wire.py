@@ -83,11 +83,12 @@ class HeldLock(Response, frozen=True):
 
 
 class AcquireResponse(Response, frozen=True):
-    """What was settled, in the order of the request, and what was acquired."""
+    """What was settled, in the order of the request, and what was acquired, for `lock_ms` unless it is renewed."""
 
     session_expires_at: Expiry | None
     settled: list[Settled]
     locks: list[HeldLock]
+    lock_ms: Int32
     error_code: Int32 = 0
 
 

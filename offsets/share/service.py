@@ -66,7 +66,8 @@ class Settle:
 class AcquireReply:
     """What was settled and acquired. `busy`: others work on all partitions, so that nothing is known of them.
 
-    `topics`: the names of the topics of the locks. The member has that epoch and these partitions.
+    `topics`: the names of the topics of the locks, which last `lock_ms`. The member has that epoch and these
+    partitions.
     """
 
     session_deadline: Millis | None
@@ -74,6 +75,7 @@ class AcquireReply:
     locks: list[Acquired]
     topics: Mapping[UUID, str]
     busy: bool
+    lock_ms: Millis
     member_epoch: int
     partitions: Sequence[tuple[UUID, int]]
 
@@ -145,7 +147,7 @@ class ItemService:
             locks, busy = await self._store.acquire(
                 connection, member.pk, asked.member_id, partitions, asked.ends, asked.most, lock_ms, rules, now
             )
-            return AcquireReply(member.session_deadline, settled, locks, names, busy, epoch, partitions)
+            return AcquireReply(member.session_deadline, settled, locks, names, busy, lock_ms, epoch, partitions)
 
         return await self._db.transaction(work)
 

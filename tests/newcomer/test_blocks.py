@@ -50,6 +50,7 @@ ELSEWHERE = {
     ("docs/archive.md", "export KCOORD_ARCHIVE_PATH="): "tests/offsets/spark/test_command.py",
     ("docs/client.md", "pip install . "): "tests/kcoord/package/test_package.py",
     ("docs/first-worker.md", ""): "tests/processes/test_first_worker.py",
+    ("docs/queue.md", ""): "tests/processes/test_queue_page.py",
     ("docs/high-availability.md", "KCOORD_DATABASE_URL="): "tests/failover/test_runs.py",
     ("docs/http-walkthrough.md", ""): "tests/processes/test_walkthrough.py",
     ("docs/kafka-clients.md", "KCOORD_TOKEN="): "tests/wire/test_connect_style.py",

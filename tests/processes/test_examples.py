@@ -70,6 +70,9 @@ class Language:
 SHELL = Language("worker.sh", "curl --version", (7, 84), "consumer")
 NODE = Language("worker.mjs", "node --version", (20, 3), "consumer")
 GO = Language("worker.go", "go version", (1, 21), "classic")
+NODE_QUEUE = Language("queue.mjs", "node --version", (20, 3), "share")
+GO_QUEUE = Language("queue.go", "go version", (1, 21), "share")
+QUEUES = pytest.mark.parametrize("language", [NODE_QUEUE, GO_QUEUE], ids=lambda language: language.file)
 LANGUAGES = pytest.mark.parametrize("language", [SHELL, NODE, GO], ids=lambda language: language.file)
 
 
@@ -215,11 +218,13 @@ def service(postgres: str) -> Iterator[Service]:
 
 
 @pytest.fixture(scope="module")
-def go_worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    built = tmp_path_factory.mktemp("go") / "worker"
-    env = environment(None, built.parent, {"GOTOOLCHAIN": "local", "GOFLAGS": "", "CGO_ENABLED": 0})
-    subprocess.run(["go", "vet", "worker.go"], cwd=EXAMPLES, env=env, check=True, timeout=300)
-    subprocess.run(["go", "build", "-o", built, "worker.go"], cwd=EXAMPLES, env=env, check=True, timeout=300)
+def go_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with programs of the names of their files."""
+    built = tmp_path_factory.mktemp("go")
+    env = environment(None, built, {"GOTOOLCHAIN": "local", "GOFLAGS": "", "CGO_ENABLED": 0})
+    for file in (GO.file, GO_QUEUE.file):
+        subprocess.run(["go", "vet", file], cwd=EXAMPLES, env=env, check=True, timeout=300)
+        subprocess.run(["go", "build", "-o", built / file, file], cwd=EXAMPLES, env=env, check=True, timeout=300)
     return built
 
 
@@ -228,8 +233,8 @@ def place(service: Service, language: Language, tmp_path: Path, request: pytest.
     missing = language.missing()
     if missing is not None:
         pytest.skip(missing)
-    if language is GO:
-        command = [str(request.getfixturevalue("go_worker"))]
+    if language in (GO, GO_QUEUE):
+        command = [str(request.getfixturevalue("go_workers") / language.file)]
     else:
         command = ["sh" if language is SHELL else "node", str(EXAMPLES / language.file)]
     files = tmp_path / "files"
@@ -308,10 +313,39 @@ def test_a_worker_shares_a_group_with_the_python_client(place: Place) -> None:
         poll_until(lambda: owned(consumer) == set(range(PARTITIONS)), consumer)
 
 
+@QUEUES
+def test_workers_of_a_queue_share_the_lines_and_one_leaves(place: Place) -> None:
+    """The lines are all done, each once, and nothing is left locked."""
+    with ExitStack() as stack:
+        with place.files.growing():
+            first, second = (stack.enter_context(place.start()) for _ in range(2))
+            until(lambda: min(len(first.lines), len(second.lines)) > 20, first, second, what="both work")
+        assert first.stop() < AT_ONCE_S
+        assert len(place.shares()) == 1, "it left when it ended, not when its session does"
+        until(lambda: len(first.lines + second.lines) >= sum(place.files.lengths), second, what="all lines are done")
+        assert second.stop() < AT_ONCE_S
+        assert sorted(first.lines + second.lines) == place.files.expected()
+        assert place.shares() == {}
+
+
+@QUEUES
+def test_lines_of_a_killed_worker_are_done_by_another(place: Place) -> None:
+    place = replace(place, group=f"{place.group}-killed")
+    place.service.configure(place.group, share_record_lock_duration_ms=1_000)
+    with ExitStack() as stack:
+        with place.files.growing():
+            first, second = (stack.enter_context(place.start()) for _ in range(2))
+            until(lambda: min(len(first.lines), len(second.lines)) > 20, first, second, what="both work")
+            first.popen.kill()
+            first.popen.wait()
+        expected = set(place.files.expected())
+        until(lambda: {*first.lines, *second.lines} == expected, second, what="all lines are done")
+
+
 def test_every_example_has_a_group_of_its_own() -> None:
     """What one commits, another would take for its own work."""
     text = "".join(path.read_text() for path in sorted(EXAMPLES.rglob("*")) if path.is_file() and path.suffix != ".pyc")
-    groups = [language.group for language in (SHELL, NODE, GO)]
+    groups = [language.group for language in (SHELL, NODE, GO, NODE_QUEUE, GO_QUEUE)]
     groups += re.findall(r'^GROUP, TOPIC = "(\w+)"', text, re.MULTILINE)
-    assert len(groups) == 4
-    assert len(set(groups)) == 4
+    assert len(groups) == 6
+    assert len(set(groups)) == 6

@@ -7,14 +7,14 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from contextlib import ExitStack
 
 import psycopg
 import pytest
 
-from tests.support.processes import ROOT, Running, start_server
+from tests.processes.pages import SECONDS, commands, paste
+from tests.support.processes import ROOT, start_server
 
 pytestmark = [
     pytest.mark.processes,
@@ -25,29 +25,6 @@ pytestmark = [
 PAGE = (ROOT / "docs" / "first-worker.md").read_text(encoding="utf-8")
 EXAMPLE = (ROOT / "docs" / "examples" / "first_worker.py").read_text(encoding="utf-8")
 ROWS = 1_000
-SECONDS = 60.0
-
-
-def commands(server: Running, conninfo: str, token: str) -> list[str]:
-    """The blocks of the page after `make up`, for this server and database."""
-    start, *blocks = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-    assert start == "make up\n"
-    replaced = {
-        "$(sed -n 's/^api_token=//p' .kcoord/credentials)": token,
-        "$(cat .kcoord/conninfo)": conninfo,
-        "http://127.0.0.1:8000": server.url,
-        ".venv/bin/python": sys.executable,
-    }
-    for old, new in replaced.items():
-        assert any(old in block for block in blocks), old
-        blocks = [block.replace(old, new) for block in blocks]
-    return blocks
-
-
-def paste(block: str) -> str:
-    done = subprocess.run(["sh", "-ec", block], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def counted(block: str) -> int:
@@ -74,7 +51,7 @@ def test_the_page_counts_every_row_once(database: str, token: str) -> None:
     with start_server(database, env=env) as server, ExitStack() as cleanup:
         cleanup.callback(drop, database)
         server.wait_ready()
-        topic, tables, worker, query = commands(server, database, token)
+        topic, tables, worker, query = commands(PAGE, server, database, token)
         assert '"name":"signups"' in paste(topic)
         paste(tables)
         environment = {**os.environ, "KCOORD_URL": server.url}

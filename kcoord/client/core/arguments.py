@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import Any
+from datetime import timedelta
+from typing import Any, get_args
 
+from kcoord.client.config import MAX_INT
 from kcoord.client.errors import InvalidConfigurationError
 from kcoord.client.listener import AsyncConsumerRebalanceListener, ConsumerRebalanceListener
-from kcoord.client.types import OffsetAndMetadata, Offsets, TopicPartition
+from kcoord.client.types import AcknowledgeType, OffsetAndMetadata, Offsets, TopicPartition
 
 Listener = ConsumerRebalanceListener | AsyncConsumerRebalanceListener
+
+MOST_DELAY_S = MAX_INT // 1000
 
 
 def milliseconds(name: str, value: Any) -> int:
@@ -36,6 +40,38 @@ def count(name: str, value: Any) -> int:
     if value < 1:
         raise ValueError(f"{name}: {value}: must be 1 or more")
     return value
+
+
+def offset(value: Any, hint: str = "") -> int:
+    """An offset. Raises TypeError, ValueError for a negative one."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"offset: {value!r}: expected a whole number")
+    if value < 0:
+        raise ValueError(f"offset {value}: an offset is 0 or more{hint}")
+    return value
+
+
+def acknowledgement(value: Any) -> None:
+    """A type of acknowledgement. Raises ValueError."""
+    known = get_args(AcknowledgeType)
+    if value not in known:
+        raise ValueError(f"type: {value!r}: expected one of {', '.join(map(repr, known))}")
+
+
+def delay(kind: str, value: Any) -> int | None:
+    """After how many ms an item is given to somebody again: a number of seconds, or a timedelta. Raises TypeError,
+    ValueError if it is negative, or not for a release.
+    """
+    if value is None:
+        return None
+    if kind != "release":
+        raise ValueError(f"delay: only of an item that is released, not for {kind!r}")
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+        raise TypeError(f"delay: {value!r}: expected seconds, or a timedelta")
+    if not 0 <= seconds <= MOST_DELAY_S:
+        raise ValueError(f"delay: {value}: expected 0 to {MOST_DELAY_S} seconds")
+    return round(seconds * 1000)
 
 
 def is_partition(value: Any) -> bool:
@@ -83,7 +119,7 @@ def times_of(values: Any) -> dict[TopicPartition, int]:
 
 
 SOURCE_METHODS = ("fetch", "beginning_offset", "end_offset")
-OPTIONAL_SOURCE_METHODS = ("offset_for_time", "truncated")
+OPTIONAL_SOURCE_METHODS = ("offset_for_time", "truncated", "settled_offset")
 
 
 def source(value: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from kcoord.client.config import CLASSIC, ConsumerConfig
 from kcoord.client.core import arguments
 from kcoord.client.core.batch import Batch
+from kcoord.client.core.calls import ClientCore
 from kcoord.client.core.catalogue import TopicIds
 from kcoord.client.core.consumer_group.coordinator import ConsumerGroupCoordinator
 from kcoord.client.core.coordinator import GroupCoordinator
@@ -28,13 +29,13 @@ from kcoord.client.core.strategies import Strategies
 from kcoord.client.core.subscription import SubscriptionState
 from kcoord.client.core.watermarks import WatermarkReports
 from kcoord.client.core.worker import Worker
-from kcoord.client.errors import ClientTimeoutError, IllegalStateError, WakeupError
+from kcoord.client.errors import ClientTimeoutError, IllegalStateError
 from kcoord.client.types import AnyRecordSource, OffsetAndTimestamp, Offsets, Record, TopicPartition
 
 log = logging.getLogger("kcoord.client")
 
 
-class ConsumerCore:
+class ConsumerCore(ClientCore):
     """The calls of a consumer. Those that may wait are coroutines for the driver; it runs one call at a time.
 
     `rng` decides which server is asked first, and random delays (default: one with a seed of its own).
@@ -48,8 +49,8 @@ class ConsumerCore:
         lanes: Lanes,
         rng: Random | None = None,
     ) -> None:
+        super().__init__(config, news)
         self.config = config
-        self.news = news
         strategies = Strategies(config.partition_assignment_strategy)
         link = Link(config, Http(config.token, config.request_timeout_ms), news, rng)
         self._worker = Worker(f"kcoord-requests-{config.group_id}", news, lanes)
@@ -71,10 +72,6 @@ class ConsumerCore:
         else:
             self.coordinator = ConsumerGroupCoordinator(parts)
         self.offsets.member = self.coordinator
-        self._woken = False
-        self._stop_seen = False
-        self.stopping = False
-        self.closed = False
 
     # Membership
 
@@ -156,7 +153,8 @@ class ConsumerCore:
             seen = self.news.version
             self._raise_wakeup()
             if self.stopping:
-                return self._last_poll()
+                self._last_poll()
+                return {}
             await self.offsets.run_callbacks()
             await self.coordinator.poll()
             await self._renew()
@@ -210,12 +208,9 @@ class ConsumerCore:
         """Continue at an offset."""
         self._require_open()
         chosen = arguments.partition_of(partition)
-        if not isinstance(offset, int) or isinstance(offset, bool):
-            raise TypeError(f"offset: {offset!r}: expected a whole number")
-        if offset < 0:
-            raise ValueError(f"offset {offset}: an offset is 0 or more; use seek_to_beginning or seek_to_end")
+        position = arguments.offset(offset, "; use seek_to_beginning or seek_to_end")
         state = self.subscription.state(chosen)
-        state.position = offset
+        state.position = position
         state.reset_to = None
 
     def seek_to(self, where: str, partitions: tuple[Any, ...]) -> None:
@@ -277,23 +272,6 @@ class ConsumerCore:
 
     # End
 
-    def wakeup(self) -> None:
-        """Make the call that waits, or the next one that does, raise WakeupError."""
-        self._woken = True
-        self.news.changed()
-
-    def stop(self) -> None:
-        """No more records: an iteration ends, a poll returns."""
-        self.stopping = True
-        self.news.changed()
-
-    def _last_poll(self) -> dict[TopicPartition, list[Record[Any]]]:
-        if self._stop_seen:
-            # Not another empty answer: a loop that does not look would spin forever.
-            raise WakeupError("the consumer was told to stop: poll in a loop of `while not consumer.stopping`")
-        self._stop_seen = True
-        return {}
-
     async def close(self, autocommit: bool, deadline: float) -> bool:
         """Commit, leave, stop. True if nothing is under way any more."""
         self._woken = False
@@ -323,12 +301,6 @@ class ConsumerCore:
             left_ms = max(1, int((deadline - self.news.clock()) * 1000))
             await self.offsets.commit(self.subscription.consumed(), left_ms)
 
-    def timeout_ms(self, timeout_ms: Any) -> int:
-        """A timeout of the user, or the default of calls that have none."""
-        if timeout_ms is None:
-            return self.config.default_api_timeout_ms
-        return arguments.milliseconds("timeout_ms", timeout_ms)
-
     def _to_commit(self, offsets: Any) -> Offsets:
         return self.subscription.consumed() if offsets is None else arguments.offsets_of(offsets)
 
@@ -340,15 +312,6 @@ class ConsumerCore:
         lanes = (self.coordinator.wait_s(), self._positions.wait_s(), self._reports.wait_s())
         waits.extend(s for s in lanes if s is not None)
         return min(waits)
-
-    def _raise_wakeup(self) -> None:
-        if self._woken:
-            self._woken = False
-            raise WakeupError("wakeup() was called")
-
-    def _require_open(self) -> None:
-        if self.closed:
-            raise IllegalStateError("the consumer is closed")
 
 
 def named(topics: Iterable[Any]) -> list[str]:

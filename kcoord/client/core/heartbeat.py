@@ -9,7 +9,7 @@ import logging
 
 from kcoord.client.core import wire
 from kcoord.client.core.effects import Wait
-from kcoord.client.core.lane import HeartbeatLane
+from kcoord.client.core.lane import Lane
 from kcoord.client.core.membership import Generation, Step
 from kcoord.client.core.reactions import Api
 from kcoord.client.core.rebalance import REASON_LIMIT, Shared
@@ -46,18 +46,18 @@ class Departure:
             log.info("group %s: the leave was answered with error %d", shared.config.group_id, refused[0])
 
 
-class Heartbeats(HeartbeatLane):
+class Heartbeats(Lane):
     """Sends heartbeats while the member has a session; leaves when max_poll_interval_ms passed without a poll.
 
     `failure` is what ended the lane, if it was not `stop`: without heartbeats the membership cannot continue.
     """
 
     def __init__(self, shared: Shared, departure: Departure) -> None:
-        super().__init__(shared.config, shared.news, shared.lanes)
+        super().__init__(f"kcoord-heartbeat-{shared.config.group_id}", shared.news, shared.lanes)
         self._shared = shared
         self._departure = departure
 
-    async def _beat_until_stopped(self) -> None:
+    async def _run_until_stopped(self) -> None:
         shared = self._shared
         membership, timer = shared.membership, shared.timer
         while not self.stopped:

@@ -1,22 +1,21 @@
-"""The lane that sends heartbeats, of either protocol: begins once, ends when it is stopped or fails."""
+"""A lane with work of its own, such as heartbeats: begins once, ends when it is stopped or fails."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from kcoord.client.config import ConsumerConfig
 from kcoord.client.core.effects import Lanes
 from kcoord.client.core.news import News
 
 
-class HeartbeatLane(ABC):
-    """Runs `_beat_until_stopped`, which looks at `stopped` between its waits.
+class Lane(ABC):
+    """Runs `_run_until_stopped`, which looks at `stopped` between its waits.
 
     `failure` is what ended the lane, if it was not `stop`: the next poll raises it, since a lane has no caller.
     """
 
-    def __init__(self, config: ConsumerConfig, news: News, lanes: Lanes) -> None:
-        self._name = f"kcoord-heartbeat-{config.group_id}"
+    def __init__(self, name: str, news: News, lanes: Lanes) -> None:
+        self._name = name
         self._news = news
         self._lanes = lanes
         self._started = False
@@ -37,12 +36,12 @@ class HeartbeatLane(ABC):
         return not self._started or await self._news.until(lambda: self._ended, deadline)
 
     @abstractmethod
-    async def _beat_until_stopped(self) -> None:
-        """Send heartbeats, each when it is due."""
+    async def _run_until_stopped(self) -> None:
+        """Do what is due, when it is due."""
 
     async def _run(self) -> None:
         try:
-            await self._beat_until_stopped()
+            await self._run_until_stopped()
         except Exception as error:  # noqa: BLE001 - poll() raises it; a lane has no caller to raise it to
             self.failure = error
         except BaseException as error:

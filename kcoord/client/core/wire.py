@@ -5,7 +5,12 @@ Source: http-api.md 1 to 3.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
+
+Ranges = list[tuple[int, int]]
+"""First and last offsets."""
 
 Partitions = dict[str, list[int]]
 
@@ -126,6 +131,42 @@ class ConsumerHeartbeatAnswer(msgspec.Struct, frozen=True):
     member_epoch: int
     heartbeat_interval_ms: int = 0
     assignment: ConsumerAssignment | None = None
+
+
+class AcquiredLock(msgspec.Struct, frozen=True):
+    """Offsets that were acquired together: the right to settle them."""
+
+    lock: int
+    topic: str
+    partition: int
+    offsets: Ranges
+    delivery_count: int = 1
+    locked_until: datetime | None = None
+    last_error: str | None = None
+
+
+class SettledEntry(msgspec.Struct, frozen=True):
+    """What came of one entry of a settlement, which is settled as a whole or not at all."""
+
+    lock: int
+    error_code: int = 0
+    why: str | None = None
+    held_by: str | None = None
+    locked_until: datetime | None = None
+
+
+class AcquireAnswer(msgspec.Struct, frozen=True):
+    """What was acquired, for how long, and what came of the settlement that was sent along."""
+
+    lock_ms: int
+    locks: list[AcquiredLock] = []
+    settled: list[SettledEntry] = []
+
+
+class SettleAnswer(msgspec.Struct, frozen=True):
+    """One result for each entry."""
+
+    items: list[SettledEntry] = []
 
 
 class LeftMember(msgspec.Struct, frozen=True):

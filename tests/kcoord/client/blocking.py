@@ -11,7 +11,13 @@ import threading
 from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
-from kcoord.client import AsyncConsumer, AsyncConsumerRebalanceListener, ConsumerRebalanceListener, TopicPartition
+from kcoord.client import (
+    AsyncConsumer,
+    AsyncConsumerRebalanceListener,
+    AsyncShareConsumer,
+    ConsumerRebalanceListener,
+    TopicPartition,
+)
 
 _here = threading.local()
 
@@ -87,10 +93,12 @@ async def _awaited(call: Callable[[], Any]) -> Any:
 class BlockingConsumer:
     """The methods of `Consumer`, answered by an `AsyncConsumer`."""
 
+    kind: type[Any] = AsyncConsumer
+
     def __init__(self, *topics: str, **settings: Any) -> None:
         self.loop = Loop()
         loops.append(self.loop)
-        self.consumer = AsyncConsumer(*topics, **settings)
+        self.consumer = self.kind(*topics, **settings)
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(type(self.consumer), name, None)
@@ -143,6 +151,18 @@ class BlockingConsumer:
             return await answer
 
         return asyncio.run_coroutine_threadsafe(ask(), loop).result()
+
+
+class BlockingShareConsumer(BlockingConsumer):
+    """The methods of `ShareConsumer`, answered by an `AsyncShareConsumer`."""
+
+    kind = AsyncShareConsumer
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        self._call(lambda: self.consumer.__aexit__(kind, error, traceback))
+
+    def subscribe(self, topics: Any = (), pattern: Any = None, listener: Any = None) -> None:
+        self._call(lambda: self.consumer.subscribe(topics))
 
 
 def _pumping(listener: Any) -> Any:

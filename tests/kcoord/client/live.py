@@ -33,6 +33,11 @@ FAST = {
     "KCOORD_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS": HEARTBEAT_MS,
     "KCOORD_GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS": 300_000,
     "KCOORD_GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS": 120_000,
+    "KCOORD_GROUP_SHARE_MIN_SESSION_TIMEOUT_MS": 1_000,
+    "KCOORD_GROUP_SHARE_SESSION_TIMEOUT_MS": SESSION_MS,
+    "KCOORD_GROUP_SHARE_MIN_HEARTBEAT_INTERVAL_MS": 100,
+    "KCOORD_GROUP_SHARE_HEARTBEAT_INTERVAL_MS": HEARTBEAT_MS,
+    "KCOORD_GROUP_SHARE_MIN_RECORD_LOCK_DURATION_MS": 1_000,
 }
 
 
@@ -87,6 +92,16 @@ class Service:
             "auto_offset_reset": "earliest",
         }
         return {**defaults, **more}
+
+    def share_settings(self, group: str, **more: Any) -> dict[str, Any]:
+        """Settings of a member of a share group of this service."""
+        return {"group_id": group, "url": self.url, "token": self.token, **more}
+
+    def configure(self, group: str, **settings: Any) -> None:
+        """Set settings of a group; `share_delivery_count_limit` is share.delivery.count.limit."""
+        body = {name.replace("_", "."): value for name, value in settings.items()}
+        response = self.request("PATCH", f"groups/{group}/config", json=body)
+        assert response.status_code == 200, response.text
 
     def describe(self, group: str) -> dict[str, Any]:
         """The group as operators see it."""

@@ -13,7 +13,7 @@ from tests.support.processes import ROOT
 PROGRAM = """
 from collections.abc import Sequence
 
-from kcoord.client import AsyncConsumer, Consumer, Record
+from kcoord.client import AsyncConsumer, AsyncShareConsumer, Consumer, Item, Record, ShareConsumer
 
 
 class Letters:
@@ -53,6 +53,29 @@ for record in consumer:
     number: int = record.value  # error
 for records in consumer.poll(100).values():
     wrong: list[Record[int]] = records  # error
+
+worker = ShareConsumer("t", group_id="g", source=Letters(), acknowledgement_mode="explicit", concurrency=2)
+for item in worker:
+    upper = item.value.upper()
+    number = item.value  # error
+    worker.acknowledge(item, "release", delay=1.5, error=OSError())
+    worker.acknowledge(item, "retry")  # error
+ShareConsumer("t", group_id="g", acknowledgement_mode="auto")  # error
+ShareConsumer("t", group_id="g", auto_offset_reset="latest")  # error
+nothing: Item[None] = next(ShareConsumer("t", group_id="g"))
+
+
+def handle(item: Item[int]) -> None: ...
+
+
+worker.run(handle)  # error
+
+
+async def work(item: Item[str]) -> None: ...
+
+
+async def share() -> None:
+    await AsyncShareConsumer("t", group_id="g", source=AsyncLetters()).run(work)
 
 
 async def read() -> None:

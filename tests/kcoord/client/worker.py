@@ -14,7 +14,9 @@ from tests.support.processes import Running, start
 
 
 def start_worker_process(topic: str, settings: dict[str, Any], kind: str = "sync") -> Running:
-    """Start a consumer of `topic` with these settings; `kind` "sync" or "async"."""
+    """Start a consumer of `topic` with these settings; `kind` "sync" or "async", or "share" for a worker of
+    a share group that never ends with its first item.
+    """
     return start("consumer", ["-m", "tests.kcoord.client.worker", topic, json.dumps(settings), kind], None)
 
 
@@ -51,8 +53,21 @@ async def async_main(topic: str, settings: dict[str, Any]) -> None:
             told.note(len(consumer.assignment()))
 
 
+def share_main(topic: str, settings: dict[str, Any]) -> None:
+    """Take items, and work on the first one until it is killed."""
+    from kcoord.client import ShareConsumer
+
+    with ShareConsumer(topic, **settings) as worker:
+        for item in worker:
+            print("begun", item.offset, flush=True)
+            while True:
+                signal.pause()
+
+
 if __name__ == "__main__":
-    if sys.argv[3:] == ["async"]:
+    if sys.argv[3:] == ["share"]:
+        share_main(sys.argv[1], json.loads(sys.argv[2]))
+    elif sys.argv[3:] == ["async"]:
         asyncio.run(async_main(sys.argv[1], json.loads(sys.argv[2])))
     else:
         main(sys.argv[1], json.loads(sys.argv[2]))

@@ -86,7 +86,7 @@ def test_transactions_that_begin_later_do_not_hold_up_the_horizon(conninfo: str,
             one.commit()
             names(source)
             one, other = other, one
-        assert names(source) == ["a", "b", "c", "d"], "all but the last look's"
+        assert names(source) == ["a", "b", "c", "d", "e"], "all but that of the transaction that is still open"
 
 
 def test_readers_and_other_tables_hold_up_nothing(conninfo: str, source: PostgresTable) -> None:
@@ -169,6 +169,100 @@ def test_the_end_is_that_of_settled_rows(conninfo: str, source: PostgresTable, m
     fresh.close()
 
 
+def settled(source: PostgresTable) -> tuple[int, int]:
+    """Where the table ends, and below which offset nothing can appear any more."""
+    return source.end_offset("jobs", 0), source.settled_offset("jobs", 0)
+
+
+def test_nothing_is_settled_that_an_open_transaction_could_still_insert(conninfo: str, source: PostgresTable) -> None:
+    with psycopg.connect(conninfo) as late, psycopg.connect(conninfo, autocommit=True) as quick:
+        first = write(quick, "first")
+        assert settled(source) == (first + 1, first + 1)
+        taken = write(late, "late")
+        last = write(quick, "quick")
+        assert settled(source) == (first + 1, first + 1)
+        assert [late.execute("savepoint s"), write(late, "undone"), late.execute("rollback to s")][1] == last + 1
+        assert settled(source) == (first + 1, first + 1), "it may still insert, and what it inserted may still commit"
+        late.commit()
+        assert settled(source)[0] == last + 1
+        assert [record.offset for record in source.fetch("jobs", 0, 0, 10)] == [first, taken, last]
+
+
+def test_what_was_rolled_back_or_deleted_is_settled(conninfo: str, source: PostgresTable) -> None:
+    """A source that is new knows it from the sequence: no row shows that these ids were taken."""
+    with psycopg.connect(conninfo) as late, psycopg.connect(conninfo, autocommit=True) as quick:
+        first = write(quick, "first")
+        deleted = write(quick, "deleted")
+        quick.execute("delete from job where id = %s", [deleted])
+        undone = write(late, "never")
+        fresh = PostgresTable(lambda: psycopg.connect(conninfo), "job", 1)
+        assert fresh.settled_offset("jobs", 0) == 0, "nothing is known while it is open"
+        late.rollback()
+        assert settled(fresh) == (first + 1, undone + 1)
+        quick.execute("delete from job")
+        assert settled(fresh) == (0, undone + 1)
+    fresh.close()
+
+
+def test_each_of_several_tables_waits_for_its_own_writers(conninfo: str, source: PostgresTable) -> None:
+    """Also with one sequence for both, where the ids of the one say nothing about the other."""
+    with psycopg.connect(conninfo, autocommit=True) as quick, psycopg.connect(conninfo) as late:
+        quick.execute("create table other (id bigint default nextval('job_id_seq'), name text)")
+        other = PostgresTable(lambda: psycopg.connect(conninfo), "other", 1)
+        first = write(quick, "quick")
+        late.execute("insert into other (name) values ('late')")
+        last = write(quick, "quick")
+        assert settled(source) == (last + 1, last + 1)
+        assert other.settled_offset("others", 0) == 0
+        write(late, "both")
+        assert settled(source)[0] == last + 1
+        late.commit()
+        assert settled(source) == (last + 2, last + 2)
+        assert [(r.offset, r.value["name"]) for r in other.fetch("others", 0, 0, 9)] == [(first + 1, "late")]
+        other.close()
+
+
+def test_without_the_right_to_read_the_sequence_rows_show_what_was_taken(conninfo: str) -> None:
+    with psycopg.connect(conninfo, autocommit=True) as quick:
+        quick.execute("drop role if exists only_reads")
+        quick.execute("create role only_reads")
+        quick.execute("grant select on job to only_reads")
+        first = write(quick, "first")
+        last = write(quick, "deleted")
+        reader = psycopg.connect(conninfo, autocommit=True)
+        reader.execute("set role only_reads")
+        source = PostgresTable(lambda: reader, "job", 1)
+        assert settled(source) == (last + 1, last + 1)
+        quick.execute("delete from job where id = %s", [last])
+        assert settled(source) == (first + 1, last + 1), "it does not go back"
+        source.close()
+        quick.execute("drop owned by only_reads")
+        quick.execute("drop role only_reads")
+
+
+def test_tables_that_inherit_count(bare: str) -> None:
+    with psycopg.connect(bare, autocommit=True) as quick, psycopg.connect(bare) as late:
+        quick.execute(TABLE)
+        quick.execute("create table other () inherits (job)")
+        source = PostgresTable(lambda: psycopg.connect(bare), "job", 1)
+        late.execute("insert into other (id, name) values (nextval('job_id_seq'), 'straight into the child')")
+        write(quick, "quick")
+        assert names(source) == []
+        late.commit()
+        assert names(source) == ["straight into the child", "quick"]
+        source.close()
+        quick.execute("drop table other, job")
+
+
+def test_a_view_is_refused(conninfo: str) -> None:
+    """Who writes to its table does not lock the view."""
+    with psycopg.connect(conninfo, autocommit=True) as quick:
+        quick.execute("create view open_job as select * from job")
+        with pytest.raises(ValueError, match="name the table, not a view of it"):
+            PostgresTable(lambda: psycopg.connect(conninfo), "open_job", 1).fetch("jobs", 0, 0, 1)
+        quick.execute("drop view open_job")
+
+
 def test_a_lost_connection_is_opened_again(conninfo: str, source: PostgresTable) -> None:
     with psycopg.connect(conninfo, autocommit=True) as quick:
         write(quick, "first")
@@ -185,5 +279,8 @@ def test_ids_kept_in_advance_are_refused(conninfo: str, source: PostgresTable) -
         quick.execute("alter sequence job_id_seq cache 20")
         with pytest.raises(ValueError, match=r"sessions keep 20 ids of job\.id in advance.*CACHE 1"):
             names(source)
+        quick.execute("create table other (id bigint default nextval('job_id_seq'))")
+        with pytest.raises(ValueError, match=r"sessions keep 20 ids of other\.id in advance"):
+            names(PostgresTable(lambda: psycopg.connect(conninfo), "other", 1))
     with pytest.raises(ValueError, match="at least 1 shard"):
         PostgresTable(lambda: psycopg.connect(conninfo), "job", 0)

@@ -10,27 +10,22 @@ import uuid
 from collections.abc import Collection, Iterable
 
 from kcoord.client.core.autocommit import AutoCommit
-from kcoord.client.core.consumer_group.heartbeat import ConsumerHeartbeats, Member
+from kcoord.client.core.consumer_group.heartbeat import Member
 from kcoord.client.core.consumer_group.membership import ConsumerMembership, Reconciliation, TopicIdPartition
+from kcoord.client.core.consumer_group.participant import Participant
 from kcoord.client.core.consumer_group.reactions import CommitReaction, commit_reaction
 from kcoord.client.core.consumer_group.request import HeartbeatRequest, Subscribed
-from kcoord.client.core.consumer_group.states import SHOWN, State
+from kcoord.client.core.consumer_group.states import State
 from kcoord.client.core.consumer_group.timer import ConsumerHeartbeatTimer
 from kcoord.client.core.effects import ask
 from kcoord.client.core.group import Parts
-from kcoord.client.core.membership import NO_GENERATION, Generation
+from kcoord.client.core.membership import Generation
 from kcoord.client.core.offsets import Identity, LoneReader
 from kcoord.client.errors import CommitFailedError, IllegalStateError, KcoordError, error_of
-from kcoord.client.types import MemberState, TopicPartition
+from kcoord.client.types import TopicPartition
 from kcoord.protocol.errors import ProtocolError
 
 log = logging.getLogger("kcoord.client")
-
-JOIN_ANSWER_S = 1.0
-"""How long a leaving member waits for the answer to its join: a leave that overtakes it would have no effect."""
-
-HELD_ANSWER_S = 1.0
-"""How long closing waits for the answer to a heartbeat that the service may still hold."""
 
 _LOST = frozenset({State.FENCED, State.STALE, State.FATAL, State.LEAVING})
 """States in which the member no longer has its partitions when the user polls."""
@@ -38,51 +33,37 @@ _LOST = frozenset({State.FENCED, State.STALE, State.FATAL, State.LEAVING})
 _NOT_A_MEMBER = "this consumer is not part of the group: it was removed, or has not joined yet"
 
 
-class ConsumerGroupCoordinator:
+class ConsumerGroupCoordinator(Participant):
     """What `poll` does for the group. It never waits, except for commits and the listener."""
 
     def __init__(self, parts: Parts) -> None:
         config = parts.config
-        self._member = Member(
-            config,
-            parts.link,
-            parts.news,
-            parts.lanes,
-            ConsumerMembership(str(uuid.uuid4()), static=config.group_instance_id is not None),
-            ConsumerHeartbeatTimer(config, parts.news.clock()),
-            HeartbeatRequest(config),
-            Subscribed(),
+        super().__init__(
+            Member(
+                config,
+                parts.link,
+                parts.news,
+                parts.lanes,
+                ConsumerMembership(str(uuid.uuid4()), static=config.group_instance_id is not None),
+                ConsumerHeartbeatTimer(config, parts.news.clock()),
+                HeartbeatRequest(config),
+                Subscribed(),
+            )
         )
-        self._news = parts.news
-        self._membership = self._member.membership
         self._config = config
         self._subscription = parts.subscription
         self._positions = parts.positions
         self._autocommit = AutoCommit(config, parts.subscription, parts.offsets, parts.news.clock)
-        self._heartbeat = ConsumerHeartbeats(self._member)
         self._held: frozenset[TopicIdPartition] = frozenset()
         self._untold: frozenset[TopicIdPartition] = frozenset()
         self._in_listener = False
-
-    @property
-    def state(self) -> MemberState:
-        """The state of the member in the group."""
-        return SHOWN[self._membership.state]
-
-    @property
-    def generation(self) -> Generation:
-        """The member's id, and its epoch in place of a generation; -1 while it has no epoch."""
-        return Generation(self._membership.epoch or NO_GENERATION, self._membership.member_id)
 
     async def poll(self) -> None:
         """Take part in the group as far as possible without waiting for the service, except for commits.
 
         Raises errors from heartbeats that are fatal or need reporting, and what the listener raises.
         """
-        self._member.timer.polled(self._news.clock())
-        broken = self._heartbeat.failure
-        if broken is not None:
-            raise RuntimeError("the heartbeat thread failed: close this consumer") from broken
+        self._polled()
         if self._subscription.automatic and not self._in_listener:
             self._heartbeat.start()
             while await self._settle() or await self._reconcile():
@@ -160,12 +141,6 @@ class ConsumerGroupCoordinator:
             self._have(frozenset())
             await self._say_leave(deadline)
 
-    async def stop(self, deadline: float) -> bool:
-        """Stop the heartbeats. True if they ended in time."""
-        if self._membership.in_flight is not None:
-            deadline = min(deadline, self._news.clock() + HELD_ANSWER_S)
-        return await self._heartbeat.stop(deadline)
-
     # Losing and joining
 
     async def _settle(self) -> bool:
@@ -175,19 +150,7 @@ class ConsumerGroupCoordinator:
         if membership.state in _LOST and self._held:
             await self._report_lost()
             return True
-        self._raise_failures()
-        if membership.state not in (State.UNSUBSCRIBED, State.FENCED, State.STALE):
-            return False
-        membership.join()
-        self._news.changed()
-        log.info("group %s: member %s joins", self._config.group_id, membership.member_id)
-        return True
-
-    def _raise_failures(self) -> None:
-        if self._membership.fatal is not None:
-            raise error_of(self._membership.fatal)
-        if self._membership.reported:
-            raise error_of(self._membership.reported.pop(0))
+        return self._join_if_out()
 
     async def _report_lost(self) -> None:
         """The member no longer owns any of its partitions."""
@@ -282,29 +245,6 @@ class ConsumerGroupCoordinator:
 
     def _left_ms(self, deadline: float) -> int:
         return max(1, min(self._config.request_timeout_ms, int((deadline - self._news.clock()) * 1000)))
-
-    async def _say_leave(self, deadline: float) -> None:
-        try:
-            await self._await_join(min(deadline, self._news.clock() + JOIN_ANSWER_S))
-        finally:
-            await self._leave_now(deadline)
-
-    async def _leave_now(self, deadline: float) -> None:
-        if not self._membership.begin_leaving():
-            return
-        body = self._member.request.leave(self._membership)
-        try:
-            await self._member.send_leave(body, self._left_ms(deadline))
-        finally:
-            self._membership.left()
-            self._news.changed()
-
-    async def _await_join(self, deadline: float) -> None:
-        def answered() -> bool:
-            sent = self._membership.in_flight
-            return sent is None or not sent.joining
-
-        await self._news.until(answered, deadline)
 
 
 def _named(partitions: Iterable[TopicIdPartition]) -> frozenset[TopicPartition]:

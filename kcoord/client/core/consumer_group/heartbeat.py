@@ -1,4 +1,4 @@
-"""The heartbeats of a member of a consumer group. Source: consumer.md 11.2 to 11.4."""
+"""The heartbeats of a member of a consumer or share group. Source: consumer.md 11.2 to 11.4."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from kcoord.client.core.consumer_group.request import HeartbeatRequest, Subscrib
 from kcoord.client.core.consumer_group.states import AT_ONCE, State
 from kcoord.client.core.consumer_group.timer import ConsumerHeartbeatTimer
 from kcoord.client.core.effects import Lanes, Wait
-from kcoord.client.core.lane import HeartbeatLane
+from kcoord.client.core.lane import Lane
 from kcoord.client.core.link import Link
 from kcoord.client.core.news import News
 from kcoord.protocol.errors import ProtocolError
 
 log = logging.getLogger("kcoord.client")
-
-PATH = "consumer-heartbeat"
 
 
 @dataclass(slots=True)
@@ -47,7 +45,7 @@ class Member:
             return
         log.info("group %s: member %s leaves with epoch %d", group, body["member_id"], epoch)
         try:
-            await self.link.call(PATH, body, wire.ConsumerHeartbeatAnswer, timeout_ms=timeout_ms)
+            await self.link.call(self.request.path, body, wire.ConsumerHeartbeatAnswer, timeout_ms=timeout_ms)
         except ProtocolError as failure:
             log.warning("group %s: the leave failed: %s", group, failure)
 
@@ -62,17 +60,17 @@ class Going:
     full: bool
 
 
-class ConsumerHeartbeats(HeartbeatLane):
+class ConsumerHeartbeats(Lane):
     """Sends heartbeats while the member has something to report or a session to keep, one at a time; leaves when
     max_poll_interval_ms passed without a poll.
     """
 
     def __init__(self, member: Member) -> None:
-        super().__init__(member.config, member.news, member.lanes)
+        super().__init__(f"kcoord-heartbeat-{member.config.group_id}", member.news, member.lanes)
         self._member = member
         self._old_session = OldSession()
 
-    async def _beat_until_stopped(self) -> None:
+    async def _run_until_stopped(self) -> None:
         member = self._member
         while not self.stopped:
             now = member.news.clock()
@@ -97,7 +95,7 @@ class ConsumerHeartbeats(HeartbeatLane):
 
     def _next(self, now: float) -> Going:
         member = self._member
-        hold_ms = member.timer.hold_ms(now) if member.membership.idle else 0
+        hold_ms = member.timer.hold_ms(now) if member.membership.idle and member.request.may_be_held else 0
         full = member.request.is_full or member.membership.state is State.JOINING
         body = member.request.body(member.membership, member.subscribed, hold_ms)
         member.timer.sent(now)
@@ -107,7 +105,7 @@ class ConsumerHeartbeats(HeartbeatLane):
         member = self._member
         try:
             answer = await member.link.call(
-                PATH,
+                member.request.path,
                 going.body,
                 wire.ConsumerHeartbeatAnswer,
                 held_ms=going.hold_ms,
@@ -120,7 +118,7 @@ class ConsumerHeartbeats(HeartbeatLane):
         news = member.membership.answered(going.sent, answer.member_epoch, _partitions(answer))
         # With nothing to do, wait for news at the service rather than here. If a heartbeat that could have been
         # held is answered without news, the service does not hold heartbeats: then the interval applies.
-        at_once = member.membership.state is State.STABLE and (news or going.full)
+        at_once = member.request.may_be_held and member.membership.state is State.STABLE and (news or going.full)
         member.timer.succeeded(member.news.clock(), answer.heartbeat_interval_ms, at_once=at_once)
         member.news.changed()
         if news:

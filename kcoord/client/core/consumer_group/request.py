@@ -20,7 +20,13 @@ class Subscribed:
 
 
 class HeartbeatRequest:
-    """Builds the bodies of one member's heartbeats, and remembers what was sent to the service."""
+    """Builds the bodies of one member's heartbeats, and remembers what was sent to the service.
+
+    `path` says where they go, `may_be_held` whether the service can hold them until there is news.
+    """
+
+    path = "consumer-heartbeat"
+    may_be_held = True
 
     def __init__(self, config: ConsumerConfig) -> None:
         self._config = config
@@ -41,14 +47,19 @@ class HeartbeatRequest:
         """The next request, for a member in a state that sends heartbeats."""
         if membership.state is State.JOINING:
             self.forget()
-        body = {**self._identity(membership, membership.epoch), "max_wait_ms": max_wait_ms}
+        body = self._identity(membership, membership.epoch)
+        if self.may_be_held:
+            body["max_wait_ms"] = max_wait_ms
         fields = self._fields(subscribed)
         body |= {name: value for name, value in fields.items() if name not in self._told or self._told[name] != value}
         self._told = fields
+        return body | self._owned(membership)
+
+    def _owned(self, membership: ConsumerMembership) -> dict[str, Any]:
         if membership.applied.number != self._told_number:
             self._told_number = membership.applied.number
-            body["topic_partitions"] = by_topic_id(membership.owned)
-        return body
+            return {"topic_partitions": by_topic_id(membership.owned)}
+        return {}
 
     def leave(self, membership: ConsumerMembership) -> dict[str, Any]:
         """The request of a leaving member."""
