@@ -39,6 +39,7 @@ DELETE_OFFSETS = Need(Operation.DELETE, Resource.GROUP, "delete committed offset
 CHANGE_CONFIG = Need(Operation.ADMIN, Resource.GROUP, "change the settings of a group")
 CHANGE_LABELS = Need(Operation.ADMIN, Resource.GROUP, "change the labels of a group")
 PIN = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "pin offsets")
+OPERATE_ITEMS = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "release, reject, replay or discard items")
 PLAN = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "plan a reset")
 APPROVE = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "approve a plan")
 APPLY = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "apply or undo a plan")

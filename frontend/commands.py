@@ -17,6 +17,7 @@ from django.http import HttpRequest
 from frontend.wording import iso
 from kcoord.access.store import RuleFilter
 from kcoord.resets.strategies import PARAMETER, Reset, Strategy
+from offsets.share.operators import Chosen
 
 ON_THE_MACHINE = "manage.py runs on a machine of the service, and needs no token."
 TOO_LONG = "Too long for a command line: name whole topics, or send the request from a file."
@@ -245,6 +246,19 @@ def pins(url: str, group_id: str, topic: str | None, reason: str = "") -> list[C
             "Remove the pin", curl("DELETE", f"{address}{query}"), note="Without a topic: the pin of the whole group."
         ),
     ]
+
+
+def operate_items(url: str, group_id: str, act: str, label: str, chosen: Sequence[Chosen], error: str) -> Command:
+    """Release or reject items."""
+    items = [{"topic": one.topic, "partition": one.partition, "offsets": one.offsets} for one in chosen]
+    line = curl("POST", f"{group_address(url, group_id)}/items/{act}", {"items": items, "error": error or None})
+    return Command(label, "", note=TOO_LONG) if len(line) > LONGEST else Command(label, line)
+
+
+def resolve_dead_letters(url: str, group_id: str, act: str, label: str, ids: Sequence[int]) -> Command:
+    """Replay or discard dead letters."""
+    line = curl("POST", f"{group_address(url, group_id)}/dead-letters/{act}", {"ids": ids})
+    return Command(label, "", note=TOO_LONG) if len(line) > LONGEST else Command(label, line)
 
 
 def start_run(url: str, kind: str) -> Command:

@@ -35,6 +35,7 @@ from frontend.views.group_states import group_states
 from frontend.views.groups import group_page
 from frontend.views.health import health_page
 from frontend.views.history import group_rebalances
+from frontend.views.items import dead_letters, group_items
 from frontend.views.member import member
 from frontend.views.nodes import node_page
 from frontend.views.overview import overview
@@ -98,6 +99,8 @@ urlpatterns = [
     path("create-group", create_group, name="create-group"),
     path("groups/<str:group_id>/hold", hold_group, name="hold-group"),
     path("groups/<str:group_id>/kick", kick_member, name="kick-member"),
+    path("groups/<str:group_id>/items", group_items, name="items"),
+    path("groups/<str:group_id>/dead-letters", dead_letters, name="dead-letters"),
     path("groups/<str:group_id>/labels", group_labels, name="labels"),
     path("groups/<str:group_id>/members/<path:member_id>", member, name="member"),
     path("groups/<str:group_id>/pins", group_pins, name="pins"),

@@ -14,7 +14,7 @@ VERDICTS: tuple[Setting, ...] = (
         "verdict.stalled.ms",
         300_000,
         "ms",
-        "How long the owner of a partition with unread records may make no progress.",
+        "How long the owner of a partition with unread records may make no progress, and items wait or stay unsettled.",
         1_000,
         604_800_000,
     ),

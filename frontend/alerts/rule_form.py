@@ -20,7 +20,7 @@ NOT_A_LENGTH = "Write a length such as 5 min, 90 s or 4 h; a number alone is min
 TOO_LONG = f"At most {LONGEST_MS // DAY} days."
 TOO_OFTEN = f"At least {LEAST_REMIND_MS // MINUTE} min; empty: only once."
 NOT_A_COUNT = "Write a whole number of records."
-COMMON = ("uncovered", "stalled", "stuck")
+COMMON = ("uncovered", "unattended", "stalled", "stuck")
 """What a new rule watches for, unless its author says otherwise: what never is as it should be."""
 
 

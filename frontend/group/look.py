@@ -11,6 +11,7 @@ import psycopg
 import structlog
 
 from frontend import queries
+from frontend.items.presenters import ShareLook
 from frontend.queries import GroupPage, Limits
 from frontend.rows import Coordinator
 from frontend.verdicts.queries import judged
@@ -24,6 +25,7 @@ from offsets.core.retention import RetentionRule
 from offsets.core.verdicts import Verdict
 from offsets.retention.sweep import RetentionService
 from offsets.runs.findings import FindingReads, GroupFindings
+from offsets.share.operators import ItemOperators
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +39,7 @@ SECONDS = 3.0
 class Look:
     """A group as its page needs it: rows, and what the coordinator knows about it.
 
-    `failed`: what could not be read, in words; these parts are empty.
+    `share`: of a share group. `failed`: what could not be read, in words; these parts are empty.
     """
 
     page: GroupPage
@@ -48,6 +50,7 @@ class Look:
     verdicts: Sequence[Verdict]
     failed: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    share: ShareLook | None = None
 
 
 class _Parts:
@@ -91,7 +94,17 @@ async def look(runtime: Runtime, viewer: Viewer, group_id: str, limits: Limits) 
     unjudged: tuple[GroupPage, Sequence[Verdict]] = (found, ())
     page, verdicts = await parts.read("verdicts", lambda: judged(runtime, viewer, found), unjudged)
     labelled = await parts.read("labels", lambda: runtime.get(GroupLabels).describe(group_id), Labelled())
-    return Look(page, assignors, rule, findings, owner, verdicts, tuple(parts.failed), labelled.labels)
+    share = None
+    if found.header.type == "share":
+        share = await parts.read("items", lambda: _share(runtime, viewer, group_id), None)
+    return Look(page, assignors, rule, findings, owner, verdicts, tuple(parts.failed), labelled.labels, share)
+
+
+async def _share(runtime: Runtime, viewer: Viewer, group_id: str) -> ShareLook:
+    operators = runtime.get(ItemOperators)
+    offsets = await operators.offsets(group_id, viewer.topics)
+    oldest = await operators.items(group_id, state="acquired", limit=1, visible=viewer.topics)
+    return ShareLook(offsets, oldest.items[0].acquired_at if oldest.items else None)
 
 
 async def _assignors(runtime: Runtime, group_id: str) -> Sequence[str]:

@@ -119,9 +119,9 @@ def pages(request: HttpRequest, table: Table, shown: int, matching: int) -> Page
     )
 
 
-def context_of(request: HttpRequest, tab: str, limits: Limits, page: GroupPage) -> dict[str, Any]:
-    """What the tabs add to the context of the page."""
-    links = tabs(request, tab, page.counts.members, page.totals.partitions)
+def context_of(request: HttpRequest, tab: str, limits: Limits, page: GroupPage, partitions: int) -> dict[str, Any]:
+    """What the tabs add to the context of the page. `partitions`: how many the group has, for the tab of that name."""
+    links = tabs(request, tab, page.counts.members, partitions)
     urls = dict(zip(TABS, (link.url for link in links), strict=True))
     context: dict[str, Any] = {"tab": tab, "tabs": links, "tab_urls": urls}
     if tab == "members":

@@ -13,12 +13,17 @@ from offsets.verdicts.reads import Summary
 
 KINDS: Mapping[VerdictKind, State] = {
     VerdictKind.UNCOVERED: State("uncovered", "Uncovered", "bad", "Nobody owns some partitions of a topic it reads."),
+    VerdictKind.UNATTENDED: State(
+        "unattended", "Unattended", "bad", "Items are to be worked on, and it has no members."
+    ),
     VerdictKind.STALLED: State(
         "stalled", "Stalled", "bad", "Owners of partitions make no progress although there are records to read."
     ),
+    VerdictKind.UNSETTLED: State("unsettled", "Unsettled", "bad", "Members keep items without settling them."),
     VerdictKind.STUCK: State("stuck", "Stuck", "bad", "A rebalance does not end."),
     VerdictKind.LATE: State("late", "Late", "warn", "Members miss heartbeats and are about to be removed."),
     VerdictKind.EXPIRING: State("expiring", "Expiring", "warn", "Committed offsets are about to be removed."),
+    VerdictKind.DEAD_LETTERS: State("dead-letters", "Dead letters", "warn", "Items were given up."),
     VerdictKind.FLAPPING: State("flapping", "Flapping", "warn", "It rebalances again and again."),
     VerdictKind.DISPUTED: State(
         "disputed", "Disputed", "warn", "Logs are reported to end earlier than before, which does not count."
@@ -36,7 +41,10 @@ LOWER_END_REMEDY = (
 
 PLACES: Mapping[VerdictKind, str] = {
     VerdictKind.UNCOVERED: "?#partitions-title",
+    VerdictKind.UNATTENDED: "?#share-partitions-title",
     VerdictKind.STALLED: "?tab=offsets&sort=lag#offsets-title",
+    VerdictKind.UNSETTLED: "/items?state=acquired",
+    VerdictKind.DEAD_LETTERS: "/dead-letters",
     VerdictKind.STUCK: "?tab=members#members-title",
     VerdictKind.LATE: "?tab=members&sort=heartbeat#members-title",
     VerdictKind.EXPIRING: "?tab=offsets&sort=committed#offsets-title",
@@ -145,6 +153,21 @@ def _words(verdict: Summary, group_state: State, names: Names, window_ms: Millis
                 "The owner sends heartbeats but commits nothing new: look in its log for an error, a record that it "
                 "cannot process, or a call that hangs. Removing the member gives its partitions to others."
             )
+        case VerdictKind.UNATTENDED:
+            items = plural(verdict.lag or 0, "item")
+            return (
+                f"{items} of {_topics(verdict)} {'waits' if verdict.lag == 1 else 'wait'}, and nobody works on them.",
+                ("Start a worker. If nobody is to work on them any more, delete the group."),
+            )
+        case VerdictKind.UNSETTLED:
+            kept = f"{plural(number, 'item')} of {_topics(verdict)}"
+            return f"{kept} {'is' if one else 'are'} kept by {_keepers(verdict, names)} and not settled.", (
+                "See whether the worker hangs. Releasing the items gives them to others, and they may be done twice."
+            )
+        case VerdictKind.DEAD_LETTERS:
+            return f"{plural(number, 'item')} of {_topics(verdict)} {'was' if one else 'were'} given up.", (
+                "Read the errors. Replay the items once what failed is mended, or discard them."
+            )
         case VerdictKind.STUCK:
             return f"“{group_state.label}” does not end.", (
                 "See which members it waits for, and look at these workers or remove them."
@@ -184,6 +207,10 @@ def _members(verdict: Summary, names: Names) -> str:
     if not shown:
         return said
     return f"{said}: {joined([*shown, f'{more:,} more'] if more else shown, NAMED)}"
+
+
+def _keepers(verdict: Summary, names: Names) -> str:
+    return joined([member_name(member_id, names) for member_id in verdict.names], NAMED)
 
 
 def _partitions(verdict: Summary, *, plain: bool = False) -> str:

@@ -18,6 +18,7 @@ from frontend.allowed import ALERT_RULE, DELETE_GROUP, DELETE_OFFSETS, HOLD, KIC
 from frontend.group import focus
 from frontend.group.look import look
 from frontend.group.tabs import context_of, limits_of, tab_of
+from frontend.items.presenters import PARTITIONS_SHOWN
 from frontend.labels import MOST_SHOWN
 from frontend.labels import shown as shown_labels
 from frontend.offsets.presenters import choices, lag
@@ -38,6 +39,8 @@ from offsets.verdicts.reads import summaries
 
 SETTLED = ("Stable", "Empty", "Dead")
 """States in which nothing but heartbeats and commits happens without outside action."""
+OVERVIEW_PARTITIONS = 10
+"""Of a share group; the tab has more."""
 LARGE = 2_000
 """Rendering a group with more members costs too much to do on every change."""
 ONE_OFFSET = urlencode({"scope": "chosen", "strategy": "to-offset"})
@@ -143,7 +146,10 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         **_addresses(group_id, reports=viewer.topics.unlimited),
         "only_owners": settings.KCOORD.only_owners,
     }
-    context |= context_of(request, tab, limits, found)
+    if looked.share is not None:
+        context |= looked.share.context(most=OVERVIEW_PARTITIONS if tab == "overview" else PARTITIONS_SHOWN)
+    partitions = found.totals.partitions if looked.share is None else len(looked.share.offsets)
+    context |= context_of(request, tab, limits, found, partitions)
     context |= focus.context_of(
         request,
         wanted,

@@ -131,6 +131,8 @@ PAGES: Mapping[str, str] = {
     "config": "group.config",
     "labels": "group.labels",
     "pins": "offsets.pin",
+    "items": "items.release",
+    "dead-letters": "dead-letters.replay",
     "reset-offsets": "offsets.plan",
     "offset-plan": "offsets.apply",
     "delete-offsets": "offsets.delete",
@@ -156,6 +158,8 @@ FORMS: Mapping[tuple[str, str], str] = {
     ("hold-group", "release"): "group.release",
     ("reset-offsets", "release"): "group.release",
     ("pins", "remove"): "offsets.unpin",
+    ("items", "reject"): "items.reject",
+    ("dead-letters", "discard"): "dead-letters.discard",
     ("token", "rotate"): "token.rotate",
     ("token", "revoke"): "token.delete",
 }

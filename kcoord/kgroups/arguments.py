@@ -22,7 +22,10 @@ STATES = (
     "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Stable", "Dead", "Empty",
 )  # fmt: skip
 TYPES = ("Classic", "Consumer")
-VERDICTS = ("uncovered", "stalled", "stuck", "late", "expiring", "flapping", "disputed", "stale")
+VERDICTS = (
+    "uncovered", "unattended", "stalled", "unsettled", "stuck", "late", "expiring", "dead-letters", "flapping",
+    "disputed", "stale",
+)  # fmt: skip
 
 LONGEST_TIMEOUT_MS = 3_600_000
 

@@ -22,6 +22,9 @@ SAID = {
     "disputed": "logs are reported to end earlier",
     "uncovered": "partitions have no owner",
     "expiring": "offsets expire soon",
+    "unattended": "items wait and nobody works on them",
+    "unsettled": "items are not settled",
+    "dead-letters": "items were given up",
 }
 """Verdicts in a few words."""
 

@@ -64,9 +64,9 @@ class Verdict:
     """Something that is wrong with a group. Instants in ms.
 
     `topic`: "" if it is not about a topic. `due_at`: when something happens by itself (members are removed, offsets
-    expire); None: nothing does, or it is not known. `number`: of members (LATE), rebalances (FLAPPING) or partitions
-    (the kinds with a topic), otherwise 0. `lag`: of the partitions that are stalled. `names`: the first of these
-    members or partitions.
+    expire); None: nothing does, or it is not known. `number`: of members (LATE), rebalances (FLAPPING), items
+    (UNSETTLED, DEAD_LETTERS) or partitions (the other kinds with a topic), otherwise 0. `lag`: of partitions that are
+    stalled or unattended. `names`: the first of these members or partitions; of UNSETTLED, of the members.
     """
 
     kind: VerdictKind
@@ -163,6 +163,17 @@ def uncovered(
 ) -> bool:
     """Are there partitions of a subscribed topic that nobody owns, and not just because the group was rebalancing?"""
     return owned < partitions and state == "Stable" and state_since <= now - thresholds.uncovered_ms
+
+
+def unattended(items: int, state: str, state_since: Millis, thresholds: Thresholds, now: Millis) -> Millis | None:
+    """Since when a share group has had no members although items wait; None: it has members, or nothing waits."""
+    waits = items > 0 and state == "Empty" and state_since <= now - thresholds.stalled_ms
+    return state_since if waits else None
+
+
+def unsettled(acquired_at: Millis, thresholds: Thresholds, now: Millis) -> Millis | None:
+    """Since when a member has had items that it renews and does not settle; None: not for long."""
+    return acquired_at if acquired_at <= now - thresholds.stalled_ms else None
 
 
 def stale(sampled_at: Millis, thresholds: Thresholds, now: Millis) -> Millis | None:

@@ -145,6 +145,42 @@ from owned
 where lower_at >= %(stale_before)s
 group by group_id, topic
 
+-- name: judge_items
+-- Of share groups: work that nobody does, work that does not end, and what was given up.
+with part as materialized (
+    select p.id, p.group_id, p.partition, t.name as topic, g.state, g.state_since,
+           greatest(greatest(p.end_offset, w.log_end_offset) - p.next_offset, 0) as unread
+    from groups_group g
+    join offsets_sharepartition p on p.group_id = g.id
+    join groups_topic t on t.topic_id = p.topic_id
+    left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
+    where g.type = 'share' and g.id > %(after)s and g.id <= %(upto)s
+), waiting as (
+    select p.*, p.unread + r.items as items
+    from part p
+    cross join lateral (
+        select coalesce(sum(kcoord.size_of(x.held)), 0) as items
+        from offsets_shareretry x where x.share_partition_id = p.id and x.not_before <= %(now)s) r
+    where p.state = 'Empty' and p.state_since <= %(stalled_before)s
+)
+select group_id, 'unattended' as kind, topic, min(state_since) as since, null::bigint as due_at, count(*) as number,
+       kcoord_bigint(sum(items)) as lag, (array_agg(partition order by items desc, partition))[:%(named)s]::text[] as names
+from waiting
+where items > 0
+group by group_id, topic
+union all
+select p.group_id, 'unsettled', p.topic, min(l.acquired_at), null, kcoord_bigint(sum(kcoord.size_of(l.held))), null,
+       (array_agg(distinct l.member_id))[:%(named)s]
+from part p
+join offsets_sharelock l on l.share_partition_id = p.id and l.acquired_at <= %(stalled_before)s
+group by p.group_id, p.topic
+union all
+select p.group_id, 'dead-letters', p.topic, min(d.at), null, count(*), null,
+       (array_agg(distinct p.partition))[:%(named)s]::text[]
+from part p
+join offsets_sharedead d on d.share_partition_id = p.id
+group by p.group_id, p.topic
+
 -- fragment: subscribed
 -- What the members of the groups of a page read, by name, as far as it is known.
 select p.id as group_id, u.topic

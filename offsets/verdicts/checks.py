@@ -66,8 +66,17 @@ CHECKS: Mapping[Check, Statements] = {
         (Q.judge_states, Q.judge_sessions, Q.judge_rebalances),
     ),
     Check.OFFSETS: Statements(
-        (VerdictKind.STALLED, VerdictKind.DISPUTED, VerdictKind.STALE, VerdictKind.UNCOVERED, VerdictKind.EXPIRING),
-        (Q.judge_owned, Q.judge_subscriptions, Q.judge_retention),
+        (
+            VerdictKind.STALLED,
+            VerdictKind.DISPUTED,
+            VerdictKind.STALE,
+            VerdictKind.UNCOVERED,
+            VerdictKind.EXPIRING,
+            VerdictKind.UNATTENDED,
+            VerdictKind.UNSETTLED,
+            VerdictKind.DEAD_LETTERS,
+        ),
+        (Q.judge_owned, Q.judge_subscriptions, Q.judge_retention, Q.judge_items),
     ),
 }
 """Every kind belongs to one check."""

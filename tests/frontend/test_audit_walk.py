@@ -36,6 +36,7 @@ from offsets.plans.service import PlanService
 from offsets.runs import service as runs
 from tests.frontend.alert_seed import told
 from tests.frontend.conftest import PASSWORD
+from tests.frontend.item_seed import queue
 from tests.frontend.seed import Seed
 from tests.support.rest_groups import group, member
 from tests.support.selection import sample
@@ -131,6 +132,17 @@ def alerted() -> None:
     bridge.call(insert)
 
 
+def queued() -> dict[str, Any]:
+    """Partition 0 of `entries` has items in every state; the dead letters are 1 to 3."""
+    with psycopg.connect(bridge.call(_conninfo), autocommit=True) as connection:
+        queue(Seed(connection))
+    return {"group_id": "mailing"}
+
+
+async def _conninfo(runtime: Runtime) -> str:
+    return runtime.db.conninfo
+
+
 def running() -> dict[str, Any]:
     return {"run_id": UUID(bridge.call(lambda runtime: runtime.get(runs.SparkRuns).start("archive", principal="x")).id)}
 
@@ -146,6 +158,8 @@ STORIES = {
     "config": Story(lambda: {"group_id": "g"}, {"consumer.session.timeout.ms": "50000"}),
     "labels": Story(lambda: {"group_id": "g"}, {"label:owner": "ann", "shown:owner": ""}),
     "pins": Story(lambda: {"group_id": "g"}, {"topic": "orders"}),
+    "items": Story(queued, {"act": "release", "item": '["entries", 0, [[50, 59]]]', "sure": "yes"}),
+    "dead-letters": Story(queued, {"act": "replay", "letter": "1", "sure": "yes"}),
     "reset-offsets": Story(committed, {"strategy": "to-earliest", "scope": "all"}),
     "offset-plan": Story(planned, {"act": "apply", "removals": "on"}),
     "delete-offsets": Story(committed, {"confirm": "g", "t": "orders"}),
@@ -247,6 +261,7 @@ def test_a_refused_page_leaves_one_record(person: Client, seed: Seed, name: str)
     ("name", "act", "form"),
     [("alerts", "alert.test", {"act": "test", "receiver": "oncall"}),
      ("hold-group", "group.release", {"act": "release"}), ("pins", "offsets.unpin", {"act": "remove"}),
+     ("items", "items.reject", {"act": "reject"}), ("dead-letters", "dead-letters.discard", {"act": "discard"}),
      ("offset-plan", "offsets.undo", {"act": "undo"}), ("offset-plan", "offsets.approve", {"act": "approve"}),
      ("token", "token.rotate", {"act": "rotate"})],
 )  # fmt: skip

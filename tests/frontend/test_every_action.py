@@ -17,6 +17,7 @@ from django.urls import Resolver404, URLPattern, resolve
 from frontend.urls import urlpatterns
 from kcoord.models import ApiToken
 from tests.frontend.alert_seed import put_alert, put_rule
+from tests.frontend.item_seed import queue
 from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, now_ms, working_group
 from tests.frontend.test_commands import parsed, words
@@ -83,6 +84,11 @@ def _alerts(seed: Seed, muted_until: int | None = None) -> str:
     return "/alerts"
 
 
+def _queue(seed: Seed, page: str) -> str:
+    queue(seed)
+    return f"/groups/mailing/{page}"
+
+
 ACTIONS = [
     Shown("create-group", lambda seed: "/create-group", {"": "Create the group"}),
     Shown("delete-group", lambda seed: _idle(seed, "/groups/idle/delete"), {"": "Delete the group"}),
@@ -96,6 +102,8 @@ ACTIONS = [
         {"": "Hold the group", "release": "End the hold"},
     ),
     Shown("kick-member", _member, {"": "Remove the member"}),
+    Shown("items", lambda seed: _queue(seed, "items"), {"release": "Release", "reject": "Reject"}),
+    Shown("dead-letters", lambda seed: _queue(seed, "dead-letters"), {"replay": "Replay", "discard": "Discard"}),
     Shown("pins", lambda seed: _idle(seed, "/groups/idle/pins"), {"pin": "Pin", "remove": "Remove the pin"}),
     Shown("group-actions", lambda seed: _idle(seed, "/group-actions?act=hold&group=idle"), {"": "idle"}),
     Shown("group-actions", lambda seed: _idle(seed, "/group-actions?act=labels&group=idle"), {"": "idle"}),

@@ -7,9 +7,9 @@ import re
 
 import pytest
 from django.test import Client
-from psycopg.types.json import Jsonb
 
-from tests.frontend.seed import Seed, topic_id
+from tests.frontend.item_seed import WORKERS, share_group
+from tests.frontend.seed import Seed
 
 
 def words(client: Client, url: str) -> str:
@@ -21,15 +21,8 @@ def words(client: Client, url: str) -> str:
 
 @pytest.fixture
 def group(seed: Seed) -> None:
-    """A share group `mailing` of two workers, which share partition 1 of `entries`."""
-    seed.topic("entries", 3)
-    pk = seed.consumer_group("mailing", "Stable", epoch=7, assignment_epoch=7)
-    seed.connection.execute("update groups_group set type = 'share', protocol_type = 'share' where id = %s", [pk])
-    for member_id, partitions in (("worker-1", [0, 1]), ("worker-2", [1, 2])):
-        seed.consumer_member(pk, member_id, epoch=7, target=partitions)
-        assigned = Jsonb({topic_id("entries"): {str(p): 7 for p in partitions}})
-        update = "update groups_consumermember set assigned = %s where group_id = %s and member_id = %s"
-        seed.connection.execute(update, [assigned, pk, member_id])
+    """A share group of two workers."""
+    share_group(seed)
 
 
 @pytest.mark.usefixtures("group")
@@ -37,20 +30,19 @@ def test_the_page_of_the_group(person: Client) -> None:
     page = words(person, "/groups/mailing")
     assert "share group" in page
     assert "2 members share the work at group epoch 7" in page
-    assert "Assignor simple" in page
     assert "Group epoch 7" in page
     assert page.count("2 partitions entries 0, 1") == 1
     assert page.count("2 partitions entries 1, 2") == 1
     assert "Leader" not in page
     assert "Nothing has been committed" not in page
     assert "Reset offsets… A share group has no committed offsets." in page
-    assert "worker-2" in words(person, "/groups/mailing?tab=members")
-    assert "A share group has no committed offsets" in words(person, "/groups/mailing?tab=offsets")
+    assert WORKERS[1] in words(person, "/groups/mailing?tab=members")
+    assert "a partition begins when a member first names its topic" in words(person, "/groups/mailing?tab=offsets")
 
 
 @pytest.mark.usefixtures("group")
 def test_the_page_of_a_member(person: Client) -> None:
-    page = words(person, "/groups/mailing/members/worker-1")
+    page = words(person, f"/groups/mailing/members/{WORKERS[0]}")
     assert "share" in page
     assert "Group epoch 7" in page or "epoch 7" in page
 

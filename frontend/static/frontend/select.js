@@ -1,9 +1,10 @@
-// The list of groups: which are ticked, and the bar that acts on them. Only groups that are shown stay ticked.
+// A list with boxes: which are ticked, and the bar that acts on them. Only rows that are shown stay ticked.
 (() => {
   const panel = document.getElementById("panel");
   const bar = document.getElementById("bulk");
   const count = bar.querySelector(".bulk-count");
   const compare = document.getElementById("select-compare");
+  const { one = "group", many = "groups" } = bar.dataset;
   const boxes = () => [...panel.querySelectorAll("input[form=bulk]")];
   let ticked = new Set();
 
@@ -16,8 +17,8 @@
       whole.indeterminate = ticked.size > 0 && ticked.size < all.length;
     }
     bar.toggleAttribute("data-some", ticked.size > 0);
-    compare.disabled = ticked.size > Number(compare.dataset.most);
-    const text = ticked.size === 1 ? "1 group selected" : `${ticked.size || "No"} groups selected`;
+    if (compare) compare.disabled = ticked.size > Number(compare.dataset.most);
+    const text = ticked.size === 1 ? `1 ${one} selected` : `${ticked.size || "No"} ${many} selected`;
     if (count.textContent !== text) count.textContent = text;
   };
   const tickAll = (checked) => {
@@ -39,7 +40,7 @@
     show();
   });
   // Filters change the address without loading the page: the way back leads to the list as it is shown.
-  bar.addEventListener("submit", () => { bar.elements.view.value = location.search.slice(1); });
+  bar.addEventListener("submit", () => { if (bar.elements.view) bar.elements.view.value = location.search.slice(1); });
   // After a step back in the history the browser has restored the ticks.
   addEventListener("pageshow", show);
   show();

@@ -12,10 +12,13 @@ class VerdictKind(str, Enum):
     """What can be wrong with a group; the worst comes first."""
 
     UNCOVERED = "uncovered"
+    UNATTENDED = "unattended"
     STALLED = "stalled"
+    UNSETTLED = "unsettled"
     STUCK = "stuck"
     LATE = "late"
     EXPIRING = "expiring"
+    DEAD_LETTERS = "dead-letters"
     FLAPPING = "flapping"
     DISPUTED = "disputed"
     STALE = "stale"

@@ -98,7 +98,7 @@ async def test_with_verdicts(kgroups: Kgroups, some: None, database: str) -> Non
     ]  # fmt: skip
     assert (await kgroups("--list", "--verdict", "LATE, stalled")).rows[1:] == [["stock", "stuck,late"]]
     refused = await kgroups("--list", "--verdict", "fine")
-    assert "'fine' is not one of uncovered, stalled" in refused.err
+    assert "'fine' is not one of uncovered, unattended, stalled" in refused.err
 
 
 def test_the_verdicts_are_those_of_the_service() -> None:

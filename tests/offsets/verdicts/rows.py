@@ -53,6 +53,40 @@ class Rows:
         topic = {"name": name, "topic_id": self._uuid(), "partitions": partitions, "labels": "{}", "created_at": 0}
         return self._insert("groups_topic", topic, "id")
 
+    def share_partition(self, group: int, topic: str, partition: int, following: int | None, end: int) -> int:
+        """A partition of a share group; returns its key."""
+        row = self.connection.execute("select topic_id from groups_topic where name = %s", [topic]).fetchone()
+        assert row is not None
+        values = {
+            "group_id": group, "topic_id": row[0], "partition": partition, "next_offset": following, "end_offset": end,
+        }  # fmt: skip
+        return self._insert("offsets_sharepartition", values, "id")
+
+    def share_lock(self, part: int, items: int, acquired_at: int) -> None:
+        """The first items, which a member has."""
+        values = {
+            "share_partition_id": part, "member_id": "m", "held": f"{{[0,{items})}}", "delivery_count": 1,
+            "until": START_MS + 1, "lock_ms": 1, "acquired_at": acquired_at,
+        }  # fmt: skip
+        self._insert("offsets_sharelock", values)
+
+    def share_retry(self, part: int, items: int, not_before: int) -> None:
+        """Items that are to be delivered again."""
+        values = {
+            "share_partition_id": part, "held": f"{{[100,{100 + items})}}", "delivery_count": 1,
+            "not_before": not_before, "last_member": "m",
+        }  # fmt: skip
+        self._insert("offsets_shareretry", values)
+
+    def share_dead(self, part: int, items: int, at: int) -> None:
+        """Items that were given up."""
+        for offset in range(200, 200 + items):
+            values = {
+                "share_partition_id": part, '"offset"': offset, "delivery_count": 1, "cause": "limit", "member_id": "m",
+                "at": at,
+            }  # fmt: skip
+            self._insert("offsets_sharedead", values)
+
     def watermark(
         self, topic: int, partition: int, end: int, *, start: int = 0, at: int = START_MS, lower_at: int | None = None
     ) -> None:

@@ -22,7 +22,9 @@ from offsets.core.verdicts import (
     stale,
     stalled,
     stuck,
+    unattended,
     uncovered,
+    unsettled,
 )
 from offsets.retention.sweep import RetentionService
 from offsets.verdicts.checks import VerdictChecks, thresholds
@@ -33,6 +35,8 @@ T = thresholds(Config({}))
 NOW = START_MS
 GROUPS = 120
 RESOLVED = '{"": {"topics": {"b.*": ["b"]}, "topics_version": 1, "started_at": 1}}'
+
+ITEMS = (VerdictKind.UNATTENDED, VerdictKind.UNSETTLED, VerdictKind.DEAD_LETTERS)
 
 Found = dict[tuple[str, str], tuple[Any, ...]]
 
@@ -255,3 +259,42 @@ async def test_expiring(rows: Rows, checks: VerdictChecks, runtime: Runtime) -> 
     await checks.check_offsets()
     assert found(rows, VerdictKind.EXPIRING) == expected
     assert GROUPS // 5 < len(expected) < 2 * GROUPS
+
+
+async def test_items_that_nobody_works_on_or_settles_or_that_were_given_up(rows: Rows, checks: VerdictChecks) -> None:
+    random = Random(9)
+    expected: dict[VerdictKind, Found] = {kind: {} for kind in ITEMS}
+    rows.topic("a", 2)
+    for n in range(GROUPS):
+        state = random.choice(["Empty", "Stable"])
+        since = around(random, NOW - T.stalled_ms)
+        group = rows.group(f"g{n}", state, since, type="share")
+        waits, kept, dead = 0, [], []
+        for number in range(2):
+            following, end = random.choice([(0, 0), (5, 5), (0, 7), (None, 9)])
+            part = rows.share_partition(group, "a", number, following, end)
+            items = max(end - following, 0) if following is not None else 0
+            if random.random() < 0.3:
+                due = around(random, NOW)
+                rows.share_retry(part, 3, due)
+                items += 3 if due <= NOW else 0
+            if unattended(items, state, since, T, NOW) is not None:
+                waits += 1
+            if random.random() < 0.3:
+                acquired = around(random, NOW - T.stalled_ms)
+                rows.share_lock(part, 2, acquired)
+                kept += [acquired] if unsettled(acquired, T, NOW) is not None else []
+            if random.random() < 0.3:
+                dead.append(NOW - random.randint(1, 1_000))
+                rows.share_dead(part, 4, at=dead[-1])
+        key = f"g{n}", "a"
+        if waits:
+            expected[VerdictKind.UNATTENDED][key] = (since, waits)
+        if kept:
+            expected[VerdictKind.UNSETTLED][key] = (min(kept), 2 * len(kept))
+        if dead:
+            expected[VerdictKind.DEAD_LETTERS][key] = (min(dead), 4 * len(dead))
+    await checks.check_offsets()
+    for kind in ITEMS:
+        assert found(rows, kind) == expected[kind], kind
+        assert 5 < len(expected[kind]) < GROUPS

@@ -1,0 +1,1 @@
+"""The items of share groups on pages: figures, lists, and what operators choose."""
