@@ -32,6 +32,9 @@ WORDS: Mapping[ChangeKind, tuple[str, str]] = {
     ChangeKind.EXPIRE: ("expired", "idle"),
     ChangeKind.GROUP_DELETE: ("deleted with the group", "bad"),
     ChangeKind.TOPIC_DELETE: ("deleted with the topic", "idle"),
+    ChangeKind.ITEMS_BEGIN: ("began", "warn"),
+    ChangeKind.ITEMS_DONE: ("settled", "good"),
+    ChangeKind.ITEMS_DEAD: ("given up", "bad"),
 }
 """The label and tone of each kind. Every `ChangeKind` has its text; a test checks that."""
 
