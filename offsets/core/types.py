@@ -131,8 +131,8 @@ class ChangeKind(str, Enum):
     """The kind of change that a line of the journal records.
 
     COMMIT: a member or a simple consumer. TXN_COMMIT: a transaction that ended. RESET: a plan that was applied, or
-    start offsets. RESTORE: a plan that was undone. IMPORT: a file. ITEMS_BEGIN, ITEMS_DONE, ITEMS_DEAD: of share groups,
-    which have no committed offsets (share.md 8). The others removed offsets.
+    start offsets. RESTORE: a plan that was undone. IMPORT: a file. ITEMS_BEGIN, ITEMS_DONE, ITEMS_DEAD: of share
+    groups, which have no committed offsets (share.md 8). The others removed offsets.
     """
 
     COMMIT = "commit"

@@ -1,4 +1,4 @@
-"""What happens to items of share groups is in the journal."""
+"""What happens to items of share groups is in the journal, and reconcile judges it."""
 
 from pathlib import Path
 
@@ -24,4 +24,11 @@ class Migration(migrations.Migration):
 
     dependencies = [("offsets", "0006_share_items")]
 
-    operations = [migrations.RunPython(create_functions)]
+    operations = [
+        migrations.AlterField(
+            model_name='reconcilefinding',
+            name='kind',
+            field=models.CharField(choices=[('missing_in_view', 'Missing In View'), ('missing_in_journal', 'Missing In Journal'), ('surplus_in_view', 'Surplus In View'), ('other_offset', 'Other Offset'), ('other_metadata', 'Other Metadata'), ('rewind', 'Rewind'), ('beyond_log_end', 'Beyond Log End'), ('below_log_start', 'Below Log Start'), ('topic_gone', 'Topic Gone'), ('partition_gone', 'Partition Gone'), ('two_members', 'Two Members'), ('fenced_generation', 'Fenced Generation'), ('time_backwards', 'Time Backwards'), ('item_lost', 'Item Lost'), ('item_twice', 'Item Twice')], max_length=32),
+        ),
+        migrations.RunPython(create_functions),
+    ]

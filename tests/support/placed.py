@@ -48,9 +48,7 @@ def misplaced(connection: psycopg.Connection[Any]) -> dict[Place, int]:
         " join groups_topic t on t.topic_id = p.topic_id where p.next_offset is not null"
     ).fetchall()
     due = {
-        (topic, partition, offset)
-        for topic, partition, end in ends
-        for offset in range(begins[topic, partition], end)
+        (topic, partition, offset) for topic, partition, end in ends for offset in range(begins[topic, partition], end)
     }
     wrong = {place: places[place] for place in due if places[place] != 1}
     begun = {place for place in places if place[2] >= begins[place[:2]]}
