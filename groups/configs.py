@@ -120,11 +120,9 @@ GROUP_SETTINGS: tuple[GroupSetting, ...] = (
     _share("record.lock.duration.ms", "ms", "How long an acquired item is locked."),
     _share("delivery.count.limit", "deliveries", "How often an item is delivered at most. Then it is a dead letter."),
     _share("partition.max.record.locks", "items", "Most locked items of a partition."),
-    _share(
-        "release.backoff.ms", "ms", "After how long an item that is released without a delay is due again.", least=0
-    ),
-    _share("release.backoff.max.ms", "ms", "Longest such back-off: it grows with each delivery.", least=0),
-    _share("release.backoff.multiplier", "times", "By how much the back-off grows with each delivery."),
+    _share("release.backoff.ms", "ms", "After how long a released item is due again, unless the worker says.", least=0),
+    _share("release.backoff.max.ms", "ms", "Longest such back-off: each delivery makes it longer.", least=0),
+    _share("release.backoff.multiplier", "times", "By how much each delivery multiplies the back-off."),
     _share("auto.offset.reset", "offset", "Where partitions begin for a group that names their topic."),
 )
 """In the order in which they are checked.

@@ -44,6 +44,10 @@ KAFKA_CLOSED = Counter(
 )
 COMMANDS = Tallies("kcoord_commands", "Commands of members, by Kafka error name of the response.", ["command", "error"])
 OFFSETS_COMMITTED = Counter("kcoord_offsets_committed", "Offsets in accepted commits.")
+SHARE_ACQUIRED = Counter("kcoord_share_items_acquired", "Items that workers of share groups were given over HTTP.")
+SHARE_ACKNOWLEDGED = Counter(
+    "kcoord_share_acknowledgements", "Items that workers of share groups settled over HTTP.", ["type"]
+)
 LOST_COMMITS = Counter(
     "kcoord_database_lost_commits",
     "Offsets that this process had acknowledged and the database no longer had after a fail-over, and partitions of "

@@ -16,7 +16,7 @@ from kcoord.access.rights import Operation
 from kcoord.http.problem import invalid
 from kcoord.http.serving import Call, serve
 from kcoord.http.types import rfc3339
-from kcoord.metrics import commands
+from kcoord.metrics import SHARE_ACKNOWLEDGED, SHARE_ACQUIRED, commands
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget, Metering
 from offsets.api import share_endpoints, share_wire
@@ -25,6 +25,8 @@ from offsets.share.service import Acquire, ItemService, Settle
 from offsets.share.store import Acquired, Outcome
 
 KINDS = ("accept", "gap", "release", "reject", "renew")
+
+_ACKNOWLEDGED = {kind: SHARE_ACKNOWLEDGED.labels(kind) for kind in KINDS}
 
 
 @serve(share_endpoints.ACQUIRE, waits=True, is_hot=True, metering=Metering(Budget.COMMITS))
@@ -50,6 +52,7 @@ async def acquire(call: Call[share_wire.AcquireRequest]) -> share_wire.AcquireRe
         commands("acquire", refusal.error.name).inc()
         raise
     commands("acquire", Error.NONE.name).inc()
+    SHARE_ACQUIRED.inc(sum(_size(lock.offsets) for lock in reply.locks))
     return share_wire.AcquireResponse(
         session_expires_at=rfc3339(reply.session_deadline),
         settled=_settled(body.settle, reply.settled),
@@ -113,8 +116,16 @@ def _settled(items: Sequence[Settlement], outcomes: Sequence[Outcome]) -> list[s
     for item, outcome in zip(items, outcomes, strict=True):
         error = Error.NONE if outcome.why is None else Error.INVALID_RECORD_STATE
         until = None if outcome.why else rfc3339(outcome.until)
+        if error is Error.NONE:
+            for kind in KINDS:
+                if offsets := getattr(item, kind):
+                    _ACKNOWLEDGED[kind].inc(_size(offsets))
         found.append(share_wire.Settled(item.lock, error.code, error.name, until, outcome.why, outcome.held_by))
     return found
+
+
+def _size(ranges: Sequence[tuple[int, int]]) -> int:
+    return sum(last - first + 1 for first, last in ranges)
 
 
 def _lock(lock: Acquired, topic: str) -> share_wire.HeldLock:

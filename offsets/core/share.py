@@ -95,7 +95,8 @@ class Items:
     def take(self, most: int, now: Millis) -> dict[int, list[int]]:
         """Up to `most` items by delivery count: those that are due again first, in their order, then new ones.
 
-        The limit of locks counts locks, not what lies between them. The caller stores what it gave (`give`).
+        Differs from Kafka: the limit of locks counts locks, not what lies between them. The caller stores what it gave
+        (`give`).
         """
         self.expire(now)
         wanted = max(min(most, self.rules.most_locks - self.locked), 0)
@@ -130,8 +131,8 @@ class Items:
     ) -> Millis | None:
         """accept, gap, release, reject and renew, of items of one lock. All of it or nothing. Raises `LockLost`.
 
-        What this lock has settled in the same way before is left out. `late`: also if its time is over, and nobody has
-        ended it. Returns until when the lock lasts, None: it is over.
+        Differs from Kafka: what this lock has settled in the same way before is left out. `late`: also if its time is
+        over, and nobody has ended it. Returns until when the lock lasts, None: it is over.
         """
         lock, ended = self.locks.get(lock_id), self.ended.get(lock_id)
         parts = {kind: set(offsets) for kind, offsets in parts.items()}
@@ -187,6 +188,35 @@ class Items:
     def leave(self, members: Collection[str], now: Millis) -> None:
         """These members are gone: what they hold is available again."""
         self._end([lock_id for lock_id, lock in self.locks.items() if lock.member_id in members], "released", now)
+
+    def operate(self, kind: str, offsets: set[int], now: Millis) -> int:
+        """An operator releases or rejects items, whoever has them. Returns how many there were."""
+        waiting = offsets & self.retries.keys()
+        for offset in waiting:
+            retry = self.retries.pop(offset)
+            self._hand(kind, {offset}, retry.delivery_count, now)
+        count = len(waiting)
+        for lock_id, lock in list(self.locks.items()):
+            part = lock.held & offsets
+            count += len(part)
+            lock.held -= part
+            self._hand(kind, part, lock.delivery_count, now)
+            if part and not lock.held:
+                del self.locks[lock_id]
+                self.ended.setdefault(lock_id, Ended(lock.member_id, "released")).cause = "released"
+        return count
+
+    def _hand(self, kind: str, offsets: set[int], delivery_count: int, now: Millis) -> None:
+        if kind == RELEASE:
+            self._return(offsets, delivery_count, now)
+        else:
+            self.dead.update(dict.fromkeys(offsets, "rejected"))
+
+    def replay(self, offsets: Iterable[int], now: Millis) -> None:
+        """Dead letters are delivered again, as if they never were before."""
+        for offset in offsets:
+            del self.dead[offset]
+            self.retries[offset] = Retry(0, now)
 
     def _end(self, lock_ids: Iterable[int], cause: str, now: Millis) -> None:
         for lock_id in lock_ids:

@@ -14,7 +14,11 @@ Q = queries("offsets")
 
 
 async def follow_members(change: ShareChange) -> None:
-    """Partitions that are new to the group begin; what members that are gone have locked is available again."""
+    """Partitions that are new to the group begin; what members that are gone have locked is available again.
+
+    Differs from Kafka: there the first fetch decides where a partition begins, and what a member has acquired stays
+    locked when it leaves or expires.
+    """
     named = {"group": change.pk, "group_id": change.group_id}
     if change.topic_ids:
         await change.connection.execute(Q.begin_share_partitions.encode(), {**named, "topics": list(change.topic_ids)})

@@ -634,7 +634,8 @@ declare
     pk bigint;
     before bigint;
 begin
-    perform kcoord.share_begin(group_pk, array[topic], kcoord.share_defaults());
+    perform kcoord.share_begin(group_pk, array[topic], kcoord.share_rules_of(
+        (select g.group_id from {schema}.groups_group g where g.id = group_pk)));
     select p.id, coalesce(p.next_offset, -1) into pk, before from {schema}.offsets_sharepartition p
     where p.group_id = group_pk and p.topic_id = topic and p.partition = partition_no for no key update;
     if pk is null then

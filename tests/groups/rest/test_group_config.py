@@ -45,6 +45,13 @@ DEFAULTS = {
     SHARE_HEARTBEAT_INTERVAL: 5_000,
     SHARE_SESSION_TIMEOUT: 45_000,
     SHARE_ASSIGNMENT_INTERVAL: 1_000,
+    "share.record.lock.duration.ms": 30_000,
+    "share.delivery.count.limit": 5,
+    "share.partition.max.record.locks": 2_000,
+    "share.release.backoff.ms": 0,
+    "share.release.backoff.max.ms": 60_000,
+    "share.release.backoff.multiplier": 2,
+    "share.auto.offset.reset": "earliest",
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from prometheus_client import REGISTRY
 
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
@@ -302,3 +303,16 @@ async def test_timers_end_locks_and_forget_what_became_of_them(
     clock.advance(600_001)
     await timers.end_overdue()
     assert (await settle(api, "w", {"lock": lock, "accept": [[0, 1]]}))[0]["why"] == "unknown"
+
+
+async def test_items_are_counted(api: httpx.AsyncClient, job: str) -> None:
+    def counted(name: str, **labels: str) -> float:
+        return REGISTRY.get_sample_value(name, labels) or 0
+
+    acquired, rejected = counted("kcoord_share_items_acquired_total"), "kcoord_share_acknowledgements_total"
+    before = counted(rejected, type="reject")
+    await joined(api, "w")
+    ((lock, _, _),) = await held(api, "w", 3, end=3)
+    await settle(api, "w", {"lock": lock, "reject": [[0, 1]]}, {"lock": lock, "reject": [[0, 7]]})
+    assert counted("kcoord_share_items_acquired_total") == acquired + 3
+    assert counted(rejected, type="reject") == before + 2

@@ -193,6 +193,16 @@ async def test_altering_makes_the_group(api: httpx.AsyncClient, job: str) -> Non
     assert [offsets for _, offsets, _ in await held(api, "w", end=5)] == [[[3, 4]]]
 
 
+async def test_what_is_not_named_begins_as_the_group_says(api: httpx.AsyncClient, job: str) -> None:
+    assert (await api.patch(f"{GROUP}/config", json={"share.auto.offset.reset": "latest"})).status_code == 200
+    assert (await api.patch("/v1/topics/job", json={"partitions": 2})).status_code == 200
+    await report(api, 7, partition=1)
+    body = {"partitions": [{"topic": "job", "partition": 0, "start_offset": 3}]}
+    assert (await api.post(f"{GROUP}/share-offsets", json=body)).status_code == 200
+    partitions = (await get(api, "share-offsets"))["partitions"]
+    assert [partition["start_offset"] for partition in partitions] == [3, 7]
+
+
 READS = ("items", "dead-letters", "share-offsets")
 WRITES = {
     "items/release": chosen([0, 0]),

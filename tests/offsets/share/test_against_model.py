@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from offsets.core.share import Items, LockLost, Rules
 
 Connection = psycopg.Connection[Any]
+State = tuple[int, list[Any], list[Any], list[Any]]
 START = 1_700_000_000_000
 MEMBERS = ("a", "b", "c")
 
@@ -93,27 +94,32 @@ class Table:
             [self.group, members, self.rules, now],
         )
 
-    def state(self) -> tuple[Any, ...]:
+    def state(self) -> State:
         """As `state_of` has that of the model."""
-
-        def rows(text: str) -> list[tuple[Any, ...]]:
-            return self.connection.execute(text, [self.partition]).fetchall()
-
-        each = " cross join lateral unnest(x.held) r cross join lateral generate_series(lower(r), upper(r) - 1) o"
-        locks = rows(
-            f"select x.id, x.member_id, x.delivery_count, x.until, o from offsets_sharelock x {each}"
-            " where share_partition_id = %s order by 1, 5"
-        )
-        retries = rows(
-            f"select o, x.delivery_count, x.not_before from offsets_shareretry x {each}"
-            " where share_partition_id = %s order by 1"
-        )
-        dead = rows('select "offset", cause from offsets_sharedead where share_partition_id = %s order by 1')
-        (first,) = rows("select next_offset from offsets_sharepartition where id = %s")
-        return first[0], locks, retries, dead
+        return stored(self.connection, self.partition)
 
 
-def state_of(items: Items) -> tuple[Any, ...]:
+def stored(connection: Connection, partition: int) -> State:
+    """What the tables have of a partition."""
+
+    def rows(text: str) -> list[tuple[Any, ...]]:
+        return connection.execute(text, [partition]).fetchall()
+
+    each = " cross join lateral unnest(x.held) r cross join lateral generate_series(lower(r), upper(r) - 1) o"
+    locks = rows(
+        f"select x.id, x.member_id, x.delivery_count, x.until, o from offsets_sharelock x {each}"
+        " where share_partition_id = %s order by 1, 5"
+    )
+    retries = rows(
+        f"select o, x.delivery_count, x.not_before from offsets_shareretry x {each}"
+        " where share_partition_id = %s order by 1"
+    )
+    dead = rows('select "offset", cause from offsets_sharedead where share_partition_id = %s order by 1')
+    (first,) = rows("select next_offset from offsets_sharepartition where id = %s")
+    return first[0], locks, retries, dead
+
+
+def state_of(items: Items) -> State:
     locks = [
         (lock_id, lock.member_id, lock.delivery_count, lock.until, offset)
         for lock_id, lock in sorted(items.locks.items())
