@@ -49,6 +49,8 @@ FINDINGS: Mapping[str, tuple[str, str, str]] = {
     "two_members": ("Two members", "bad", "Two members of one generation committed on the partition."),
     "fenced_generation": ("Fenced generation", "bad", "A commit from an ended generation was accepted."),
     "time_backwards": ("Time backwards", "warn", "A later line of the journal has an earlier time."),
+    "item_lost": ("Item lost", "bad", "Items of a share group are neither finished nor given up, nor to be delivered."),
+    "item_twice": ("Item twice", "bad", "Items of a share group were finished twice, or are still to be delivered."),
 }
 """What each kind of finding is called, its tone, and what it means."""
 

@@ -18,7 +18,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import Page
 from offsets.core.types import ChangeKind
-from offsets.journal.reading import COMMITS, JournalFilter, JournalLine, JournalReads
+from offsets.journal.reading import FREQUENT, JournalFilter, JournalLine, JournalReads
 
 PAGE_SIZE = 100
 
@@ -32,11 +32,14 @@ WORDS: Mapping[ChangeKind, tuple[str, str]] = {
     ChangeKind.EXPIRE: ("expired", "idle"),
     ChangeKind.GROUP_DELETE: ("deleted with the group", "bad"),
     ChangeKind.TOPIC_DELETE: ("deleted with the topic", "idle"),
+    ChangeKind.ITEMS_BEGIN: ("began", "warn"),
+    ChangeKind.ITEMS_DONE: ("settled", "good"),
+    ChangeKind.ITEMS_DEAD: ("given up", "bad"),
 }
 """The label and tone of each kind. Every `ChangeKind` has its text; a test checks that."""
 
 CHANGES = "changes"
-"""The filter for everything but commits: commits come by the million, and operators look for the rest."""
+"""The filter for everything but what comes by the million: commits and settled items. Operators look for the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ def wanted_commits(request: HttpRequest) -> JournalFilter:
 
 def _kinds(kind: str) -> list[ChangeKind] | None:
     if kind == CHANGES:
-        return [k for k in ChangeKind if k not in COMMITS]
+        return [k for k in ChangeKind if k not in FREQUENT]
     return [ChangeKind(kind)] if kind else None
 
 

@@ -26,7 +26,7 @@ from frontend.views.spans import preset_links, span_of, step_links
 from frontend.wording import duration
 from kcoord.process import bridge
 from offsets.core.types import ChangeKind
-from offsets.journal.reading import COMMITS, JournalFilter
+from offsets.journal.reading import FREQUENT, JournalFilter
 
 CHANGES_SHOWN = 20
 
@@ -71,7 +71,7 @@ def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
 
 
 def _changes(span: Span) -> JournalFilter:
-    return JournalFilter(kinds=[kind for kind in ChangeKind if kind not in COMMITS], since=span.first, until=span.last)
+    return JournalFilter(kinds=[kind for kind in ChangeKind if kind not in FREQUENT], since=span.first, until=span.last)
 
 
 def _of(span: Span) -> str:

@@ -131,7 +131,8 @@ class ChangeKind(str, Enum):
     """The kind of change that a line of the journal records.
 
     COMMIT: a member or a simple consumer. TXN_COMMIT: a transaction that ended. RESET: a plan that was applied, or
-    start offsets. RESTORE: a plan that was undone. IMPORT: a file. The others removed offsets.
+    start offsets. RESTORE: a plan that was undone. IMPORT: a file. ITEMS_BEGIN, ITEMS_DONE, ITEMS_DEAD: of share
+    groups, which have no committed offsets (share.md 8). The others removed offsets.
     """
 
     COMMIT = "commit"
@@ -143,6 +144,9 @@ class ChangeKind(str, Enum):
     EXPIRE = "expire"
     GROUP_DELETE = "group_delete"
     TOPIC_DELETE = "topic_delete"
+    ITEMS_BEGIN = "items_begin"
+    ITEMS_DONE = "items_done"
+    ITEMS_DEAD = "items_dead"
 
 
 @dataclass(frozen=True, slots=True)

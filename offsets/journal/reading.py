@@ -18,8 +18,8 @@ from offsets.core.types import ChangeKind, Millis
 
 Q = queries("offsets")
 
-COMMITS = frozenset({ChangeKind.COMMIT, ChangeKind.TXN_COMMIT})
-"""The kinds that occur by the million; the index of all others excludes them."""
+FREQUENT = frozenset({ChangeKind.COMMIT, ChangeKind.TXN_COMMIT, ChangeKind.ITEMS_DONE})
+"""The kinds that occur by the million. The index of changes excludes commits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _invalid(field: str, detail: str) -> ProtocolError:
 def _statement(wanted: JournalFilter) -> str:
     if wanted.partition is not None:
         return Q.journal_page_of_partition
-    if wanted.kinds and not COMMITS.intersection(wanted.kinds):
+    if wanted.kinds and not FREQUENT.intersection(wanted.kinds):
         return Q.journal_page_of_changes
     return Q.journal_page
 

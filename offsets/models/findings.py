@@ -1,4 +1,4 @@
-"""Findings of reconcile: committed offsets that differ from the commits, and commits that should not exist."""
+"""Findings of reconcile: committed offsets that differ from the commits, commits that should not exist, lost items."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ class ReconcileFinding(ProtocolOwned):
         TWO_MEMBERS = "two_members"
         FENCED_GENERATION = "fenced_generation"
         TIME_BACKWARDS = "time_backwards"
+        ITEM_LOST = "item_lost"
+        ITEM_TWICE = "item_twice"
 
     pk = models.CompositePrimaryKey("run_id", "number")
     run = models.ForeignKey(SparkRun, on_delete=models.CASCADE, related_name="found", db_index=False)

@@ -41,12 +41,13 @@ class JournalLineView(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(
         KINDS,
         help_text="commit, txn_commit: by a consumer; reset: by a plan or as start offset; restore: by undoing a "
-        "plan; import: from a file; delete, expire, group_delete, topic_delete: the offset was removed.",
+        "plan; import: from a file; delete, expire, group_delete, topic_delete: the offset was removed; items_begin, "
+        "items_done, items_dead: items of a share group, which `metadata` names as ranges of offsets.",
     )
     topic = serializers.CharField()
     partition = Int32(min_value=0)
     committed_offset = serializers.IntegerField(
-        allow_null=True, help_text="The next offset to read; null: the offset was removed."
+        allow_null=True, help_text="The next offset to read; null: the offset was removed, or the group has none."
     )
     committed_leader_epoch = Int32(help_text="-1: unknown.")
     metadata = serializers.CharField(allow_blank=True)

@@ -36,6 +36,8 @@ def _columns(text: str) -> dict[str, str]:
     return columns
 
 
+_HELD = _columns("group_name string, topic string, partition int, first bigint, after bigint")
+
 TABLES: Mapping[str, Table] = {
     "journal": Table(
         "offset_commit_log",
@@ -113,6 +115,12 @@ TABLES: Mapping[str, Table] = {
             "member_epoch int, previous_member_epoch int, state int, session_deadline bigint"
         ),
     ),
+    "share_partitions": Table(
+        "offsets_sharepartition", _columns("group_name string, topic string, partition int, next_offset bigint")
+    ),
+    "share_locks": Table("offsets_sharelock", _HELD),
+    "share_retries": Table("offsets_shareretry", _HELD),
+    "share_dead": Table("offsets_sharedead", _HELD),
     "assignments": Table(
         "groups_assignment",
         _columns(

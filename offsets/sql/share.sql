@@ -151,11 +151,7 @@ where p.group_id = %(group)s and d.id = any(%(ids)s::bigint[])
 select kcoord.share_replay(%(group)s, %(ids)s::bigint[], %(reset_count)s, %(rules)s::text::kcoord.share_rules, %(now)s)
 
 -- name: discard_dead_letters
-with gone as (
-    delete from offsets_sharedead d using offsets_sharepartition p
-    where p.id = d.share_partition_id and p.group_id = %(group)s and d.id = any(%(ids)s::bigint[])
-    returning d.id)
-select count(*) from gone
+select kcoord.share_discard(%(group)s, %(ids)s::bigint[], %(now)s)
 
 -- name: share_offsets
 -- `start_offset`: the first offset that is not finished; null: not decided yet. Lag as KIP-1226 has it: what is neither

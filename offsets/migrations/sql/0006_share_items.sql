@@ -54,7 +54,10 @@ create type kcoord.share_rules as (
 
 -- What became of one entry of a settlement. `why` null: it is done, and the lock lasts until `until` (null: it is over).
 -- Else nothing was changed: expired, settled, released, other_member, not_held or unknown; `held_by`: who has some of it.
-create type kcoord.share_outcome as (place integer, why text, held_by text, until bigint);
+-- `accepted` and `gaps` of a partition: what it finished, for the journal.
+create type kcoord.share_outcome as (
+    place integer, why text, held_by text, until bigint, partition_pk bigint, accepted int8multirange,
+    gaps int8multirange);
 
 -- The settings of the server, which each migration writes here (offsets/commit_function.py).
 create function kcoord.share_defaults() returns kcoord.share_rules
@@ -122,15 +125,23 @@ $$;
 create function kcoord.share_bury(
     partition_pk bigint, offsets int8multirange, delivery_count integer, cause text, error text, member_id text,
     now bigint) returns void
-language sql set search_path = pg_catalog, pg_temp
+language plpgsql set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_variable
+begin
+    if isempty(offsets) then
+        return;
+    end if;
     insert into {schema}.offsets_sharedead (share_partition_id, "offset", delivery_count, cause, error, member_id, at)
     select partition_pk, o, delivery_count, cause, error, member_id, now
     from unnest(offsets) r cross join lateral generate_series(lower(r), upper(r) - 1) o
     -- A dead letter of the same item: the group began again before it.
     on conflict (share_partition_id, "offset") do update
     set delivery_count = excluded.delivery_count, cause = excluded.cause, error = excluded.error,
-        member_id = excluded.member_id, at = excluded.at
+        member_id = excluded.member_id, at = excluded.at;
+    perform kcoord.share_journal('items_dead', array[partition_pk],
+                                 array[format('{{"%s":%s}}', cause, kcoord.share_ranges(offsets))], member_id, now);
+end
 $$;
 
 -- Offsets of an attempt that ended without success: available again, or given up if it was the last one.
@@ -216,22 +227,31 @@ $$;
 -- last known offset, by `rules.starts`; null: where it ends is not known yet, and the first end that is known decides.
 -- Of a topic that it knows at 0: nothing of a new partition is missed. Source: share.md 7.5.
 create function kcoord.share_begin(group_pk bigint, topics uuid[], rules kcoord.share_rules) returns void
-language sql set search_path = pg_catalog, pg_temp
+language plpgsql set search_path = pg_catalog, pg_temp
 as $$
-    insert into {schema}.offsets_sharepartition (group_id, topic_id, partition, next_offset, end_offset)
-    select group_pk, t.topic_id, n,
-           case when exists (select from {schema}.offsets_sharepartition k
-                             where k.group_id = group_pk and k.topic_id = t.topic_id) then 0
-                when rules.starts = 'latest' then w.log_end_offset
-                else coalesce(w.log_start_offset, 0) end,
-           0
-    from {schema}.groups_topic t
-    cross join lateral generate_series(0, t.partitions - 1) n
-    left join {schema}.groups_watermark w on w.topic_id = t.id and w.partition = n
-    where t.topic_id = any(topics)
-      and not exists (select from {schema}.offsets_sharepartition p
-                      where p.group_id = group_pk and p.topic_id = t.topic_id and p.partition = n)
-    on conflict do nothing
+declare
+    begun bigint[];
+begin
+    with added as (
+        insert into {schema}.offsets_sharepartition (group_id, topic_id, partition, next_offset, end_offset)
+        select group_pk, t.topic_id, n,
+               case when exists (select from {schema}.offsets_sharepartition k
+                                 where k.group_id = group_pk and k.topic_id = t.topic_id) then 0
+                    when rules.starts = 'latest' then w.log_end_offset
+                    else coalesce(w.log_start_offset, 0) end,
+               0
+        from {schema}.groups_topic t
+        cross join lateral generate_series(0, t.partitions - 1) n
+        left join {schema}.groups_watermark w on w.topic_id = t.id and w.partition = n
+        where t.topic_id = any(topics)
+          and not exists (select from {schema}.offsets_sharepartition p
+                          where p.group_id = group_pk and p.topic_id = t.topic_id and p.partition = n)
+        on conflict do nothing
+        returning id
+    )
+    select array_agg(id) into begun from added;
+    perform kcoord.share_journal_begin(begun);
+end
 $$;
 
 -- Up to `most` offsets of one partition, whose row is locked: those that are due again first, in their order, then new
@@ -300,6 +320,9 @@ begin
     if first is null then
         -- The start was left open until an end is known (share_begin), which it is now, or stays open.
         update {schema}.offsets_sharepartition p set next_offset = last where p.id = partition_pk and last > 0;
+        if found then
+            perform kcoord.share_journal_begin(array[partition_pk]);
+        end if;
         return;
     end if;
     last := least(last, first + wanted);
@@ -451,6 +474,9 @@ begin
         return outcome;
     end if;
     finished := parts[1] + parts[2] + parts[3] + parts[4];
+    outcome.partition_pk := mine.share_partition_id;
+    outcome.accepted := parts[1];
+    outcome.gaps := parts[2];
     perform kcoord.share_return(
         mine.share_partition_id, parts[3], mine.delivery_count,
         now + coalesce((item ->> 'delay_ms')::bigint, kcoord.share_backoff(mine.delivery_count, rules)),
@@ -486,6 +512,7 @@ declare
     position integer := 0;
     item jsonb;
     outcome kcoord.share_outcome;
+    outcomes kcoord.share_outcome[] := '{{}}';
 begin
     if jsonb_typeof(items) is distinct from 'array' or jsonb_array_length(items) = 0 then
         perform kcoord.refuse('INVALID_REQUEST', 'items: name at least one lock');
@@ -499,8 +526,10 @@ begin
                                              rules, now);
         outcome.place := position;
         position := position + 1;
+        outcomes := outcomes || outcome;
         return next outcome;
     end loop;
+    perform kcoord.share_journal_done(outcomes, member_id, now);
 end
 $$;
 
@@ -619,6 +648,7 @@ begin
     delete from {schema}.offsets_shareretry r where r.share_partition_id = pk;
     delete from {schema}.offsets_sharedead d where d.share_partition_id = pk and d."offset" >= start;
     update {schema}.offsets_sharepartition p set next_offset = start where p.id = pk;
+    perform kcoord.share_journal_begin(array[pk]);
     return before;
 end
 $$;

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 
 from psycopg.rows import scalar_row
 from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +27,9 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Tables with the columns that the jobs name; `events` of `fencing.EVENTS` alone."""
+    """Tables with the columns that the jobs name; `events` of `fencing.EVENTS` alone. `share_partitions` and `held`: of
+    `items.misplaced`.
+    """
 
     history: DataFrame
     view: DataFrame
@@ -35,6 +38,8 @@ class Inputs:
     watermarks: DataFrame
     groups: DataFrame
     events: DataFrame
+    share_partitions: DataFrame
+    held: DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,8 @@ def read_inputs(run: Run, spark: SparkSession, conninfo: str, table: ArchiveTabl
         watermarks=read("watermarks"),
         groups=read("groups", "group_name", "type", "created_at"),
         events=_of_kinds(read("events", "group_name", "at", "kind", "member_id"), EVENTS),
+        share_partitions=read("share_partitions"),
+        held=reduce(DataFrame.unionByName, map(read, ("share_locks", "share_retries", "share_dead"))),
     )
 
 

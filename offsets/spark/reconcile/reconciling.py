@@ -16,6 +16,7 @@ from offsets.spark.archive.storage import Storage
 from offsets.spark.postgres import DEADLINE_MS
 from offsets.spark.reconcile.fencing import fenced_generations, fenced_in_classic_groups, two_members
 from offsets.spark.reconcile.findings import KEY, as_json
+from offsets.spark.reconcile.items import BEGIN, misplaced, of_items
 from offsets.spark.reconcile.keeping import export, store
 from offsets.spark.reconcile.order import last_lines, notable, rewinds, signs_in, times_backwards
 from offsets.spark.reconcile.reading import Horizon, Inputs, find_archive, find_horizon, read_inputs, settled
@@ -93,12 +94,17 @@ def reconcile(
             inputs = read_inputs(run, spark, conninfo, table, snapshot)
             horizon = find_horizon(conninfo, snapshot, options.events_retention_ms)
             seen = Observation("history")
-            counted = inputs.history.observe(seen, F.count(F.lit(1)).alias("rows"), F.min("id").alias("first_id"))
-            lines = notable(counted).persist(StorageLevel.DISK_ONLY)
+            begun = F.count_if(F.col("kind") == BEGIN).alias("begun")
+            rows = F.count(F.lit(1)).alias("rows")
+            counted = inputs.history.observe(seen, rows, F.min("id").alias("first_id"), begun)
+            lines = notable(counted.where(~of_items())).persist(StorageLevel.DISK_ONLY)
             signs = signs_in(lines)
             run.enter("compare")
             known = Known(seen.get["first_id"], horizon.sure_since, options.margin_ms)
-            found = find(inputs, lines, signs, known, horizon).persist(StorageLevel.DISK_ONLY)
+            found = find(inputs, lines, signs, known, horizon)
+            if seen.get["begun"]:
+                found = found.unionByName(misplaced(inputs.history, inputs.share_partitions, inputs.held))
+            found = found.persist(StorageLevel.DISK_ONLY)
             by_kind = {row["kind"]: row["count"] for row in found.groupBy("kind").count().orderBy("kind").collect()}
             listed = [as_json(row) for row in _first(found, options.most_listed).collect()] if by_kind else []
             run.enter("keep")
@@ -113,7 +119,9 @@ def reconcile(
 
 
 def find(inputs: Inputs, lines: DataFrame, signs: Mapping[str, int], known: Known, horizon: Horizon) -> DataFrame:
-    """All findings. `lines`: of `order.notable`, which are used several times; `signs`: of `order.signs_in`."""
+    """All findings about committed offsets. `lines`: of `order.notable`, which are used several times; `signs`: of
+    `order.signs_in`.
+    """
     both = side_by_side(last_lines(lines), inputs.view, inputs.topics, inputs.deleted_topics, inputs.watermarks)
     found = [
         compared(both, known),

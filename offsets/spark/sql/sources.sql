@@ -67,3 +67,32 @@ select a.ctid as block, g.group_id as group_name, a.topic_id, a.topic, a.partiti
        a.pending
 from {table} a
 join groups_group g on g.id = a.group_id
+
+-- name: share_partitions
+select p.ctid as block, g.group_id as group_name, t.name as topic, p.partition, p.next_offset
+from {table} p
+join groups_group g on g.id = p.group_id
+join groups_topic t on t.topic_id = p.topic_id
+
+-- name: share_locks
+select h.ctid as block, g.group_id as group_name, t.name as topic, p.partition, lower(r) as first, upper(r) as after
+from {table} h
+join offsets_sharepartition p on p.id = h.share_partition_id
+join groups_group g on g.id = p.group_id
+join groups_topic t on t.topic_id = p.topic_id
+cross join lateral unnest(h.held) r
+
+-- name: share_retries
+select h.ctid as block, g.group_id as group_name, t.name as topic, p.partition, lower(r) as first, upper(r) as after
+from {table} h
+join offsets_sharepartition p on p.id = h.share_partition_id
+join groups_group g on g.id = p.group_id
+join groups_topic t on t.topic_id = p.topic_id
+cross join lateral unnest(h.held) r
+
+-- name: share_dead
+select h.ctid as block, g.group_id as group_name, t.name as topic, p.partition, h."offset" as first, h."offset" + 1 as after
+from {table} h
+join offsets_sharepartition p on p.id = h.share_partition_id
+join groups_group g on g.id = p.group_id
+join groups_topic t on t.topic_id = p.topic_id

@@ -13,6 +13,8 @@ from typing import Any
 
 import psycopg
 
+from tests.support.placed import misplaced
+
 ITEMS = 300
 FAR_MS = 10**15
 RULES = "(30000,1000000,2000,0,0,1,earliest)"
@@ -120,6 +122,7 @@ def test_each_item_is_done_once(database: str) -> None:
         ends = connection.execute(
             "select partition, next_offset from offsets_sharepartition where group_id = %s order by 1", [group]
         ).fetchall()
+        assert misplaced(connection) == {}, "and the journal has each once"
     assert ends == [(0, ITEMS // 2), (1, ITEMS // 2)]
     assert any(lost), "locks were lost, or the race proves nothing"
     assert not all(lost)

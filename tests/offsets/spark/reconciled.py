@@ -46,6 +46,8 @@ def inputs_of(spark: SparkSession, world: World) -> Inputs:
         watermarks=frame(spark, "watermarks", mark_columns, marks),
         groups=frame(spark, "groups", ("group_name", "type", "created_at"), groups),
         events=frame(spark, "events", ("group_name", "at", "kind", "member_id"), world.events),
+        share_partitions=frame(spark, "share_partitions", tuple(TABLES["share_partitions"].columns), ()),
+        held=frame(spark, "share_locks", tuple(TABLES["share_locks"].columns), ()),
     )
 
 
