@@ -14,7 +14,7 @@ from kcoord.config import Config
 from kcoord.process.later import Later
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.commit import Commit
-from offsets.core.types import FetchedOffset, OffsetCommit, OffsetCommitReply, OffsetFetch, OffsetFetchReply
+from offsets.core.types import FetchedOffset, OffsetCommitReply, OffsetFetch, OffsetFetchReply
 from offsets.service import OffsetService
 from tests.support.doors import CLOSE, DEADLINE, Door, heartbeat
 
@@ -58,22 +58,23 @@ class Offsets:
         self.may_land.set()
 
     def write(self, plain: Commit) -> asyncio.Future[OffsetCommitReply | None]:
-        self.begun.append(plain)
+        (self.awaited if plain.catalogue is None else self.begun).append(plain)
         self.seen()
         written: asyncio.Future[OffsetCommitReply | None] = asyncio.get_running_loop().create_future()
-        self._soon(lambda: self._write(plain.member_id, written))
+        self._soon(lambda: self._write(plain, written))
         return written
 
-    def _write(self, member_id: str, written: asyncio.Future[OffsetCommitReply | None]) -> None:
+    def _write(self, plain: Commit, written: asyncio.Future[OffsetCommitReply | None]) -> None:
+        member_id = plain.member_id
         if written.done():
             return
         if member_id.startswith("down"):
             written.set_exception(DOWN)
         elif member_id.startswith("broken"):
             written.set_exception(RuntimeError("broken"))
-        elif member_id.startswith("slow"):
+        elif member_id.startswith("slow") and plain.catalogue is not None:
             written.set_result(None)
-        elif member_id.startswith(("ok", "later")):
+        elif member_id.startswith(("ok", "later", "slow")):
             written.set_result(OffsetCommitReply(Error.NONE, (), DEADLINE))
         else:
             written.set_result(OffsetCommitReply(Error.UNKNOWN_MEMBER_ID, detail="who is that?"))
@@ -86,23 +87,6 @@ class Offsets:
         task = asyncio.get_running_loop().create_task(when_told())
         TASKS.add(task)
         task.add_done_callback(TASKS.discard)
-
-    async def commit(self, commit: OffsetCommit, counts: Any) -> OffsetCommitReply:
-        await asyncio.sleep(0)
-        self.awaited.append(commit)
-        reply = self._reply(commit.member_id)
-        results = tuple((line.topic, line.partition, Error.NONE) for line in commit.partitions)
-        return OffsetCommitReply(reply.error, results, reply.session_deadline, reply.detail)
-
-    def _reply(self, member_id: str) -> OffsetCommitReply:
-        self.seen()
-        if member_id.startswith("down"):
-            raise DOWN
-        if member_id.startswith("broken"):
-            raise RuntimeError("broken")
-        if member_id.startswith(("ok", "slow", "later")):
-            return OffsetCommitReply(Error.NONE, (), DEADLINE)
-        return OffsetCommitReply(Error.UNKNOWN_MEMBER_ID, detail="who is that?")
 
     def fetch(self, fetch: OffsetFetch) -> Awaitable[OffsetFetchReply]:
         if fetch.require_stable or not any(partitions for _, partitions in fetch.topics or ()):
