@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import psycopg
+
 from groups.catalogue.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.http.local_transport import local_operator
@@ -36,3 +38,23 @@ async def test_the_journal_is_asked_before_the_archive(runtime: Runtime, clock: 
     named = Reset(Strategy.TO_COMMITTED_AT, (("orders", (0, 1)),), at=at)
     made = await plans.create("g", named, local_operator())
     assert [line.new for line in (await plans.lines(made)).items] == [10, 6]
+
+
+async def test_what_a_share_group_of_the_same_name_did_is_no_commit(
+    runtime: Runtime, clock: VirtualClock, database: str
+) -> None:
+    topics, offsets, plans = runtime.get(TopicService), runtime.get(OffsetService), runtime.get(PlanService)
+    await topics.create("orders", 1)
+    at = clock.now_ms()
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            "insert into offset_commit_log (at, kind, group_name, topic, partition, metadata)"
+            """ values (%s, 'items_done', 'g', 'orders', 0, '{"accept":[[0,9]]}')""",
+            [at],
+        )
+    clock.advance(1)
+    await offsets.commit(OffsetCommit("g", "", None, -1, (PartitionCommit("orders", 0, 20),)))
+    made = await plans.create("g", Reset(Strategy.TO_COMMITTED_AT, at=at), local_operator())
+    assert [(line.new, line.note) for line in (await plans.lines(made)).items] == [
+        (None, "no offset was committed then")
+    ]
