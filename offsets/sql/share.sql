@@ -159,7 +159,7 @@ select kcoord.share_discard(%(group)s, %(ids)s::bigint[], %(now)s)
 select t.name as topic, t.topic_id, p.partition, p.next_offset, ends.last as end_offset,
        least(p.next_offset, l.first, r.first) as start_offset,
        case when p.next_offset is not null
-            then greatest(ends.last - p.next_offset, 0) + l.items + r.ready + r.delayed end as lag,
+            then (greatest(ends.last - p.next_offset, 0) + l.items + r.ready + r.delayed)::bigint end as lag,
        l.items::bigint as acquired, r.ready::bigint as retry, r.delayed::bigint as delayed,
        (select count(*) from offsets_sharedead d where d.share_partition_id = p.id) as dead
 from groups_group g

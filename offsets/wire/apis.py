@@ -11,7 +11,7 @@ from kcoord.quotas.budgets import Budget
 from kcoord.wire.api import Api
 from offsets.api import handlers, txn_handlers
 from offsets.group_list import GroupListReads
-from offsets.wire import commits, fetches, logs, transactions
+from offsets.wire import commits, fetches, logs, share, transactions
 
 APIS: tuple[Api, ...] = (
     Api(0, "produce", (3, 9), logs.produce, logs.refused_produce, is_hot=True, budget=Budget.WRITES),
@@ -42,4 +42,21 @@ APIS: tuple[Api, ...] = (
     Api(66, "list_transactions", (0, 1), transactions.list_transactions),
     Api(74, "list_config_resources", (0, 1), configs.list_config_resources),
     Api(75, "describe_topic_partitions", (0, 0), partitions.describe_topic_partitions, partitions.refused),
+    Api(90, "describe_share_group_offsets", (0, 1), share.describe_offsets, share.refused_description),
+    Api(
+        91,
+        "alter_share_group_offsets",
+        (0, 0),
+        share.alter_offsets,
+        share.refused_change,
+        budget=Budget.WRITES,
+    ),
+    Api(
+        92,
+        "delete_share_group_offsets",
+        (0, 0),
+        share.delete_offsets,
+        share.refused_change,
+        budget=Budget.WRITES,
+    ),
 )
