@@ -110,6 +110,26 @@ class CommittedPage(Struct, frozen=True):
     next_cursor: str | None
 
 
+class SharePartition(Struct, frozen=True):
+    """How far a share group is with a partition; None: not decided yet."""
+
+    topic: str
+    partition: int
+    start_offset: int | None
+    end_offset: int
+    lag: int | None
+    acquired: int
+    retry: int
+    delayed: int
+    dead: int
+
+
+class ShareOffsets(Struct, frozen=True):
+    """All partitions that a share group has begun."""
+
+    partitions: list[SharePartition]
+
+
 class Watermark(Struct, frozen=True):
     """Where a partition's log begins and ends. `lower_end_offset`: an earlier end, reported by `lower_by`."""
 

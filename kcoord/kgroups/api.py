@@ -125,6 +125,10 @@ class Api:
         pages = self._pages(f"groups/{segment(group_id)}/offsets", [("limit", str(PAGE))], answers.CommittedPage)
         return [offset for page in pages for offset in page.offsets]
 
+    def share_offsets(self, group_id: str) -> list[answers.SharePartition]:
+        """How far a share group is, by topic and partition."""
+        return self._get(f"groups/{segment(group_id)}/share-offsets", answers.ShareOffsets).partitions
+
     def watermarks(self, topic: str) -> list[answers.Watermark]:
         """Where the log of each partition begins and ends, as far as reported."""
         pages = self._pages(_watermarks_path(topic), [("limit", str(PAGE))], answers.WatermarkPage)

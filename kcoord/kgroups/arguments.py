@@ -21,7 +21,7 @@ T = TypeVar("T")
 STATES = (
     "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Stable", "Dead", "Empty",
 )  # fmt: skip
-TYPES = ("Classic", "Consumer")
+TYPES = ("Classic", "Consumer", "Share")
 VERDICTS = (
     "uncovered", "unattended", "stalled", "unsettled", "stuck", "late", "expiring", "dead-letters", "flapping",
     "disputed", "stale",

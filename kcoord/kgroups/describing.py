@@ -41,24 +41,45 @@ def _tell_state(group: Group, output: Output) -> bool:
     if group.state == DEAD:
         output.error(f"Consumer group '{group.group_id}' does not exist.")
     elif group.state == EMPTY:
-        output.notice(f"Consumer group '{group.group_id}' has no active members.")
+        output.notice(f"{group.kind} '{group.group_id}' has no active members.")
     elif group.state != STABLE:
-        output.notice(f"Warning: Consumer group '{group.group_id}' is rebalancing.")
+        output.notice(f"Warning: {group.kind} '{group.group_id}' is rebalancing.")
     return group.state != DEAD
 
 
 def _offsets(group: Group, verbose: bool, api: Api, output: Output) -> None:
     try:
-        rows = [] if group.state == DEAD else list(_offset_rows(group, verbose, api))
+        rows = [] if group.state == DEAD else list(_rows(group, verbose, api))
     except ProtocolError as error:
         if error.error is not Error.GROUP_ID_NOT_FOUND:
-            output.error(f"The offsets of consumer group '{group.group_id}' could not be read: {reason(error)}")
+            output.error(f"The offsets of {group.kind.lower()} '{group.group_id}' could not be read: {reason(error)}")
             return
         group, rows = Group(group.group_id), []  # deleted a moment ago
     _tell_state(group, output)
     if rows:
-        output.table(render(_offset_columns(verbose), rows))
+        output.table(render(_share_columns(verbose) if group.is_share else _offset_columns(verbose), rows))
         note_earlier_ends(sorted({str(row[1]) for row in rows}), api)
+
+
+def _rows(group: Group, verbose: bool, api: Api) -> Iterator[Row]:
+    if not group.is_share:
+        yield from _offset_rows(group, verbose, api)
+        return
+    for one in api.share_offsets(group.group_id):
+        more = [one.end_offset, one.acquired, one.retry, one.delayed, one.dead] if verbose else []
+        yield [group.group_id, one.topic, one.partition, one.start_offset, one.lag, *more]
+
+
+def _share_columns(verbose: bool) -> list[Column]:
+    """Those of kafka-share-groups; more of them are not in Kafka."""
+    more = ("END-OFFSET", "ACQUIRED", "AGAIN", "DELAYED", "DEAD-LETTERS") if verbose else ()
+    return [
+        Column("GROUP", 15, grows=True),
+        Column("TOPIC", 15, grows=True),
+        Column("PARTITION", 10),
+        Column("START-OFFSET", 15),
+        *(Column(name, 15) for name in ("LAG", *more)),
+    ]
 
 
 def _offset_columns(verbose: bool) -> list[Column]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kcoord.kgroups import answers
 from kcoord.kgroups.api import Api
@@ -11,6 +11,7 @@ from kcoord.kgroups.listing import SHOWN_PROTOCOL_TYPES, consumer_groups
 from kcoord.kgroups.output import Output, reason
 from kcoord.protocol.errors import Error, ProtocolError
 
+SHARE_GROUP = "Share group"
 DEAD, EMPTY, STABLE = "Dead", "Empty", "Stable"
 
 TopicPartition = tuple[str, int]
@@ -32,7 +33,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group. One that does not exist is Dead and has nothing. Epochs are None for a classic group."""
+    """A group. One that does not exist is Dead and has nothing. Epochs are None for a classic group.
+
+    `kind`: what messages call it.
+    """
 
     group_id: str
     state: str = DEAD
@@ -41,6 +45,12 @@ class Group:
     members: tuple[Member, ...] = ()
     group_epoch: int | None = None
     target_epoch: int | None = None
+    kind: str = "Consumer group"
+
+    @property
+    def is_share(self) -> bool:
+        """Its members acquire items instead of committing offsets."""
+        return self.kind == SHARE_GROUP
 
 
 def wanted_groups(api: Api, groups: tuple[str, ...] | None) -> list[str]:
@@ -62,8 +72,7 @@ def find_group(api: Api, group_id: str, output: Output) -> Group | None:
     if found.type == "consumer":
         return _consumer_group(found)
     if found.type == "share":
-        output.error(f"'{group_id}' is not a consumer group: it is a share group.")
-        return None
+        return replace(_consumer_group(found), kind=SHARE_GROUP)
     if found.protocol_type not in SHOWN_PROTOCOL_TYPES:
         output.error(f"'{group_id}' is not a consumer group: its protocol type is '{found.protocol_type}'.")
         return None

@@ -12,6 +12,8 @@ from kcoord.kgroups.tables import Column, cell, render
 
 SHOWN_PROTOCOL_TYPES = ("", "consumer")
 """Groups of another protocol type, such as `connect`, are not consumer groups; "" is that of simple groups."""
+SHARE = "share"
+"""The type, and the protocol type, of groups that are listed when they are asked for."""
 
 BESIDE_LONGEST = 10
 
@@ -25,7 +27,8 @@ def consumer_groups(
 ) -> list[GroupLine]:
     """The selected groups, by id."""
     found = api.groups(states, types, verdicts, labels)
-    return [group for group in found if group.protocol_type in SHOWN_PROTOCOL_TYPES]
+    shown = (*SHOWN_PROTOCOL_TYPES, *(SHARE for wanted in types if wanted.lower() == SHARE))
+    return [group for group in found if group.protocol_type in shown]
 
 
 def list_groups(arguments: Arguments, api: Api, output: Output) -> None:

@@ -105,7 +105,7 @@ def declare(
         _flag(views, option, text)
     text = "--describe: the state of the group. --list: the states too, or only groups in STATES"
     views.add_argument("--state", nargs="?", const="", metavar="STATES", help=text)
-    text = "--list: the types too, or only groups of TYPES (classic, consumer)"
+    text = "--list: the types too, or only groups of TYPES (classic, consumer, share)"
     views.add_argument("--type", nargs="?", const="", metavar="TYPES", help=text)
     text = "--list: the verdicts too, or only groups with VERDICTS: what needs attention (not in Kafka)"
     views.add_argument("--verdict", nargs="?", const="", metavar="VERDICTS", help=text)

@@ -135,6 +135,11 @@ def _applied(group_id: str, plan_id: str) -> str:
 def _resettable(api: Api, group_id: str, output: Output) -> Group | None:
     """The group, if it has no members or does not exist; else None, after an error was printed."""
     group = find_group(api, group_id, output)
+    if group is not None and group.is_share:
+        output.error(
+            f"'{group_id}' is a share group: where it begins is set with POST /v1/groups/{{id}}/share-offsets."
+        )
+        return None
     if group is None or group.state in (EMPTY, DEAD):
         return group
     output.error(f"Offsets of group '{group_id}' can only be reset while it is inactive; its state is {group.state}.")

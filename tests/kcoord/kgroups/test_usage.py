@@ -54,7 +54,7 @@ USAGE_ERRORS: list[tuple[tuple[str, ...], str]] = [
     (("--describe", *G, "--offsets", "--members"), "Option --describe takes at most one of these options"),
     (("--describe", *G, "--state", "stable"), "Option --state takes no value with --describe"),
     (("--list", "--state", "stable,happy"), "Option --state: 'happy' is not one of PreparingRebalance, Completing"),
-    (("--list", "--type", "share"), "Option --type: 'share' is not one of Classic, Consumer"),
+    (("--list", "--type", "streams"), "Option --type: 'streams' is not one of Classic, Consumer, Share"),
     # Resets
     (RESET, f"Option --reset-offsets {EXACTLY}: --to-offset"),
     ((*RESET, "--to-latest", "--to-earliest"), f"Option --reset-offsets {EXACTLY}, not 2"),
