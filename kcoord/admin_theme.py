@@ -144,6 +144,16 @@ UNFOLD: dict[str, Any] = {
                 ],
             },
             {
+                "title": "Items of share groups",
+                "items": [
+                    _entry("Share partitions", "stacks", "offsets", "sharepartition"),
+                    _entry("Locks", "lock", "offsets", "sharelock"),
+                    _entry("Retries", "replay", "offsets", "shareretry"),
+                    _entry("Dead letters", "report", "offsets", "sharedead"),
+                    _entry("Ended locks", "lock_open", "offsets", "shareended"),
+                ],
+            },
+            {
                 "title": "Catalogue",
                 "items": [
                     _entry("Topics", "topic", "groups", "topic"),

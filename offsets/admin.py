@@ -36,6 +36,11 @@ from offsets.models import (
     Producer,
     ReconcileFinding,
     RetentionPin,
+    ShareDead,
+    ShareEnded,
+    ShareLock,
+    SharePartition,
+    ShareRetry,
     SparkRun,
     TopicTotal,
     VerdictRun,
@@ -357,3 +362,65 @@ class SparkRunAdmin(ReadOnlyAdmin):
             for one in found.values_list(*columns, named=True)[:MOST_ROWS]
         ]
         return table(("kind", "group", "topic", "partition", "expected", "found", "journal"), rows, found.count())
+
+
+class _ItemsAdmin(ReadOnlyAdmin):
+    """Items of share groups: what members have, and what is to be delivered again."""
+
+    @admin.display(description="offsets")
+    def offsets(self, row: Any) -> str:
+        """The ranges, the last offset included."""
+        return ", ".join(f"{part.lower}–{part.upper - 1}" for part in row.held)
+
+
+@admin.register(SharePartition)
+class SharePartitionAdmin(ReadOnlyAdmin):
+    """How far share groups are with partitions."""
+
+    list_display = ("group", "topic_id", "partition", "next_offset", "end_offset")
+    ordering = ("group", "topic_id", "partition")
+
+
+@admin.register(ShareLock)
+class ShareLockAdmin(_ItemsAdmin):
+    """What members have."""
+
+    list_display = ("share_partition", "offsets", "member_id", "delivery_count", "acquired", "lasts")
+    fields = ("share_partition", "offsets", "member_id", "delivery_count", "acquired", "lasts", "lock_ms", "last_error")
+    readonly_fields = ("offsets", "acquired", "lasts")
+    ordering = ("id",)
+    acquired = instant("acquired_at", "acquired at")
+    lasts = instant("until", "until")
+
+
+@admin.register(ShareRetry)
+class ShareRetryAdmin(_ItemsAdmin):
+    """What is to be delivered again."""
+
+    list_display = ("share_partition", "offsets", "delivery_count", "due", "last_member", "last_error")
+    fields = ("share_partition", "offsets", "delivery_count", "due", "last_member", "last_error")
+    readonly_fields = ("offsets", "due")
+    ordering = ("id",)
+    due = instant("not_before", "not before")
+
+
+@admin.register(ShareDead)
+class ShareDeadAdmin(ReadOnlyAdmin):
+    """Dead letters."""
+
+    list_display = ("share_partition", "offset", "cause", "delivery_count", "member_id", "given_up", "error")
+    fields = ("share_partition", "offset", "cause", "delivery_count", "member_id", "given_up", "error")
+    readonly_fields = ("given_up",)
+    ordering = ("id",)
+    given_up = instant("at", "given up at")
+
+
+@admin.register(ShareEnded)
+class ShareEndedAdmin(ReadOnlyAdmin):
+    """What became of locks, for some minutes."""
+
+    list_display = ("lock_id", "share_partition", "member_id", "cause", "ended")
+    fields = ("lock_id", "share_partition", "member_id", "cause", "ended")
+    readonly_fields = ("ended",)
+    ordering = ("lock_id",)
+    ended = instant("at", "ended at")

@@ -17,7 +17,8 @@ from kcoord.audit.reading import Sight
 from kcoord.resets.instants import LATEST_MS
 
 WHAT: Mapping[str, tuple[str, str]] = {
-    "offsets": ("Offsets and plans", "offsets."),
+    "offsets": ("Offsets and plans", "offsets. share-offsets."),
+    "items": ("Items and dead letters", "items. dead-letters."),
     "groups": ("Groups, members and holds", "group. member."),
     "topics": ("Topics", "topic."),
     "alerts": ("Alerts and their rules", "alert."),

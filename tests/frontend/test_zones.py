@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from frontend import zones
 from frontend.wording import INSTANT_PATTERN, read_instant
+from tests.frontend.item_seed import share_group
 from tests.frontend.seed import Seed, working_group
 
 ZURICH = ZoneInfo("Europe/Zurich")
@@ -81,6 +82,7 @@ def test_the_address_of_a_span_means_the_same_to_everybody(person: Client, seed:
 
 WITH_INSTANTS = (
     "/audit", "/plans", "/compare", "/groups/billing/commits", "/groups/billing/history", "/groups/billing/rebalances",
+    "/groups/mailing/dead-letters",
 )  # fmt: skip
 
 
@@ -89,6 +91,7 @@ def test_fields_for_instants_are_text_by_the_24_hour_clock_in_the_zone_of_the_pa
     operator: Client, seed: Seed, path: str
 ) -> None:
     working_group(seed)
+    share_group(seed)
     seed.journal("billing", "commit", "orders", 0, 1)
     operator.cookies[zones.COOKIE] = "Asia/Kathmandu"
     written = operator.get(f"{path}?from=2025-11-21 18:30&to=2025-11-21 19:00")

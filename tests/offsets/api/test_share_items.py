@@ -32,6 +32,7 @@ async def test_what_is_acquired_is_settled_and_gone(api: httpx.AsyncClient, job:
         "error_code": 0,
         "session_expires_at": session,
         "settled": [],
+        "lock_ms": 30_000,
         "locks": [
             {
                 "lock": lock,

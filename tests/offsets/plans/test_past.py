@@ -53,7 +53,7 @@ async def test_what_a_share_group_of_the_same_name_did_is_no_commit(
             [at],
         )
     clock.advance(1)
-    await offsets.commit(OffsetCommit("g", "", None, -1, (PartitionCommit("orders", 0, 20),)))
+    await reply_to(offsets, OffsetCommit("g", "", None, -1, (PartitionCommit("orders", 0, 20),)))
     made = await plans.create("g", Reset(Strategy.TO_COMMITTED_AT, at=at), local_operator())
     assert [(line.new, line.note) for line in (await plans.lines(made)).items] == [
         (None, "no offset was committed then")

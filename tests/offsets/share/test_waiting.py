@@ -11,12 +11,11 @@ from typing import Any
 
 import httpx
 import pytest
-from kcoord.access.rules import ALL_ALLOWED
 
 from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.commands import ShareHeartbeat
 from groups.engine.service import GroupService
-from kcoord.access.rights import Principal
+from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
