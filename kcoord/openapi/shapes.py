@@ -149,8 +149,12 @@ def _require_fields(document: Json) -> None:
 def _simplify(schema: Json) -> None:
     """`anyOf` or `oneOf` of a type and null -> `type` with "null"; a single `allOf` -> the reference itself.
 
-    A text that may be empty only so that it can be refused with its own error is described as what is accepted.
+    A text that may be empty only so that it can be refused with its own error is described as what is accepted, and a
+    tuple of items of one kind as a list of that length: generators of clients know no `prefixItems`.
     """
+    if (kinds := schema.get("prefixItems")) and all(kind == kinds[0] for kind in kinds):
+        del schema["prefixItems"]
+        schema["items"] = kinds[0]
     if EMPTY in schema.get("oneOf", ()):
         (accepted,) = (choice for choice in schema.pop("oneOf") if choice != EMPTY)
         schema.update(accepted)

@@ -31,8 +31,8 @@ ARGUMENTS = [
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 OF_THE_SERVER = {
-    "groups_coordinatornode", "groups_coordinatorpartition", "kcoord_accessrule", "kcoord_auditpending",
-    "kcoord_auditrecord", "kcoord_quota", "kcoord_throttled", "kcoord_timerheartbeat",
+    "groups_coordinatornode", "groups_coordinatorpartition", "kcoord_auditpending", "kcoord_auditrecord",
+    "kcoord_timerheartbeat",
 }  # fmt: skip
 """Tables that a running server would miss."""
 EMPTIED = emptied(

@@ -31,7 +31,8 @@ async def over_http(client: httpx.AsyncClient, server: Running, until: float) ->
     body = {"topics": [{"name": "t", "partitions": [{"partition": 0, "committed_offset": 5}]}]}
     while time.monotonic() < until:
         answer = await client.post(f"{server.url}/v1/groups/http/offsets/commit", json=body)
-        assert answer.status_code in (200, 429), answer.text
+        overtaken = answer.status_code == 503 and "a later commit" in answer.text  # of another connection
+        assert overtaken or answer.status_code in (200, 429), answer.text
         accepted += answer.status_code == 200
     return accepted
 
