@@ -65,7 +65,7 @@ def _chosen_act(request: HttpRequest, acts: Sequence[Act]) -> Act:
 
 
 def _of_share_groups(request: HttpRequest, group_id: str) -> queries.GroupBrief | HttpResponse:
-    """The share group of a page, or the page that says why there is none."""
+    """The share group of a page, or a page that says why it cannot be shown."""
     brief = header(request, group_id)
     if brief is None:
         return gone(request, group_id)

@@ -171,7 +171,7 @@ def _changes(given: Iterable[Fields]) -> dict[str, object]:
 
 
 def _typed(name: str, text: str) -> object:
-    """A number where the setting is one, without spaces around it; what is none is left to the service to refuse."""
+    """A number where the setting is one, without spaces around it; anything else is left for the service to refuse."""
     setting, digits = SETTINGS.get(name), text.strip()
     is_number = setting is not None and setting.is_number
     return int(digits) if is_number and digits.isascii() and digits.isdecimal() and len(digits) <= 19 else text

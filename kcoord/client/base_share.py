@@ -59,7 +59,7 @@ class BaseShareConsumer(ABC, Generic[T]):
 
         "accept": done. "release": to be given to somebody again after `delay` seconds (None: after the back-off of the
         group), until it was delivered as often as the group allows. "reject": given up. What is given up is a dead
-        letter. "renew": the work goes on, and max_processing_s begins anew. `error` is for the next worker, or the dead
+        letter. "renew": the work goes on, max_processing_s starts again. `error` is for the next worker, or the dead
         letter.
         Raises IllegalStateError for an item that was acknowledged before, and in implicit mode; TypeError, ValueError.
         Whether it was too late is in the results of `commit`.

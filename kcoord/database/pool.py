@@ -174,7 +174,7 @@ COMMIT_SECONDS = 1.0
 """How long a commit of nothing may take where another was given up."""
 
 KEPT_PART = 4
-"""One of so many connections for transactions is not given to those of single groups."""
+"""One in this many connections for transactions is kept from those of single groups."""
 
 RETRIED = (pg.DeadlockDetected, pg.SerializationFailure)
 

@@ -254,7 +254,7 @@ class ShareOffsetsView(NamedGroupView):
         response=s.ForgottenTopics,
         errors=_RESETS,
         description="DeleteShareGroupOffsets: only while the group has no members. All items of the topic go, "
-        "dead letters, too; a member that names it next begins anew.",
+        "dead letters, too; a member that names it next starts again.",
     )
     def delete(self, request: Request, group_id: str) -> Response:
         """Forget."""

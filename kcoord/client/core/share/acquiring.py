@@ -136,7 +136,7 @@ class Acquiring:
         ends = self._reading.news()
         hold_ms = self._config.max_wait_ms
         if entries:
-            hold_ms = 0  # what came of them is told at once
+            hold_ms = 0  # their outcome is reported at once
         elif self._reading.has_source and not self._may_report:
             hold_ms = min(hold_ms, UNREPORTED_WAIT_MS)
         body: dict[str, Any] = {

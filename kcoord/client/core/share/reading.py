@@ -135,7 +135,7 @@ class Reading:
         return [delivery for offset, delivery in mine.items() if offset not in found and offset < below]
 
     async def _measure(self, source: AnyRecordSource[Any], partition: TopicPartition, last: int, wanted: int) -> None:
-        """How far the next `wanted` records after `last` go: so many offsets are acquired at once."""
+        """How far the next `wanted` records after `last` go: that many offsets are acquired at once."""
         following = await self._fetch(source, partition, last + 1, wanted)
         self._spans[partition] = following[-1].offset - last if following else 0
 
