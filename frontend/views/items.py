@@ -70,7 +70,7 @@ def _of_share_groups(request: HttpRequest, group_id: str) -> queries.GroupBrief 
     if brief is None:
         return gone(request, group_id)
     if brief.type != "share":
-        kind = f"{group_id} is a {brief.type} group, whose members commit offsets: only share groups have items."
+        kind = f"This is a {brief.type} group, whose members commit offsets: only share groups have items."
         return message(request, 404, "Not a share group", kind)
     return brief
 
