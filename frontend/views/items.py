@@ -115,25 +115,26 @@ def _operate(request: HttpRequest, group_id: str, now: int) -> tuple[HttpRespons
     ticked = request.POST.getlist("item")
     error = request.POST.get("error", "").strip()[:LONGEST_REASON]
 
-    async def work(runtime: Runtime) -> int | None:
+    async def work(runtime: Runtime) -> tuple[list[Chosen], int | None]:
         chosen = read_chosen(ticked)
         if request.POST.get("sure") != "yes":
-            return None
+            return chosen, None
         for topic in {entry.topic for entry in chosen}:
             viewer.principal.require_described(topic)
-        return await runtime.get(ItemOperators).operate(group_id, act.name, chosen, viewer.principal, error or None)
+        operators = runtime.get(ItemOperators)
+        return chosen, await operators.operate(group_id, act.name, chosen, viewer.principal, error or None)
 
     if not ticked:
         return None, Refusal(NOTHING_TICKED, 400)
-    number, refusal = attempt(work)
-    if refusal.text:
+    worked, refusal = attempt(work)
+    if worked is None:
         return None, refusal
+    chosen, number = worked
     if number is not None:
         told = f"{plural(number, 'item')} {act.verb}."
         if not number:
             told = "Nothing was changed: these items have been settled, or are somewhere else by now."
         return done(request, told, f"{group_url(group_id)}/items"), refusal
-    chosen = read_chosen(ticked)
     url = service_url(request)
     context = {
         "what": chosen_words(chosen),

@@ -190,7 +190,7 @@ class Items:
         self._end([lock_id for lock_id, lock in self.locks.items() if lock.member_id in members], "released", now)
 
     def operate(self, kind: str, offsets: set[int], now: Millis) -> int:
-        """An operator releases or rejects items, whoever has them. Returns how many there were."""
+        """An operator releases or rejects items, no matter which member has them. Returns how many there were."""
         waiting = offsets & self.retries.keys()
         for offset in waiting:
             retry = self.retries.pop(offset)

@@ -80,7 +80,7 @@ class ChosenItems(StrictSerializer):
 
 
 class ItemsToOperate(StrictSerializer):
-    """Items, whoever has them."""
+    """Items, no matter which member has them."""
 
     items = serializers.ListField(child=ChosenItems(), min_length=1, max_length=MOST_ENTRIES)
     error = Text(

@@ -82,7 +82,7 @@ class ReleaseItemsView(_OperateView):
 
     @describe(
         "releaseItems",
-        "Make items available again, whoever has them",
+        "Make items available again, no matter which member has them",
         tag="items",
         path=[GROUP_ID],
         request=s.ItemsToOperate,
@@ -101,7 +101,7 @@ class RejectItemsView(_OperateView):
 
     @describe(
         "rejectItems",
-        "Make dead letters of items, whoever has them",
+        "Make dead letters of items, no matter which member has them",
         tag="items",
         path=[GROUP_ID],
         request=s.ItemsToOperate,
