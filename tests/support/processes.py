@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import signal
 import socket
@@ -35,6 +36,8 @@ from tests.support.forked import Forked, fork
 ROOT = Path(__file__).resolve().parent.parent.parent
 READY_SECONDS = 120.0
 STOP_SECONDS = 10.0
+PORTS = 12_000, 32_000
+"""Below those that Linux gives to outgoing connections (32,768 to 60,999)."""
 FORKED = "PYTEST_VERSION" in os.environ
 """Whether services are forked: in tests. Programs that measure start Python, as an installation does."""
 
@@ -61,9 +64,11 @@ def environment(conninfo: str | None, data_dir: Path, extra: Mapping[str, object
 
 
 def free_port() -> int:
-    """A port nobody listens on at the moment."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+    """A port nobody listens on at the moment, and that no outgoing connection can be given meanwhile."""
+    while True:
+        port = random.SystemRandom().randrange(*PORTS)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def free_ports(count: int) -> int:

@@ -15,48 +15,6 @@ from kcoord.wire.reading import Fields, Frame, varint
 from kcoord.wire.writing import write
 from tests.support.frames import read_all
 
-KEYS = {
-    "metadata": 3,
-    "find_coordinator": 10,
-    "join_group": 11,
-    "heartbeat": 12,
-    "leave_group": 13,
-    "sync_group": 14,
-    "describe_groups": 15,
-    "list_groups": 16,
-    "sasl_handshake": 17,
-    "api_versions": 18,
-    "sasl_authenticate": 36,
-    "delete_groups": 42,
-    "describe_cluster": 60,
-    "describe_producers": 61,
-    "consumer_group_heartbeat": 68,
-    "consumer_group_describe": 69,
-    "share_group_heartbeat": 76,
-    "share_group_describe": 77,
-    "produce": 0,
-    "fetch": 1,
-    "list_offsets": 2,
-    "offset_commit": 8,
-    "offset_fetch": 9,
-    "create_topics": 19,
-    "delete_topics": 20,
-    "init_producer_id": 22,
-    "add_offsets_to_txn": 25,
-    "end_txn": 26,
-    "describe_transactions": 65,
-    "list_transactions": 66,
-    "txn_offset_commit": 28,
-    "describe_configs": 32,
-    "alter_configs": 33,
-    "describe_log_dirs": 35,
-    "create_partitions": 37,
-    "incremental_alter_configs": 44,
-    "offset_delete": 47,
-    "list_config_resources": 74,
-    "describe_topic_partitions": 75,
-}
-
 
 def request_frame(
     name: str, version: int, body: Mapping[str, Any], correlation_id: int = 1, client_id: str = "t"
@@ -64,7 +22,7 @@ def request_frame(
     """A request without its size."""
     cls: Any = request_class(name, version)
     raw = client_id.encode()
-    out = bytearray(struct.pack(">hhih", KEYS[name], version, correlation_id, len(raw)) + raw)
+    out = bytearray(struct.pack(">hhih", cls.__api_key__, version, correlation_id, len(raw)) + raw)
     if cls.__flexible__:
         out.append(0)
     write(cls, body, out)
@@ -77,7 +35,7 @@ def read_answer(name: str, version: int, frame: bytes) -> tuple[int, Fields]:
     data = Frame(frame)
     data.items = 1_000_000
     at = 4
-    if cls.__flexible__ and KEYS[name] != API_VERSIONS:
+    if cls.__flexible__ and cls.__api_key__ != API_VERSIONS:
         tags, at = varint(data, at)
         assert tags == 0
     return struct.unpack_from(">i", frame)[0], read_all(cls, data, at)

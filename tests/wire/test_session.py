@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from kcoord.wire import dispatch
+from kcoord.wire.frames import API_VERSIONS
 from kcoord.wire.gateway import Gateway
-from tests.wire.client import KEYS, read_answer, request_frame
+from tests.wire.client import read_answer, request_frame
 from tests.wire.conftest import Connect
 
 
@@ -34,11 +35,11 @@ async def test_api_versions_lists_what_is_served(connect: Connect, gateway: Gate
 
 async def test_a_version_that_is_too_high_is_answered_in_version_0(connect: Connect) -> None:
     client = await connect(None)
-    client.send_raw(struct.pack(">hhih", KEYS["api_versions"], 99, 7, 1) + b"t\xff\xff\xff")
+    client.send_raw(struct.pack(">hhih", API_VERSIONS, 99, 7, 1) + b"t\xff\xff\xff")
     correlation_id, answer = read_answer("api_versions", 0, await client.receive_raw())
     assert correlation_id == 7
     assert answer.error_code == 35
-    assert [key.max_version for key in answer.api_keys if key.api_key == KEYS["api_versions"]] == [5]
+    assert [key.max_version for key in answer.api_keys if key.api_key == API_VERSIONS] == [5]
     assert (await client.ask("api_versions", 0)).error_code == 0
 
 
