@@ -56,7 +56,15 @@ def get_assignor(name: str) -> Assignor:
     return _load(candidates[0])
 
 
+def forget() -> None:
+    """Look for packages again the next time."""
+    get_assignor.cache_clear()
+    _published.cache_clear()
+
+
+@cache
 def _published() -> dict[str, list[EntryPoint]]:
+    """Read once: it looks through all installed packages, and any request may name an assignor that is not there."""
     published: dict[str, list[EntryPoint]] = {}
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):
         published.setdefault(entry_point.name, []).append(entry_point)

@@ -17,6 +17,7 @@ from kcoord.assignors import (
     UnknownAssignorError,
     get_assignor,
     known_assignors,
+    registry,
 )
 
 Install = Callable[[str, str], None]
@@ -40,7 +41,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     """`install(distribution, entry points)` puts a package with these entry points on the path."""
     (tmp_path / "acme_assignors.py").write_text(dedent(MODULES))
     monkeypatch.syspath_prepend(str(tmp_path))
-    get_assignor.cache_clear()
+    registry.forget()
 
     def install(distribution: str, entries: str) -> None:
         info = tmp_path / f"{distribution}-1.0.dist-info"
@@ -49,7 +50,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         (info / "entry_points.txt").write_text(f"[kcoord.assignors]\n{entries}\n")
 
     yield install
-    get_assignor.cache_clear()
+    registry.forget()
     sys.modules.pop("acme_assignors", None)
 
 
@@ -70,6 +71,16 @@ def test_an_assignor_of_an_installed_package(install: Install, value: str) -> No
     members = [MemberSubscription("b", None, ["t"]), MemberSubscription("a", None, ["t"])]
     assert assignor.assign({"t": 2}, members) == {"a": {"t": [0, 1]}}
     assert get_assignor("everything-to-one") is assignor
+
+
+def test_packages_are_looked_through_once(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any request may name an assignor that is not there; going through all packages takes tens of milliseconds."""
+    asked: list[str] = []
+    monkeypatch.setattr(registry, "entry_points", lambda group: asked.append(group) or [])
+    for name in ("uniform", "other", "uniform"):
+        with pytest.raises(UnknownAssignorError):
+            get_assignor(name)
+    assert asked == [registry.ENTRY_POINT_GROUP]
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones(install: Install) -> None:

@@ -95,9 +95,9 @@ def published(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An installed package publishes `Reversed`."""
     entry = importlib.metadata.EntryPoint("reversed", f"{__name__}:Reversed", registry.ENTRY_POINT_GROUP)
     monkeypatch.setattr(registry, "entry_points", lambda group: [entry] if group == entry.group else [])
-    registry.get_assignor.cache_clear()
+    registry.forget()
     yield
-    registry.get_assignor.cache_clear()
+    registry.forget()
 
 
 def test_custom_assignor_by_entry_point(server: ScriptedCoordinator, published: None) -> None:
