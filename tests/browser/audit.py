@@ -11,9 +11,9 @@ HERE = Path(__file__).parent
 OWN = (HERE / "audit.js").read_text()
 AXE = (HERE / "vendor/axe-core-4.14.1/axe.min.js").read_text()
 RUN = """
-async () => {
-  const rules = {"label-content-name-mismatch": {enabled: true}};
-  const found = await axe.run(document, {resultTypes: ["violations"], rules});
+async (contrast) => {
+  const rules = {"label-content-name-mismatch": {enabled: true}, "color-contrast": {enabled: contrast}};
+  const found = await axe.run(document, {resultTypes: ["violations"], selectors: false, rules});
   return found.violations.flatMap(({id, nodes}) => nodes.map((node) => `${id}: ${node.html.slice(0, 200)}`));
 }
 """
@@ -25,11 +25,14 @@ PICTURES = os.environ.get("PICTURES")
 """A folder: the looks are kept in it, for somebody to look at."""
 
 
-async def axe(page: Page) -> list[str]:
-    """What axe finds, with its best practices and the rule for labels that is off by default."""
+async def axe(page: Page, *, contrast: bool = False) -> list[str]:
+    """What axe finds, with its best practices and the rule for labels that is off by default.
+
+    `contrast`: whether it looks for that too. It is two thirds of its work, and our own checks do so in every look.
+    """
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(AXE)
-    found: list[str] = await page.evaluate(RUN)
+    found: list[str] = await page.evaluate(RUN, contrast)
     return found
 
 
@@ -39,10 +42,11 @@ async def audit(page: Page) -> list[str]:
     return own + await axe(page)
 
 
-async def audit_in_every_look(page: Page, name: str = "", *also: str) -> list[str]:
+async def audit_in_every_look(page: Page, name: str = "", *also: str, contrast: bool = False) -> list[str]:
     """All that is wrong with one of our pages, narrow and wide, light and dark. The page stays as it is.
 
     `name`: of its pictures, if `PICTURES` names a folder. `also`: further scripts that return complaints.
+    `contrast`: as for `axe`.
     """
     complaints = []
     before = page.viewport_size
@@ -52,7 +56,7 @@ async def audit_in_every_look(page: Page, name: str = "", *also: str) -> list[st
         await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         found: list[str] = await page.evaluate(OWN)
         if (width, scheme) in WITH_AXE:
-            found += await axe(page)
+            found += await axe(page, contrast=contrast)
         for script in also:
             found += await page.evaluate(script)
         complaints += [f"{width} {scheme}: {text}" for text in found]

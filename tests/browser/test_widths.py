@@ -291,7 +291,7 @@ async def looked_at(walk: Walk, name: str) -> AsyncIterator[str]:
     assert answer is not None
     assert answer.status in (200, 404, 405), f"{address}: {answer.status}"
     if answer.status != 405:
-        for text in await audit_in_every_look(walk.page, name):
+        for text in await audit_in_every_look(walk.page, name, contrast=True):
             yield text
     for width in WIDTHS:
         await walk.page.set_viewport_size({"width": width, "height": 900})
