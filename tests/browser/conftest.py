@@ -40,7 +40,6 @@ EMPTIED = emptied(
 )
 
 
-FOLDER = Path(__file__).parent
 NARROW: ViewportSize = {"width": 390, "height": 900}
 """What is clicked in between has to be reached there too."""
 VIOLATIONS = (
@@ -53,7 +52,7 @@ _cookies: dict[str, Any] = {}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The tests of a worker share one browser, and so its event loop."""
     for item in items:
-        if item.path.is_relative_to(FOLDER) and inspect.iscoroutinefunction(getattr(item, "obj", None)):
+        if item.nodeid.startswith("tests/browser/") and inspect.iscoroutinefunction(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 

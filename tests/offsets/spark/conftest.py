@@ -12,13 +12,11 @@ from offsets.spark.session import SparkSettings, start_spark
 from tests.offsets.spark.support import Archive
 from tests.support.journal import drop_days
 
-HERE = Path(__file__).parent
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All in one worker, so that Spark is started once."""
     for item in items:
-        if HERE in item.path.parents:
+        if item.nodeid.startswith("tests/offsets/spark/"):
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 
