@@ -32,4 +32,6 @@ urlpatterns = [
 ]
 
 handler400 = "frontend.refusals.bad_request"
+handler403 = "frontend.refusals.not_allowed"
+handler404 = "frontend.refusals.not_found"
 handler500 = "frontend.outage.server_error"

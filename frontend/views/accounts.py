@@ -16,8 +16,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse_lazy
 
 from frontend import throttle
-from frontend.viewer import viewer_of
-from frontend.views.page import menu_of, message
+from frontend.views.page import header, message
 from kcoord.access import read_only
 from kcoord.audit import caller as callers
 from kcoord.audit.recording import Act
@@ -92,8 +91,7 @@ class ChangePassword(PasswordChangeView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """With the current user, for the header."""
-        header = {"account": self.request.user, "menu": menu_of(viewer_of(self.request)), "section": ""}
-        return super().get_context_data(**header, **kwargs)
+        return super().get_context_data(**header(self.request, ""), **kwargs)
 
 
 def _told_to_wait(view: SignIn | ChangePassword, wait_ms: int, **shown: Any) -> HttpResponse:

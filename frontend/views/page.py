@@ -17,8 +17,9 @@ from django.utils import timezone
 from django.utils.http import content_disposition_header
 
 from frontend import queries, zones
-from frontend.allowed import Forbidden, tokens_missing
+from frontend.allowed import Forbidden
 from frontend.names import names_of
+from frontend.navigation import navigation_of
 from frontend.outage import unavailable
 from frontend.rows import Names
 from frontend.timeline import lines
@@ -117,23 +118,27 @@ def show(
 ) -> HttpResponse:
     """Render `name`: only the panel for a page that is already open, else the whole page."""
     template = f"frontend/{name}_panel.html" if is_panel(request) else f"frontend/{name}.html"
-    shared = {"section": section, "account": request.user, "menu": menu_of(viewer_of(request))}
-    return render(request, template, {**context, **shared}, status=status)
+    return render(request, template, {**context, **header(request, section)}, status=status)
 
 
-def menu_of(viewer: Viewer) -> Mapping[str, bool | str]:
+def header(request: HttpRequest, section: str) -> dict[str, Any]:
+    """What the header shows to somebody who has signed in. `section`: the page of the navigation that is marked."""
+    return {"section": section, "account": request.user, "menu": menu_of(viewer_of(request))}
+
+
+def menu_of(viewer: Viewer) -> Mapping[str, object]:
     """Which pages the person may see that not everybody may, and why nobody may change anything, "" if they may.
 
     `all_groups`, `all_topics`: the person may see all of them, so an empty list means that none exist. `sees_groups`:
-    also describe all groups, and not only their names in lists.
+    also describe all groups, and not only their names in lists. `pages`: the navigation.
     """
     return {
         "all_groups": viewer.listed.unlimited,
         "all_topics": viewer.topics.unlimited,
         "sees_groups": viewer.groups.unlimited,
         "cluster": viewer.sees_cluster,
-        "tokens": not tokens_missing(viewer),
         "read_only": read_only.reason(),
+        "pages": navigation_of(viewer),
     }
 
 
@@ -173,10 +178,20 @@ def attached(response: HttpResponseBase, name: str, kind: str, *, at: str = "") 
 
 
 def message(request: HttpRequest, status: int, title: str, text: str, back: str = "groups") -> HttpResponse:
-    """A page with a single message, and a link to the list `back`. It needs neither a session nor the database."""
-    name = "frontend/message_panel.html" if is_panel(request) else "frontend/message.html"
+    """A page with a single message, and a link to the list `back`.
+
+    Somebody who has signed in keeps the navigation, except during an outage of the database, which it has to be read
+    from.
+    """
     shown = {"title": title, "text": text, "back": f"frontend:{back}", "back_text": back.capitalize()}
-    return render(request, name, shown, status=status)
+    if is_panel(request):
+        return render(request, "frontend/message_panel.html", shown, status=status)
+    try:
+        signed_in = status != 503 and hasattr(request, "user") and request.user.is_authenticated
+        framed = {**header(request, back), "frame": "frontend/app.html"} if signed_in else {}
+    except (OperationalError, InterfaceError, ProtocolError):
+        framed = {}
+    return render(request, "frontend/message.html", {"frame": "frontend/plain.html", **framed, **shown}, status=status)
 
 
 def text(request: HttpRequest, name: str, longest: int = LONGEST_TEXT) -> str:

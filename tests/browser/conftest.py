@@ -216,6 +216,12 @@ async def enter(page: Page, site: Running, path: str) -> None:
         await sign_in(page)
 
 
+async def sign_out(page: Page) -> None:
+    """By the menu of the account."""
+    await page.locator("#account summary").click()
+    await page.get_by_role("button", name="Sign out").click()
+
+
 async def choose_page(page: Page, name: str) -> None:
     """Follow a link of the navigation, which is in a menu where windows are narrow."""
     menu = page.get_by_role("button", name="Menu", exact=True)

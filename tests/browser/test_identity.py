@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser.audit import audit
-from tests.browser.conftest import Wrongs, open_context, watch
+from tests.browser.conftest import Wrongs, open_context, sign_out, watch
 from tests.support.database import cloned_database
 from tests.support.identity_provider import CLIENT_ID, CLIENT_SECRET, Provider, identity_provider
 from tests.support.processes import Running, start_server
@@ -89,7 +89,7 @@ async def test_a_person_signs_out_here_and_at_the_provider(
     wrongs.expected += [f"asks {provider.issuer}/authorize", f"asks {provider.issuer}/sign-out", "400"]
     await page.goto("/sign-in/provider?next=/topics")
     before = provider.ended()
-    await page.get_by_role("button", name="Sign out").click()
+    await sign_out(page)
     await expect(page.get_by_text("address not registered")).to_be_visible()
     assert page.url.startswith(f"{provider.issuer}/sign-out?")
     # The provider did not do it. Here the session has ended all the same, and there is a link to try again.
@@ -106,7 +106,7 @@ async def test_a_person_signs_out_here_and_at_the_provider(
     # Once more, without an error at the provider: nobody has to click anything else.
     await page.get_by_role("link", name="Sign in again").click()
     await page.get_by_role("link", name="Sign in with Example Corp").click()
-    await page.get_by_role("button", name="Sign out").click()
+    await sign_out(page)
     await expect(page.get_by_role("status")).to_have_text("You are signed out here and of Example Corp.")
     assert provider.ended() == [*before, "77", "77"]
     assert "id_token_hint" not in server.output

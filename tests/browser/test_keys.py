@@ -84,6 +84,45 @@ async def test_a_search_without_an_answer_says_so_and_is_made_again(page: Page, 
     await expect(page.get_by_role("option", name="billing").first).to_be_visible()
 
 
+async def test_rows_are_moved_through_by_keys_and_opened(page: Page, seed: Seed) -> None:
+    working_group(seed)
+    seed.group("billing-old", "Empty")
+    await page.goto("/groups")
+    first, second = (page.get_by_role("link", name=name, exact=True) for name in ("billing", "billing-old"))
+    for key, focused in (("j", first), ("j", second), ("j", second), ("k", first), ("k", first)):
+        await page.keyboard.press(key)
+        await expect(focused).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile(r"/groups/billing$"))
+
+
+async def test_keys_are_listed_and_can_be_turned_off(page: Page, seed: Seed) -> None:
+    """Who dictates says single letters all the time (WCAG 2.2, 2.1.4). Ctrl-K stays."""
+    working_group(seed)
+    await page.goto("/groups")
+    await page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keyboard shortcuts")
+    await expect(keys).to_be_visible()
+    assert await audit(page) == []
+    await keys.get_by_role("checkbox").uncheck()
+    await page.keyboard.press("Escape")
+    await expect(keys).to_be_hidden()
+    await page.reload()
+    for key in ("?", "/", "j"):
+        await page.keyboard.press(key)
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await expect(page.get_by_role("link", name="billing", exact=True)).not_to_be_focused()
+    await page.keyboard.press("Control+k")
+    await expect(page.get_by_role("combobox", name="Find anything")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await page.locator("#account summary").click()
+    await page.get_by_role("button", name="Keyboard shortcuts").click()
+    await keys.get_by_role("checkbox").check()
+    await keys.get_by_role("button", name="Close").click()
+    await page.keyboard.press("j")
+    await expect(page.get_by_role("link", name="billing", exact=True)).to_be_focused()
+
+
 async def test_a_slash_can_be_written(page: Page, seed: Seed) -> None:
     working_group(seed)
     await page.reload()

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.async_api import Page, Route, TimeoutError, expect
 
-from tests.browser.conftest import Wrongs, watch
+from tests.browser.conftest import Wrongs, sign_out, watch
 from tests.frontend.seed import Seed, working_group
 from tests.support.freezing import seen
 from tests.support.http_members import HttpMember, make_token
@@ -230,7 +230,7 @@ async def test_nothing_is_asked_after_a_sign_out(page: Page, seed: Seed, site: R
         await route.fulfill(response=answer)
 
     await page.route("**/sign-out", slowly)
-    await page.get_by_role("button", name="Sign out").click()
+    await sign_out(page)
     for tab in (page, other):
         await expect(tab).to_have_title("Sign in · kcoord")
     assert other.url.endswith("/sign-in?next=/groups/billing")

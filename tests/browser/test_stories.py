@@ -16,7 +16,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.audit import audit
-from tests.browser.conftest import Wrongs, enter, open_context, watch
+from tests.browser.conftest import Wrongs, enter, open_context, sign_out, watch
 from tests.frontend.seed import Seed, member_id, now_ms, working_group
 from tests.frontend.verdict_seed import judged, verdict
 from tests.support.accounts import PASSWORD, USER
@@ -219,7 +219,7 @@ async def test_signing_in_and_out(stranger: Page) -> None:
     await stranger.get_by_label("Password").fill(PASSWORD)
     await stranger.keyboard.press("Enter")
     await expect(stranger).to_have_url(re.compile(r"/groups\?state=Empty$"))
-    await stranger.get_by_role("button", name="Sign out").click()
+    await sign_out(stranger)
     await expect(stranger).to_have_url(re.compile("/sign-in$"))
     await stranger.goto("/groups")
     await expect(stranger).to_have_title("Sign in · kcoord")
@@ -239,8 +239,8 @@ async def test_the_keyboard_reaches_everything_in_the_order_of_reading(page: Pag
         "Overview",
         "Groups",
         "Topics",
-        "Plans",
         "Alerts",
+        "Plans",
         "Audit",
         "Health",
         "Nodes",
@@ -248,7 +248,7 @@ async def test_the_keyboard_reaches_everything_in_the_order_of_reading(page: Pag
         "live-pause",
         "zone",
         "theme",
-        "Sign out",
+        "account-menu",
         "q",
         "type",
         "state-Stable",

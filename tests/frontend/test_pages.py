@@ -6,6 +6,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 
@@ -14,6 +15,7 @@ from frontend.urls import urlpatterns
 from frontend.views.groups import group_url
 from kcoord.rest.paging import encode_cursor
 from tests.frontend.seed import Seed, working_group
+from tests.frontend.viewers import allow
 
 PANEL = {"HTTP_HX_REQUEST": "true"}
 OPEN_PAGES = {"login", "home", "live", "identity", "identity-answer", "signed-out", "identity-sign-out"}
@@ -60,6 +62,42 @@ def test_signing_out_takes_a_post(person: Client) -> None:
     assert person.get("/groups").status_code == 200
     assert person.post("/sign-out").status_code == 302
     assert person.get("/groups").status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "title"),
+    [
+        ("/nowhere", 404, "No such page"),
+        ("/topics/none", 404, "No such topic"),
+        ("/groups?state=x", 400, "Bad request"),
+        ("/admin/groups/group/add/", 403, "Not allowed"),
+    ],
+)
+def test_a_refusal_keeps_the_navigation(operator: Client, address: str, status: int, title: str) -> None:
+    answer = operator.get(address)
+    assert answer.status_code == status
+    page = answer.content.decode()
+    assert f"<h1>{title}</h1>" in page
+    assert [f'<ul aria-label="{name}">' in page for name in ("Work", "Change", "Service", "Access")] == [True] * 4
+    assert ('aria-current="page">Topics' in page) == (address == "/topics/none")
+
+
+def test_a_stranger_who_is_lost_is_shown_no_navigation(client: Client) -> None:
+    answer = client.get("/nowhere")
+    assert answer.status_code == 404
+    assert "No such page" in answer.content.decode()
+    assert "<nav" not in answer.content.decode()
+
+
+def test_the_navigation_leaves_out_what_a_person_may_not_see(client: Client, seed: Seed) -> None:
+    user = get_user_model().objects.create_user("mara")
+    allow(user, "describe:group:seen-*")
+    client.force_login(user)
+    page = client.get("/groups").content.decode()
+    assert ["Health" in page, 'aria-label="Service"' in page, ">Tokens</a>" in page, ">Admin</a>" in page] == [
+        False
+    ] * 4
+    assert 'aria-label="Change"' in page
 
 
 def test_an_empty_service_teaches_the_first_step(person: Client) -> None:

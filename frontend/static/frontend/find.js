@@ -1,4 +1,4 @@
-// The box that finds anything: Ctrl-K, `/` or its button. A combobox with a list (WAI-ARIA): the keyboard stays in the
+// The box that finds anything: Ctrl-K, `/` (keys.js) or its button. A combobox with a list (WAI-ARIA): the keyboard stays in the
 // field, and the arrows move through the results. The server makes the results; a search has a time limit.
 (() => {
   const box = document.getElementById("find");
@@ -114,12 +114,9 @@
     open();
   });
 
-  const writes = (element) => element.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName);
   document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.isComposing) return;
-    const slash = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey && !writes(event.target);
-    const k = event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
-    if (!slash && !k) return;
+    if (event.defaultPrevented || event.isComposing || event.altKey || event.shiftKey) return;
+    if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault(); // the browser's own search
     open();
   });
