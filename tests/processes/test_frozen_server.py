@@ -19,7 +19,10 @@ import pytest
 from tests.support.freezing import POINTS, Site, seen, site, tcp_postgres
 from tests.support.http_members import Answer, HttpMember
 
-pytestmark = pytest.mark.processes
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.whole("a frozen server at every point of a write; the default freezes one in its short run of chaos"),
+]
 
 FROZEN_SECONDS = 3.0
 """How long a server stays frozen after the healthy one has answered; long enough that it knows."""
@@ -31,9 +34,6 @@ FREEZES = int(os.environ.get("FREEZES", "4"))
 LATE = (503, "COORDINATOR_NOT_AVAILABLE")
 
 
-WHOLE = pytest.mark.whole("more of the frozen server: other points of a write, other ways to Postgres")
-
-
 @pytest.fixture
 async def servers(request: pytest.FixtureRequest) -> AsyncIterator[Site]:
     with contextlib.ExitStack() as stack:
@@ -42,7 +42,7 @@ async def servers(request: pytest.FixtureRequest) -> AsyncIterator[Site]:
             yield made
 
 
-each_address = pytest.mark.parametrize("servers", ["unix socket", pytest.param("tcp", marks=WHOLE)], indirect=True)
+each_address = pytest.mark.parametrize("servers", ["unix socket", "tcp"], indirect=True)
 
 
 @each_address
@@ -73,7 +73,6 @@ async def test_a_frozen_server_gives_up_the_groups_it_holds_and_no_member_is_rem
     assert await cursor.fetchone() == (0,)
 
 
-@WHOLE
 @each_address
 async def test_a_commit_that_a_frozen_server_had_undoes_none_of_another_server(servers: Site) -> None:
     for point in POINTS:
@@ -95,7 +94,6 @@ async def test_a_commit_that_a_frozen_server_had_undoes_none_of_another_server(s
         assert await servers.committed(point) == 6101
 
 
-@WHOLE
 @pytest.mark.parametrize("patience", [1.0, 3.0, 10.0])
 async def test_a_commit_whose_client_gave_it_up_undoes_none_of_another_server(servers: Site, patience: float) -> None:
     """However early it gives up: the server thaws at any time from then on."""
@@ -124,7 +122,6 @@ async def test_a_commit_whose_client_gave_it_up_undoes_none_of_another_server(se
     assert undone == []
 
 
-@WHOLE
 async def test_twelve_groups_that_somebody_holds_do_not_hold_up_another(servers: Site) -> None:
     """More than a pool has connections; the holder is ended by nobody, as a program of somebody else's is not."""
     locked = [servers.at(servers.healthy, await servers.member(f"locked-{number}")) for number in range(12)]
@@ -149,7 +146,6 @@ async def test_twelve_groups_that_somebody_holds_do_not_hold_up_another(servers:
     assert [(await member.commit(0, 2))[0] for member in locked] == [200] * 12
 
 
-@WHOLE
 async def test_no_write_of_a_thawed_server_takes_effect(servers: Site) -> None:
     names = ("leave", "kick", "hold", "join", "delete")
     members = {name: await servers.member(name) for name in names}

@@ -28,7 +28,7 @@ from tests.support.rest_groups import stable_group
 
 pytestmark = pytest.mark.whole("hundreds of requests to each operation; test_openapi sends the examples")
 
-EXAMPLES_PER_OPERATION = 6
+EXAMPLES_PER_OPERATION = 2
 """Beside those that cover each keyword of the schemas."""
 LONGEST_LIST = 100
 SEEDED = {"group_id": "seeded", "name": "orders"}
