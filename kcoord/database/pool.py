@@ -390,7 +390,7 @@ class Database:
         """Run `work` in one transaction and commit; what it returns was committed.
 
         Deadlocks and serialization failures rerun `work` from the start, at most MAX_ATTEMPTS times in total. A lock
-        held by others is waited for up to `database.lock.timeout.ms` in total, mostly without a connection.
+        held by others is waited for up to `database.lock.timeout.ms` (3 s) in total, mostly without a connection.
         `key`: what the transaction locks, so that later ones queue immediately. Those with a key may be as many as
         groups, and leave some connections to others, which store sessions and steady commits of many groups at once.
         `long`: it may take longer than `database.transaction.timeout.ms`; the process must not freeze for that long in

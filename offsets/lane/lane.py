@@ -52,7 +52,7 @@ _LANE, _OFF, _KIND, _UNKNOWN, _CLOSED, _GROUP, _FENCE, _FAILED, _REFUSED = (
 
 
 class CommitLane:
-    """Writes steady commits of all groups together; with the setting `commit.lane` off all take the normal way."""
+    """Writes steady commits of all groups together; with `commit.lane` off all take the normal way."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._groups = runtime.get(GroupService)
