@@ -10,7 +10,6 @@ LINK_URL = "alerts.link.url"
 ALERTS: tuple[Setting, ...] = (
     Setting(RECEIVERS_FILE, "", "path", "TOML file that names who can be told of alerts; empty: nobody."),
     Setting(LINK_URL, "", "url", "Address of the dashboard for links in messages; empty: messages have no links."),
-    Setting("alerts.check.interval.ms", 60_000, "ms", "How often the rules of alerts are checked.", 1_000, 3_600_000),
     Setting(
         "alerts.settle.ms",
         300_000,

@@ -1,4 +1,5 @@
-"""Every setting of the service: name, default, unit, bounds and help in one place.
+"""Every setting of the service: name, default, unit, bounds and help in one place. What is no setting is in
+`kcoord.constants`.
 
 A setting has its Kafka name (`group.max.size`) or one in the same style; the environment variable is derived:
 `KCOORD_` + the name in capitals with `_` for `.`. `manage.py settings_reference` lists this table, system checks
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from kcoord import identity_settings
 from kcoord.alert_settings import ALERTS
+from kcoord.constants import CONSTANTS
 from kcoord.identity_settings import IDENTITY
 from kcoord.quota_settings import QUOTAS
 from kcoord.server_settings import SERVER
@@ -92,7 +94,6 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("any", "owner"),
     ),
     Setting(LEASE, 3_000, "ms", "How long a node that is silent stays the owner of its partitions.", 500, 60_000),
-    Setting(RENEWAL, 1_000, "ms", "How often a node renews its lease.", 100, 30_000),
     # Groups (names, defaults and bounds are Kafka's)
     Setting("group.min.session.timeout.ms", 6_000, "ms", "Smallest session timeout a member may ask for.", 0, INT_MAX),
     Setting(
@@ -126,17 +127,6 @@ SETTINGS: tuple[Setting, ...] = (
     # Differs from Kafka: 1000 there, so that what happens within a second is assigned together. Here commands that
     # arrive together are decided together anyway, and no member has to wait.
     Setting("group.consumer.assignment.interval.ms", 0, "ms", "Least time between two targets of a group.", 0, INT_MAX),
-    Setting(
-        "group.consumer.min.assignment.interval.ms", 0, "ms", "Smallest assignment interval of any group.", 0, INT_MAX
-    ),
-    Setting(
-        "group.consumer.max.assignment.interval.ms",
-        15_000,
-        "ms",
-        "Largest assignment interval of any group.",
-        0,
-        INT_MAX,
-    ),
     Setting("group.consumer.max.size", INT_MAX, "members", "Most members of a consumer group.", 1, INT_MAX),
     Setting(
         "group.consumer.assignors",
@@ -169,7 +159,6 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("offsets.retention.minutes", 10_080, "min", "How long an offset is kept without a new commit.", 1, INT_MAX),
     Setting("offsets.retention.check.interval.ms", 600_000, "ms", "How often expired offsets are removed.", 1, INT_MAX),
-    Setting("offsets.retention.batch", 2_000, "offsets", "Most offsets removed under one lock.", 1, 100_000),
     Setting("offsets.journal.retention.days", 30, "days", "How long the commit history is kept.", 1, 3_650),
     Setting("plans.second.person", False, "switch", "Someone other than the maker of a plan must approve it."),
     Setting(
@@ -234,12 +223,7 @@ SETTINGS: tuple[Setting, ...] = (
         "metrics.public.groups", False, "switch", "Name groups and topics in /metrics to callers without a token, too."
     ),
     # Timers and maintenance
-    Setting("timer.tick.interval.ms", 1_000, "ms", "How often Celery beat looks for due groups.", 100, 60_000),
-    Setting("timer.tick.batch", 200, "groups", "Most groups handled by one tick.", 1, 100_000),
     Setting("timer.lag.ready.ms", 15_000, "ms", "Timers later than this make /readyz answer 503.", 1_000, 3_600_000),
-    Setting(
-        "timer.poison.delay.ms", 60_000, "ms", "Delay of the next tick of a group whose tick failed.", 1_000, 3_600_000
-    ),
     Setting(
         "notifications.repair.interval.ms",
         3_000,
@@ -300,10 +284,14 @@ class Config:
     """The values in effect. `problems` holds one sentence for each value that could not be used."""
 
     def __init__(self, values: Mapping[str, Value], problems: tuple[str, ...] = ()) -> None:
-        unknown = set(values) - set(BY_NAME)
+        self._values: dict[str, Value] = {
+            **{constant.name: constant.value for constant in CONSTANTS},
+            **{setting.name: setting.default for setting in SETTINGS},
+        }
+        unknown = set(values) - set(self._values)
         if unknown:
             raise KeyError(f"no such setting: {', '.join(sorted(unknown))}")
-        self._values: dict[str, Value] = {s.name: values.get(s.name, s.default) for s in SETTINGS}
+        self._values |= values
         self.problems = problems
 
     @classmethod
@@ -315,10 +303,16 @@ class Config:
         values: dict[str, Value] = {}
         problems: list[str] = []
         known = {setting.env: setting for setting in SETTINGS}
+        constants = {constant.env: constant for constant in CONSTANTS}
         for key, text in environ.items():
             if not key.startswith(PREFIX) or key in NOT_SETTINGS:
                 continue
             setting = known.get(key)
+            if constant := constants.get(key):
+                problems.append(
+                    f"{key}: no longer a setting, remove it; always {str(constant.value).lower()}: {constant.why}"
+                )
+                continue
             if setting is None:
                 problems.append(
                     f"{key}: no such setting; {_nearest(key, known)}`manage.py settings_reference` lists them"

@@ -78,8 +78,6 @@ IDENTITY: tuple[Setting, ...] = (
         "provider that names an end_session_endpoint.",
         choices=("ask", "always", "never"),
     ),
-    Setting("oidc.timeout.ms", 5_000, "ms", "Time limit of each request to the provider.", 100, 60_000),
-    Setting("oidc.clock.skew.ms", 60_000, "ms", "How far the clock of the provider may be off.", 0, 300_000),
 )
 
 

@@ -42,12 +42,4 @@ QUOTAS: tuple[Setting, ...] = (
         0,
         MOST,
     ),
-    Setting(
-        "quota.max.throttle.ms",
-        1_000,
-        "ms",
-        "The longest time for which a heartbeat, or a Kafka client, is told to wait.",
-        100,
-        3_000,
-    ),
 )

@@ -15,9 +15,6 @@ SERVER: tuple[Setting, ...] = (
     Setting("database.statement.timeout.ms", 15_000, "ms", "Longest statement of the data plane.", 100, 600_000),
     Setting("database.acquire.timeout.ms", 5_000, "ms", "Wait for a free connection before answering 503.", 10, 60_000),
     Setting(
-        "database.lock.timeout.ms", 3_000, "ms", "How long to wait for a locked row before answering 503.", 100, 60_000
-    ),
-    Setting(
         "database.transaction.timeout.ms",
         1_500,
         "ms",
@@ -63,13 +60,6 @@ SERVER: tuple[Setting, ...] = (
         100,
         600_000,
     ),
-    Setting("http.retry.after.ms", 1_000, "ms", "Retry-After while the service is not available.", 1, 60_000),
-    Setting(LANE, True, "switch", "Answer heartbeats that only extend a session from memory, and store them after."),
-    Setting(FLUSH_INTERVAL, 200, "ms", "How often sessions that were extended in memory are stored.", 10, 2_000),
-    Setting("mailbox.max.batch", 256, "commands", "Most commands of one group handled in one transaction.", 1, 10_000),
-    Setting("commit.lane", True, "switch", "Write steady commits of all groups together."),
-    Setting("fetch.lane", True, "switch", "Read the offsets that fetches of all groups ask for together."),
-    Setting("cache.max.groups", 100_000, "groups", "Groups a process keeps in memory.", 0, 10_000_000),
     Setting(
         "cache.max.members",
         200_000,

@@ -9,7 +9,6 @@ VERDICTS: tuple[Setting, ...] = (
         "verdict.check.interval.ms", 5_000, "ms", "How often all groups are judged by their members.", 1_000, 600_000
     ),
     Setting("verdict.stuck.ms", 60_000, "ms", "Longest rebalance of a group that is not stuck.", 1_000, 86_400_000),
-    Setting("verdict.late.percent", 50, "%", "Part of its session after which a silent member is late.", 45, 95),
     Setting(
         "verdict.stalled.ms",
         300_000,
@@ -18,14 +17,10 @@ VERDICTS: tuple[Setting, ...] = (
         1_000,
         604_800_000,
     ),
-    Setting("verdict.stalled.lag", 1, "records", "Smallest lag of a partition that is stalled.", 1, 2**53),
     Setting(
         "verdict.uncovered.ms", 60_000, "ms", "How long a group is Stable before it is uncovered.", 1_000, 86_400_000
     ),
-    Setting(
-        "verdict.flapping.rebalances", 10, "rebalances", "Rebalances within the window that are flapping.", 2, 10_000
-    ),
-    Setting("verdict.flapping.window.ms", 600_000, "ms", "In which time they are counted.", 60_000, 3_600_000),
+    Setting("verdict.flapping.rebalances", 10, "rebalances", "Rebalances within 10 min that are flapping.", 2, 10_000),
     Setting(
         "verdict.expiring.ms", 86_400_000, "ms", "How long before they expire offsets are announced.", 1_000, 2**53
     ),

@@ -32,7 +32,6 @@ WIRE: tuple[Setting, ...] = (
     Setting(
         "kafka.max.connections", 10_000, "connections", "Open connections of Kafka clients; more are closed.", 1, 10**6
     ),
-    Setting("kafka.max.handshakes", 64, "handshakes", "TLS handshakes at a time; more connections wait.", 1, 10_000),
     Setting(
         "kafka.max.request.bytes",
         1_048_576,
@@ -42,47 +41,7 @@ WIRE: tuple[Setting, ...] = (
         2**30,
     ),
     Setting(
-        "kafka.max.request.items",
-        100_000,
-        "items",
-        "Most entries of all lists of a request together; more end the connection.",
-        100,
-        10**8,
-    ),
-    Setting(
-        "kafka.max.queued.bytes",
-        67_108_864,
-        "bytes",
-        "Requests of all connections that are being read or answered; others are read after them.",
-        1_048_576,
-        2**40,
-    ),
-    Setting(
-        "kafka.max.requests",
-        10_000,
-        "requests",
-        "Requests that are being answered, parked ones included; others wait.",
-        1,
-        10**6,
-    ),
-    Setting(
         "kafka.login.timeout.ms", 10_000, "ms", "Time limit for the login of a connection, TLS included.", 100, 600_000
-    ),
-    Setting(
-        "kafka.request.timeout.ms",
-        30_000,
-        "ms",
-        "Time limit for the arrival of a request that has begun; 1 s more for each 16 KiB received.",
-        100,
-        600_000,
-    ),
-    Setting(
-        "kafka.write.timeout.ms",
-        30_000,
-        "ms",
-        "How long a client may leave answers unread before it is closed.",
-        100,
-        600_000,
     ),
     Setting(
         "kafka.max.idle.ms", 600_000, "ms", "How long a connection may be open without a request.", 1_000, 86_400_000

@@ -29,7 +29,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
 from offsets.core.commit import Commit, lines_of, records_of
-from offsets.core.types import ChangeKind, Millis, OffsetRecord, PartitionCommit, Provenance, TopicPartition
+from offsets.core.types import ChangeKind, Millis, OffsetRecord, Provenance, TopicPartition
 from offsets.journal.events import offsets_event
 from offsets.store import OffsetStore
 
@@ -220,7 +220,7 @@ class AcknowledgedCommits:
             for commit in {id(line.commit): line.commit for line in chosen}.values():
                 records = [line.record for line in chosen if line.commit is commit]
                 await self._store.write(locked, records, _provenance(commit))
-                stored.append((locked.now, _part(commit, records)))
+                stored.append((locked.now, commit._replace(lines=lines_of(records))))
             locked.events.append(
                 offsets_event(
                     EventKind.OFFSETS_RESTORED,
@@ -261,12 +261,6 @@ def checks(runtime: Runtime) -> dict[str, Check]:
 
 def _lines(commit: Commit, at: Millis) -> list[Line]:
     return [Line(commit, at, replace(record, commit_timestamp=at)) for record in records_of(commit, at)]
-
-
-def _part(commit: Commit, records: Iterable[OffsetRecord]) -> Commit:
-    """What a commit says of some of its partitions."""
-    entries = [PartitionCommit(one.topic, one.partition, one.offset, one.leader_epoch, one.metadata) for one in records]
-    return replace(commit, lines=lines_of(entries))
 
 
 def _columns(lines: Sequence[Line]) -> dict[str, Any]:

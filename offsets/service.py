@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import Any
 
-from groups.catalogue.topics import TopicService, partition_counts
+from groups.catalogue.topics import TopicService
 from groups.core.consumer.offsets import check_fetch
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.replies import CommitReply
@@ -28,11 +28,9 @@ from offsets.core.transactions import stable
 from offsets.core.types import (
     ChangeKind,
     FetchedOffset,
-    OffsetCommit,
     OffsetCommitReply,
     OffsetFetch,
     OffsetFetchReply,
-    PartitionCounts,
     Provenance,
     TopicPartition,
 )
@@ -60,7 +58,7 @@ class OffsetService:
         self.metadata_limit = runtime.config.int("offset.metadata.max.bytes")
 
     def write(self, commit: Commit) -> asyncio.Future[OffsetCommitReply | None]:
-        """Write a commit: a future of its reply, without results. Whether the lane does it is decided here.
+        """Write a commit: a future of its reply. Whether the lane does it is decided here.
 
         If the partition filter has left nothing, the coordinator is not asked at all (offsets.md 2.2).
         None, and nothing was written: ids of topics may mean something else by now, so they must be looked up again.
@@ -154,13 +152,6 @@ def _fetched(fetch: OffsetFetch, found: Sequence[FetchedOffset]) -> OffsetFetchR
         for partition in partitions
     ]
     return OffsetFetchReply(Error.NONE, (*(offset for offset in found if offset.topic not in fetch.denied), *hidden))
-
-
-async def counts_for(topics: TopicService, commit: OffsetCommit) -> PartitionCounts:
-    """How many partitions the topics of a commit have. No query, unless one appears to be missing."""
-    allowed = {(entry.topic, entry.partition) for entry in commit.partitions if entry.topic not in commit.denied}
-    view = await topics.find(partitions=allowed)
-    return partition_counts(view, {topic for topic, _ in allowed})
 
 
 def provenance(

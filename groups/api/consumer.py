@@ -17,8 +17,8 @@ from groups.api.consumer_convert import (
     require_describable,
 )
 from groups.api.endpoints import GROUP
+from groups.api.handlers import raise_for_error
 from groups.api.metering import CONSUMER, admit_member
-from groups.api.replies import raise_for_error
 from groups.engine.service import GroupService
 from kcoord.access.rights import Operation
 from kcoord.config import REBALANCE_PROTOCOLS
@@ -63,7 +63,7 @@ CONSUMER_HEARTBEAT = Endpoint(
 @serve(CONSUMER_HEARTBEAT, waits=True, is_hot=True, is_quick=True, metering=CONSUMER)
 def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse | Awaitable[wire.ConsumerHeartbeatResponse]:
     """ConsumerGroupHeartbeat."""
-    if "consumer" not in call.runtime.config.names(REBALANCE_PROTOCOLS):
+    if "consumer" not in call.runtime.group_protocols:
         raise invalid(
             f"the consumer protocol is disabled on this server; enable it with the setting {REBALANCE_PROTOCOLS}"
         )

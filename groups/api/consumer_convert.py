@@ -150,7 +150,7 @@ def heartbeat_command(call: Beat, owned: Partitions | None) -> ConsumerHeartbeat
         subscribed_topic_regex=body.subscribed_topic_regex,
         server_assignor=body.server_assignor,
         topic_partitions=owned,
-        max_wait_ms=min(body.max_wait_ms, call.max_wait_ms),
+        max_wait_ms=min(body.max_wait_ms, call.runtime.max_wait_ms),
         rights=TopicRights(call.principal.rules.key(Operation.DESCRIBE, Resource.TOPIC), partial(describable, call)),
     )
 

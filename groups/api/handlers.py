@@ -10,9 +10,8 @@ import structlog
 from groups.api import convert, endpoints, wire
 from groups.api.leader_list import LeaderLists
 from groups.api.metering import HEARTBEAT, MANY_HEARTBEATS, admit_member
-from groups.api.replies import raise_for_error
 from groups.core.model.commands import JoinGroup, SyncGroup
-from groups.core.model.replies import HeartbeatReply, JoinReply, SyncReply
+from groups.core.model.replies import ConsumerHeartbeatReply, HeartbeatReply, JoinReply, LeaveReply, SyncReply
 from groups.engine.service import GroupService
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
@@ -22,7 +21,7 @@ from kcoord.metrics import commands
 from kcoord.process import off_loop
 from kcoord.process.later import then
 from kcoord.process.turnstile import Turnstile
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
 
 log = structlog.get_logger(__name__)
 
@@ -32,10 +31,31 @@ MOST_AT_ONCE = 100
 """Heartbeats of one request that are answered from memory without letting others have their turn."""
 
 
+def raise_for_error(
+    command: str, reply: JoinReply | SyncReply | HeartbeatReply | LeaveReply | ConsumerHeartbeatReply
+) -> None:
+    """Count the reply of `command`; raise it as ProtocolError if it is an error.
+
+    Every problem of a join carries the `member_id` of the reply. If the session was renewed despite the error (a
+    heartbeat during a rebalance), `session_expires_at` says so.
+    """
+    commands(command, reply.error.name).inc()
+    if reply.error is Error.NONE:
+        return
+    fields: ProblemFields = {}
+    if isinstance(reply, JoinReply):
+        fields["member_id"] = reply.member_id
+    expires_at = None if isinstance(reply, LeaveReply) else rfc3339(reply.session_deadline)
+    if expires_at is not None:
+        fields["session_expires_at"] = expires_at
+    retry_after_ms = reply.retry_after_ms if isinstance(reply, JoinReply | ConsumerHeartbeatReply) else None
+    raise ProtocolError(reply.error, reply.detail, fields=fields, retry_after_ms=retry_after_ms)
+
+
 @serve(endpoints.JOIN, waits=True)
 async def join(call: Call[wire.JoinRequest]) -> wire.JoinResponse:
     """JoinGroup."""
-    command = convert.join_command(call.group_id, call.body, call.client_host, call.max_wait_ms)
+    command = convert.join_command(call.group_id, call.body, call.client_host, call.runtime.max_wait_ms)
     reply = await joined(call, command)
     return convert.join_response(reply, await call.runtime.get(LeaderLists).encoded(call.group_id, reply))
 
@@ -59,9 +79,9 @@ async def sync_command(call: Call[wire.SyncRequest]) -> SyncGroup:
     """The command of a sync. Raises as `convert.sync_command`."""
     size = off_loop.PER_MEMBER * len(call.body.assignments)
     if size <= off_loop.ABOVE:
-        return convert.sync_command(call.group_id, call.body, call.max_wait_ms)
+        return convert.sync_command(call.group_id, call.body, call.runtime.max_wait_ms)
     async with call.runtime.get(Turnstile).place(call.principal.token_id):
-        return await off_loop.run(size, convert.sync_command, call.group_id, call.body, call.max_wait_ms)
+        return await off_loop.run(size, convert.sync_command, call.group_id, call.body, call.runtime.max_wait_ms)
 
 
 async def synced(call: Call[wire.SyncRequest], command: SyncGroup) -> SyncReply:

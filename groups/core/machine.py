@@ -19,13 +19,14 @@ from groups.core.classic.sync import sync_group
 from groups.core.consumer import classic_members, polling
 from groups.core.consumer import deletion as consumer_deletion
 from groups.core.consumer import offsets as consumer_offsets
-from groups.core.consumer.expiry import expire as expire_members
 from groups.core.consumer.heartbeat import consumer_heartbeat
+from groups.core.consumer.leaving import Remove
 from groups.core.consumer.leaving import leave_group as leave_members
 from groups.core.consumer.leaving import remove_members as remove_without_conversion
 from groups.core.consumer.regexes import apply_resolution
 from groups.core.consumer.target import apply_target
 from groups.core.convert import join_consumer_group, remove_members, upgrade
+from groups.core.model.causes import Cause
 from groups.core.model.commands import (
     AbandonWait,
     ApplyRegexResolution,
@@ -58,6 +59,7 @@ from groups.core.model.consumer_records import (
     StaticMemberDeparted,
     TargetComputed,
 )
+from groups.core.model.consumer_state import TimerKind
 from groups.core.model.decision import Decision
 from groups.core.model.effects import WakeMembers
 from groups.core.model.group import Group
@@ -122,11 +124,33 @@ def _expire(turn: Turn) -> None:
     if not turn.env.may_expire:
         return
     if isinstance(turn.group, ShareGroup):
-        expire_members(turn, remove_without_conversion)
+        _expire_members(turn, remove_without_conversion)
     elif isinstance(turn.group, ConsumerGroup):
-        expire_members(turn, remove_members)
+        _expire_members(turn, remove_members)
     if not isinstance(turn.group, EpochGroup):
         expire(turn)
+
+
+_CAUSES = {
+    TimerKind.SESSION: Cause.SESSION_EXPIRED,
+    TimerKind.REBALANCE: Cause.REBALANCE_TIMED_OUT,
+    TimerKind.JOIN: Cause.JOIN_TIMED_OUT,
+    TimerKind.SYNC: Cause.SYNC_TIMED_OUT,
+}
+
+
+def _expire_members(turn: Turn, remove: Remove) -> None:
+    """Fire every overdue timer of members by epochs, in the order of deadlines: it removes its member (consumer.md 8).
+
+    Each removal bumps the group epoch, as in Kafka. Stops when the group is no longer a consumer group.
+    """
+    while isinstance(turn.group, EpochGroup):
+        kind = turn.group.timers.due(turn.now, turn.env.sessions_end)
+        if kind is None:
+            return
+        member_id = turn.group.timers.of(kind).first()
+        assert member_id is not None, "there is a timer that fires first"
+        remove(turn, [member_id], _CAUSES[kind])
 
 
 def _is_news(record: Record) -> bool:

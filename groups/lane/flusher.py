@@ -48,7 +48,7 @@ class LaneClock:
 
     def now(self) -> Millis | None:
         """The time (ms); None while it is unknown, or known to have gone back."""
-        override = self._db.clock.override_ms()
+        override = self._db.clock.override_ms
         if override is None:
             measured = self._db.request_age.database_time.at(time.monotonic())
             if measured is None:

@@ -42,7 +42,7 @@ class LaneStore:
     async def open(self, incarnation: int) -> Millis:
         """Sessions that end from now on wait for this node; returns the time. Raises NodeEnded."""
         async with self._db.connection() as connection:
-            parameters = {"incarnation": incarnation, "override": self._db.clock.override_ms()}
+            parameters = {"incarnation": incarnation, "override": self._db.clock.override_ms}
             now = await self._db.value(connection, Q.open_lane, parameters)
         if now is None:
             raise NodeEnded

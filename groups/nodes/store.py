@@ -66,14 +66,14 @@ class NodeStore:
 
     async def now(self, connection: Connection) -> Millis:
         """The time."""
-        row = await self._db.one(connection, Q.node_clock, {"override": self._db.clock.override_ms()})
+        row = await self._db.one(connection, Q.node_clock, {"override": self._db.clock.override_ms})
         return int(row[0])
 
     async def renew(self, connection: Connection, incarnation: int) -> Millis | None:
         """Renew a lease; returns when, by the database's clock. None: the lease ended, and cannot be renewed."""
         await connection.execute(Q.renewals_need_no_flush.encode())
         await connection.execute(Q.lock_node.encode(), {"id": incarnation})
-        parameters = {"id": incarnation, "lease_ms": self._lease_ms, "override": self._db.clock.override_ms()}
+        parameters = {"id": incarnation, "lease_ms": self._lease_ms, "override": self._db.clock.override_ms}
         found: Millis | None = await self._db.value(connection, Q.renew_node, parameters)
         return found
 
@@ -174,7 +174,7 @@ class NodeStore:
             "partition": list(epochs),
             "epoch": list(epochs.values()),
             "owner": incarnation,
-            "override": self._db.clock.override_ms(),
+            "override": self._db.clock.override_ms,
         }
         return [(row[0], row[1], row[2]) for row in await self._db.rows(connection, Q.activate_partitions, parameters)]
 
@@ -190,7 +190,7 @@ class NodeStore:
         parameters = {
             "partition": list(partitions),
             "max_size": max_size,
-            "override": self._db.clock.override_ms(),
+            "override": self._db.clock.override_ms,
         }
         await connection.execute(Q.wake_oversized_groups.encode(), parameters)
 

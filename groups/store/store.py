@@ -87,7 +87,7 @@ class GroupStore:
         parameters = {
             "partition": partition,
             "margin_ms": self._margin_ms,
-            "override": self._db.clock.override_ms(),
+            "override": self._db.clock.override_ms,
         }
         found = await self._db.one(connection, Q.read_ownership, parameters)
         now, database_ms, owner, epoch, gap, active, known_until = found
@@ -272,10 +272,10 @@ class GroupStore:
         async with self._db.connection() as connection:
             await connection.execute(
                 Q.postpone_group.encode(),
-                {"override": self._db.clock.override_ms(), "delay_ms": delay_ms, "group_id": group_id},
+                {"override": self._db.clock.override_ms, "delay_ms": delay_ms, "group_id": group_id},
             )
 
     async def record_tick(self) -> None:
         """Record that the timers ran."""
         async with self._db.connection() as connection:
-            await connection.execute(Q.record_tick.encode(), {"override": self._db.clock.override_ms()})
+            await connection.execute(Q.record_tick.encode(), {"override": self._db.clock.override_ms})

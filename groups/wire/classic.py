@@ -15,9 +15,9 @@ from functools import lru_cache, partial
 from typing import Any, TypeVar, cast
 
 from groups.api import convert, handlers, wire
+from groups.clients import Client, ClientSoftware, Software
 from groups.core.model.commands import JoinGroup, SyncGroup
 from groups.core.model.replies import JoinReply, SyncReply
-from groups.wire.clients import as_clients_know_it, remember
 from kcoord.access.rights import Operation
 from kcoord.database import request_age
 from kcoord.http.paths import check_group_id
@@ -46,6 +46,24 @@ def require_member_of(call: Call, group_id: str) -> None:
     call.principal.require_group(Operation.READ, group_id)
 
 
+async def remember(call: Call) -> None:
+    """Keep the name of the client's software, which it gave when it connected, for who looks at the member."""
+    software = Software(*call.software)
+    if software.name:
+        await call.runtime.get(ClientSoftware).remember(Client(call.client_id, call.client_host), software)
+
+
+def as_clients_know_it(refused: ProtocolError) -> ProtocolError:
+    """The error for a join, if a quota refuses it; other errors as they are.
+
+    Differs from Kafka: it has no quota of members. Its clients end when a join is answered THROTTLING_QUOTA_EXCEEDED;
+    after COORDINATOR_LOAD_IN_PROGRESS they join again.
+    """
+    if refused.error is not Error.THROTTLING_QUOTA_EXCEEDED:
+        return refused
+    return ProtocolError(Error.COORDINATOR_LOAD_IN_PROGRESS, refused.detail, retry_after_ms=refused.retry_after_ms)
+
+
 async def join(call: Call, request: Fields) -> Answer:
     """JoinGroup, held until the rebalance is complete."""
     require_member_of(call, request.group_id)
@@ -60,9 +78,9 @@ async def join(call: Call, request: Fields) -> Answer:
         group_instance_id=request.get("group_instance_id"),
         client_id=call.client_id,
         reason=request.get("reason"),
-        max_wait_ms=call.max_wait_ms,
+        max_wait_ms=call.runtime.max_wait_ms,
     )
-    command = convert.join_command(request.group_id, body, call.client_host, call.max_wait_ms)
+    command = convert.join_command(request.group_id, body, call.client_host, call.runtime.max_wait_ms)
     try:
         await remember(call)
         reply = await _held(call, partial(handlers.joined, call.over_http(body, request.group_id)), command)
@@ -109,7 +127,7 @@ async def sync(call: Call, request: Fields) -> Answer:
         protocol_name=request.protocol_name if names_protocol else "",
         group_instance_id=request.get("group_instance_id"),
         assignments=[{"member_id": entry.member_id, "assignment": entry.assignment} for entry in request.assignments],
-        max_wait_ms=call.max_wait_ms,
+        max_wait_ms=call.runtime.max_wait_ms,
     )
     asked = call.over_http(body, request.group_id)
     command = await handlers.sync_command(asked)

@@ -23,7 +23,7 @@ from groups.rest.consumer_description import (
     describe_consumer_group,
 )
 from groups.rest.seen import seen_consumer_group
-from groups.wire.clients import as_clients_know_it, remember
+from groups.wire.classic import as_clients_know_it, remember
 from groups.wire.reads import with_operations
 from kcoord.access.rights import Operation, Resource
 from kcoord.http.paths import check_group_id

@@ -13,7 +13,7 @@ from groups.api.share import share_heartbeat
 from groups.api.share_wire import ShareHeartbeatRequest
 from groups.core.model.consumer_group import ShareGroup
 from groups.rest.consumer_description import ConsumerMemberDescription
-from groups.wire.clients import as_clients_know_it, remember
+from groups.wire.classic import as_clients_know_it, remember
 from groups.wire.consumer import (
     describe_each,
     described_head,

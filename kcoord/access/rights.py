@@ -427,7 +427,7 @@ class Access:
 
     async def _look_up(self, key: str) -> tuple[Principal, float]:
         asked, forgotten = time.monotonic(), self._forgotten
-        now = self._db.clock.override_ms()
+        now = self._db.clock.override_ms
         async with self._db.connection() as connection:
             parameters = {"digest": key, "now": now, "noted_every_ms": NOTED_EVERY_MS}
             row = await self._db.row(connection, Q.find_token, parameters)
@@ -470,7 +470,7 @@ class Access:
         try:
             while self._used:
                 ids, self._used = sorted(self._used), set()
-                parameters = {"ids": ids, "now": self._db.clock.override_ms(), "noted_every_ms": NOTED_EVERY_MS}
+                parameters = {"ids": ids, "now": self._db.clock.override_ms, "noted_every_ms": NOTED_EVERY_MS}
                 async with self._db.connection() as connection:
                     await connection.execute(Q.note_token_use.encode(), parameters)
         except (ProtocolError, OSError):

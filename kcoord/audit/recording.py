@@ -62,7 +62,7 @@ def parameters(act: Act, caller: Caller | None = None, clock: int | None = None)
 
 async def record(db: Database, connection: Connection, act: Act, caller: Caller | None = None) -> None:
     """Record an act in the caller's transaction: it is in the audit if and only if that commits."""
-    await connection.execute(Q.append_audit.encode(), parameters(act, caller, db.clock.override_ms()))
+    await connection.execute(Q.append_audit.encode(), parameters(act, caller, db.clock.override_ms))
 
 
 def record_here(act: Act, caller: Caller | None = None) -> None:

@@ -10,41 +10,35 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where the time comes from. `override_ms` is None to use the database's clock."""
+    """Where the time comes from. `override_ms`: the instant to use instead of the database's, or None."""
 
+    @property
     def override_ms(self) -> int | None:
-        """The instant to use instead of the database's, or None."""
-        ...
+        """The instant, or None."""
 
 
 class DatabaseClock:
     """Production: the database's clock, always."""
 
-    def override_ms(self) -> int | None:
-        """None: ask the database."""
-        return None
+    override_ms = None
 
 
 class VirtualClock:
-    """Tests: time stands still until it is moved."""
+    """Tests: time stands still until it is moved. `override_ms`: the virtual instant."""
 
     def __init__(self, start_ms: int = 0) -> None:
-        self._now_ms = start_ms
-
-    def override_ms(self) -> int | None:
-        """The virtual instant."""
-        return self._now_ms
+        self.override_ms = start_ms
 
     def now_ms(self) -> int:
         """The virtual instant."""
-        return self._now_ms
+        return self.override_ms
 
     def advance(self, ms: int) -> None:
         """Move forward by `ms` milliseconds."""
         if ms < 0:
             raise ValueError("time does not go back")
-        self._now_ms += ms
+        self.override_ms += ms
 
     def move_to(self, now_ms: int) -> None:
         """Move forward to an instant."""
-        self.advance(now_ms - self._now_ms)
+        self.advance(now_ms - self.override_ms)

@@ -205,6 +205,7 @@ class Database:
         self._limit_ms = config.int("database.transaction.timeout.ms")
         self._statement_ms = config.int("database.statement.timeout.ms")
         self._lane = LockWaits(config)
+        self._acquire_seconds = config.int("database.acquire.timeout.ms") / 1000
         size = config.int("database.pool.size")
         self._for_keys = asyncio.Semaphore(size - max(size // KEPT_PART, 1))
         self._patience = LivenessWatch(self._waits_for_standby)
@@ -226,7 +227,7 @@ class Database:
             self.conninfo,
             min_size=1,
             max_size=self._config.int("database.pool.size"),
-            timeout=self._config.int("database.acquire.timeout.ms") / 1000,
+            timeout=self._acquire_seconds,
             reconnect_timeout=5,
             open=False,
             check=None,
@@ -390,7 +391,7 @@ class Database:
         """Run `work` in one transaction and commit; what it returns was committed.
 
         Deadlocks and serialization failures rerun `work` from the start, at most MAX_ATTEMPTS times in total. A lock
-        held by others is waited for up to `database.lock.timeout.ms` in total, mostly without a connection.
+        held by others is waited for up to `database.lock.timeout.ms` (3 s) in total, mostly without a connection.
         `key`: what the transaction locks, so that later ones queue immediately. Those with a key may be as many as
         groups, and leave some connections to others, which store sessions and steady commits of many groups at once.
         `long`: it may take longer than `database.transaction.timeout.ms`; the process must not freeze for that long in
@@ -432,7 +433,7 @@ class Database:
             yield
             return
         try:
-            async with asyncio.timeout(self._config.int("database.acquire.timeout.ms") / 1000):
+            async with asyncio.timeout(self._acquire_seconds):
                 await self._for_keys.acquire()
         except TimeoutError:
             raise PoolTimeout("too many transactions of single groups wait for a connection") from None
@@ -506,7 +507,7 @@ class Database:
 
     async def now_ms(self, connection: Connection) -> int:
         """The time, from the injected clock or the database's."""
-        now, database_ms = await self.one(connection, Q.read_clocks, {"override": self.clock.override_ms()})
+        now, database_ms = await self.one(connection, Q.read_clocks, {"override": self.clock.override_ms})
         self.note_clock(connection, database_ms)
         return int(now)
 

@@ -118,7 +118,7 @@ async def _migrations(runtime: Runtime, connection: Connection) -> Check:
 
 
 async def _timers(runtime: Runtime, connection: Connection) -> Check:
-    lag_ms = await runtime.db.value(connection, Q.timer_lag, {"now": runtime.db.clock.override_ms()})
+    lag_ms = await runtime.db.value(connection, Q.timer_lag, {"now": runtime.db.clock.override_ms})
     if lag_ms is None:
         return Check(False, "the timers have never run; start Celery beat and a worker")
     metrics.TICK_LAG_MS.set(lag_ms)
@@ -133,7 +133,7 @@ async def _timers(runtime: Runtime, connection: Connection) -> Check:
 
 async def _journal(runtime: Runtime, connection: Connection) -> Check | None:
     """A note, if there is anything to report: without today's partition the journal still works."""
-    if await runtime.db.value(connection, Q.journal_day_is_there, {"now": runtime.db.clock.override_ms()}):
+    if await runtime.db.value(connection, Q.journal_day_is_there, {"now": runtime.db.clock.override_ms}):
         return None
     return Check(
         True,
@@ -143,7 +143,7 @@ async def _journal(runtime: Runtime, connection: Connection) -> Check | None:
 
 async def _samples(runtime: Runtime, connection: Connection) -> Check | None:
     """A note if lag was sampled or judged, but not for a while: members are served all the same."""
-    parameters = {"now": runtime.db.clock.override_ms()}
+    parameters = {"now": runtime.db.clock.override_ms}
     age_ms = await runtime.db.value(connection, Q.samples_age, parameters)
     if age_ms is None or age_ms <= MISSED_SAMPLES * runtime.config.int("lag.sample.interval.ms"):
         return None

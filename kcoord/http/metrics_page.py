@@ -70,7 +70,7 @@ async def _stored(runtime: Runtime, request: Request, group_series: GroupSeries)
     caller = await _caller(runtime, request)
     began = time.monotonic()
     async with runtime.db.connection() as connection:
-        lag_ms = await runtime.db.value(connection, Q.timer_lag, {"now": runtime.db.clock.override_ms()})
+        lag_ms = await runtime.db.value(connection, Q.timer_lag, {"now": runtime.db.clock.override_ms})
         metrics.DATABASE_SECONDS.set(time.monotonic() - began)
         own_queue = not runtime.config.str("broker.url")
         tasks = await task_health.read(runtime.db, connection, own_queue=own_queue)

@@ -38,11 +38,6 @@ class Call(msgspec.Struct, Generic[B], frozen=True):
     client_host: str
     transactional_id: str = ""
 
-    @property
-    def max_wait_ms(self) -> int:
-        """The maximum time one request may be held, whatever it asks for."""
-        return self.runtime.config.int("http.max.wait.ms")
-
 
 Handler = Callable[[Call[Any]], msgspec.Struct | Awaitable[msgspec.Struct]]
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from kcoord.config import Config
+from kcoord.config import REBALANCE_PROTOCOLS, Config
 from kcoord.database.clock import Clock
 from kcoord.database.notifications import Notifications
 from kcoord.database.pool import Database
@@ -29,6 +29,9 @@ class Runtime:
         database: Callable[[str, Config, Clock | None], Database] = Database,
     ) -> None:
         self.config = config
+        self.max_wait_ms = config.int("http.max.wait.ms")
+        """How long a request may be held, whatever it asks for."""
+        self.group_protocols = frozenset(config.names(REBALANCE_PROTOCOLS))
         self.db = database(conninfo, config, clock)
         self.notifications = Notifications(conninfo, self.db.origins)
         self.loop: asyncio.AbstractEventLoop | None = None

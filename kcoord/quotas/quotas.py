@@ -59,8 +59,8 @@ class Quotas:
         config = runtime.config
         self.settings = {budget: float(config.int(budget.setting)) for budget in Budget}
         self.most_wait = config.int("quota.max.throttle.ms") / 1000
-        override = runtime.db.clock.override_ms
-        self._now: Clock = time.monotonic if override() is None else lambda: (override() or 0) / 1000
+        clock = runtime.db.clock
+        self._now: Clock = time.monotonic if clock.override_ms is None else lambda: (clock.override_ms or 0) / 1000
         self._buckets: dict[tuple[Kind, str, Budget], Bucket] = {}
         self.throttled = runtime.get(Throttled)
         self.limits = Limits(self.settings)

@@ -119,7 +119,7 @@ class Throttled:
                     await connection.execute(
                         Q.note_throttled.encode(),
                         {
-                            "now": self._db.clock.override_ms(),
+                            "now": self._db.clock.override_ms,
                             "kept_ms": KEPT_MS,
                             "kinds": [row.kind for row, _ in rows],
                             "names": [row.name for row, _ in rows],

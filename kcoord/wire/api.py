@@ -123,11 +123,6 @@ class Call(msgspec.Struct, frozen=True):
         return self.session.client_host
 
     @property
-    def max_wait_ms(self) -> int:
-        """How long the services may hold one request."""
-        return self.runtime.config.int("http.max.wait.ms")
-
-    @property
     def software(self) -> tuple[str, str]:
         """Name and version of the client's software, empty if it has named none on any of its connections."""
         if self.session.software_name:

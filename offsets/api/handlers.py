@@ -11,8 +11,6 @@ from functools import partial
 from typing import Any, cast
 
 from groups.api.metering import admit_group
-from groups.catalogue.topics import TopicService
-from groups.core.model.types import TopicView
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
 from kcoord.http.serving import Call, serve
@@ -23,12 +21,10 @@ from kcoord.process.later import Later, then
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.quotas import Quotas
 from offsets.api import endpoints, metering, wire
-from offsets.api.commits import all_accepted, answered, denied, partitions_of, plain_commit
-from offsets.api.topics import Named, Topics
-from offsets.core.commit import Commit, take
+from offsets.api.topics import Named, Topics, answered, commit_of
+from offsets.core.commit import Commit
 from offsets.core.types import (
     FetchedOffset,
-    OffsetCommit,
     OffsetCommitReply,
     OffsetFetch,
     OffsetFetchReply,
@@ -59,82 +55,56 @@ async def _admitted(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
 def committed(call: Call[wire.CommitRequest]) -> Awaitable[wire.CommitResponse]:
     """The answer to a commit that quotas admit, for either protocol. Raises ProtocolError, also when it is awaited."""
     call.principal.require_group(Operation.READ, call.group_id)
-    view = call.runtime.get(TopicService).known()
-    if view is None or _size(call.body) > off_loop.ABOVE:
-        return _commit(call)
+    topics = Topics(call.runtime, call.principal)
+    named = topics.known(call.body.topics, by_id=True) if _size(call.body) <= off_loop.ABOVE else None
+    if named is None:
+        return _commit(call, topics)
     service = call.runtime.get(OffsetService)
-    plain = plain_commit(call.group_id, call.body, view, call.principal, service.metadata_limit)
-    if plain is None:
-        return _commit_any(call, service)
-    return Later(service.write(plain), partial(_written, call, plain, view))
+    commit = _taken(call, topics, named, service.metadata_limit)
+    if Error.UNKNOWN_TOPIC_OR_PARTITION in commit.errors:
+        return _commit(call, topics)
+    return Later(service.write(commit), partial(_written, call, topics, named, commit))
 
 
 def _size(body: wire.CommitRequest) -> int:
     return off_loop.PER_OFFSET * sum([len(entry.partitions) for entry in body.topics])
 
 
-async def _commit(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
-    """A commit that has to wait before it is written: for the catalogue, or because it is large."""
+async def _commit(call: Call[wire.CommitRequest], topics: Topics) -> wire.CommitResponse:
+    """A commit that has to wait before it is written: its topics are looked up, or it is large."""
+    named, size = await topics.resolve(call.body.topics), _size(call.body)
     service = call.runtime.get(OffsetService)
-    view, size = await call.runtime.get(TopicService).view(), _size(call.body)
-    plain = await off_loop.run(
-        size, plain_commit, call.group_id, call.body, view, call.principal, service.metadata_limit
-    )
-    reply = None if plain is None else await service.write(plain)
-    if plain is None or reply is None:
-        return await _commit_any(call, service)
-    return await off_loop.run(size, _answered, call, plain, view, reply)
-
-
-def _written(
-    call: Call[wire.CommitRequest], plain: Commit, view: TopicView, reply: OffsetCommitReply | None
-) -> wire.CommitResponse | Awaitable[wire.CommitResponse]:
-    if reply is None:
-        return _commit_any(call, call.runtime.get(OffsetService))
-    return _answered(call, plain, view, reply)
-
-
-def _answered(
-    call: Call[wire.CommitRequest], plain: Commit, view: TopicView, reply: OffsetCommitReply
-) -> wire.CommitResponse:
-    _check(reply)
-    OFFSETS_COMMITTED.inc(len(plain.lines))
-    return wire.CommitResponse(all_accepted(call.body.topics, plain, view), rfc3339(reply.session_deadline))
-
-
-def _check(reply: OffsetCommitReply) -> None:
-    """Count the reply, and raise its error."""
-    _commits(reply.error.name).inc()
-    if reply.error is not Error.NONE:
-        raise ProtocolError(reply.error, reply.detail)
-
-
-async def _commit_any(call: Call[wire.CommitRequest], service: OffsetService) -> wire.CommitResponse:
-    """A commit some of whose partitions are refused, or may be."""
-    topics = Topics(call.runtime, call.principal)
-    named = await topics.resolve(call.body.topics)
-    size = _size(call.body)
     commit = await off_loop.run(size, _taken, call, topics, named, service.metadata_limit)
     reply = await service.write(commit)
-    assert reply is not None, "the names of its topics were looked up"
-    _check(reply)
-    OFFSETS_COMMITTED.inc(sum(error is Error.NONE for _, _, error in commit.results))
-    results = await off_loop.run(size, answered, call.body.topics, named, commit.results)
-    return wire.CommitResponse(topics=results, session_expires_at=rfc3339(reply.session_deadline))
+    assert reply is not None, "its topics were looked up as of now"
+    return await off_loop.run(size, _answered, call, named, commit, reply)
 
 
 def _taken(call: Call[wire.CommitRequest], topics: Topics, named: Sequence[Named], metadata_limit: int) -> Commit:
-    asked = OffsetCommit(
-        group_id=call.group_id,
-        member_id=call.body.member_id,
-        group_instance_id=call.body.group_instance_id,
-        generation_id=call.body.generation_id_or_member_epoch,
-        partitions=partitions_of(call.body.topics, named),
-        retention_time_ms=int64(call.body.retention_time_ms, "retention_time_ms"),
-        denied=denied(call.principal, named),
-        principal=call.principal.name,
-    )
-    return take(asked, topics.counts(asked), metadata_limit)
+    body, retention_ms = call.body, call.body.retention_time_ms
+    if isinstance(retention_ms, str):
+        retention_ms = int64(retention_ms, "retention_time_ms")
+    return commit_of(call, topics, named, metadata_limit, body.generation_id_or_member_epoch, retention_ms)
+
+
+def _written(
+    call: Call[wire.CommitRequest],
+    topics: Topics,
+    named: Sequence[Named],
+    commit: Commit,
+    reply: OffsetCommitReply | None,
+) -> wire.CommitResponse | Awaitable[wire.CommitResponse]:
+    return _commit(call, topics) if reply is None else _answered(call, named, commit, reply)
+
+
+def _answered(
+    call: Call[wire.CommitRequest], named: Sequence[Named], commit: Commit, reply: OffsetCommitReply
+) -> wire.CommitResponse:
+    _commits(reply.error.name).inc()
+    if reply.error is not Error.NONE:
+        raise ProtocolError(reply.error, reply.detail)
+    OFFSETS_COMMITTED.inc(commit.errors.count(Error.NONE))
+    return wire.CommitResponse(answered(call.body.topics, named, commit.errors), rfc3339(reply.session_deadline))
 
 
 @serve(endpoints.FETCH, is_hot=True, metering=metering.FETCH)

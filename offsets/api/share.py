@@ -46,7 +46,7 @@ async def acquire(call: Call[share_wire.AcquireRequest]) -> share_wire.AcquireRe
     )
     try:
         reply = await call.runtime.get(ItemService).acquire(
-            asked, call.principal, min(body.max_wait_ms, call.max_wait_ms)
+            asked, call.principal, min(body.max_wait_ms, call.runtime.max_wait_ms)
         )
     except ProtocolError as refusal:
         commands("acquire", refusal.error.name).inc()

@@ -1,10 +1,14 @@
-"""Topics as requests name them: by name, or by id."""
+"""Topics as requests name them, by name or by id; from those of a commit to what is written of it, and back.
+
+A commit is taken column by column: an object for each partition would cost more than everything else that is done for
+it.
+"""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from msgspec import UnsetType
 
@@ -12,13 +16,16 @@ from groups.catalogue.topics import TopicService, partition_counts
 from groups.core.model.types import TopicView
 from kcoord.access.rights import Operation, Principal
 from kcoord.http.problem import invalid
+from kcoord.http.serving import Call
+from kcoord.http.types import int64
 from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from offsets.api import wire
-from offsets.core.types import OffsetCommit, PartitionCounts
+from offsets.core.commit import NO_RETENTION, Commit, Lines, take
+from offsets.core.types import PartitionCounts
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(NamedTuple):
     """A topic entry of a request. `name` is None if the given id belongs to no topic that the caller may see."""
 
     name: str | None
@@ -26,7 +33,13 @@ class Named:
 
 
 class Topics:
-    """Topic names by id and ids by name, for one request."""
+    """Topic names by id and ids by name, for one request.
+
+    `catalogue`: the revision of the copy in which ids were looked up, which may mean something else by now; None:
+    topics were named, or looked up as of now.
+    """
+
+    catalogue: int | None = None
 
     def __init__(self, runtime: Runtime, principal: Principal) -> None:
         self._runtime = runtime
@@ -56,6 +69,7 @@ class Topics:
         self, entries: Sequence[wire.CommitTopic | wire.FetchTopic], where: str = "topics"
     ) -> list[Named]:
         """The topics of `entries`, in order. Raises INVALID_REQUEST for an entry without exactly one of name and id."""
+        self.catalogue = None
         keys = [_key(entry, f"{where}[{index}]") for index, entry in enumerate(entries)]
         await self.load(
             (key for key in keys if isinstance(key, str)),
@@ -69,28 +83,36 @@ class Topics:
         )
         return [self._named(key) for key in keys]
 
-    def known(self, entries: Sequence[wire.FetchTopic]) -> list[Named] | None:
-        """As `resolve`, without waiting, of topics that are named; None: `resolve` has to look, or to refuse them."""
+    def known(
+        self, entries: Sequence[wire.CommitTopic | wire.FetchTopic], *, by_id: bool = False
+    ) -> list[Named] | None:
+        """As `resolve`, without waiting; None: `resolve` has to look, or to refuse them. `by_id`: see `catalogue`."""
         view = self._runtime.get(TopicService).known()
         if view is None:
             return None
-        found: list[Named] = []
+        self._view = view
+        may_topic, found = self._principal.may_topic, list[Named]()
         for entry in entries:
-            name = entry.name
-            if isinstance(name, UnsetType) or not isinstance(entry.topic_id, UnsetType):
+            name, topic_id = entry.name, entry.topic_id
+            if isinstance(name, UnsetType) is isinstance(topic_id, UnsetType):
                 return None
-            topic = view.by_name.get(name)
-            if not self._describable(name):
-                found.append(Named(name, None))
-            elif topic is None:
-                return None
+            if not isinstance(name, UnsetType):
+                topic = view.by_name.get(name)
+            elif by_id and not isinstance(topic_id, UnsetType):
+                topic, self.catalogue = view.by_id.get(topic_id), view.version
             else:
-                found.append(Named(name, topic.topic_id))
+                return None
+            if topic is not None and may_topic(Operation.DESCRIBE, topic.name):
+                found.append(Named(topic.name, topic.topic_id))
+            elif not isinstance(name, UnsetType) and not may_topic(Operation.DESCRIBE, name):
+                found.append(Named(name, None))
+            else:
+                return None
         return found
 
-    def counts(self, commit: OffsetCommit) -> PartitionCounts:
-        """How many partitions the topics of a commit have, as they were looked up for it."""
-        return partition_counts(self._view, {entry.topic for entry in commit.partitions})
+    def counts(self, names: Iterable[str]) -> PartitionCounts:
+        """How many partitions topics have, as they were looked up."""
+        return partition_counts(self._view, names)
 
     def _named(self, key: str | uuid.UUID) -> Named:
         if isinstance(key, str):
@@ -116,3 +138,90 @@ def _key(entry: wire.CommitTopic | wire.FetchTopic, where: str) -> str | uuid.UU
         return uuid.UUID(entry.topic_id)
     except ValueError:
         raise invalid(f"{where}.topic_id: not a valid UUID", f"{where}.topic_id") from None
+
+
+def commit_of(
+    call: Call[Any],
+    topics: Topics,
+    named: Sequence[Named],
+    metadata_limit: int,
+    generation_id: int,
+    retention_time_ms: int = NO_RETENTION,
+) -> Commit:
+    """What is to be written of a request. `named`: its topics, which `topics` has looked up.
+
+    Raises INVALID_REQUEST for an offset of more than 64 bits.
+    """
+    body, may_topic = call.body, call.principal.may_topic
+    lines = _lines(body.topics, named)
+    names = [name for name, _ in lines.topics]
+    denied = [name for name in names if not may_topic(Operation.READ, name)]
+    taken = take(lines, topics.counts(names), denied, metadata_limit)
+    return Commit(
+        call.group_id,
+        body.member_id,
+        body.group_instance_id,
+        generation_id,
+        taken.lines,
+        call.principal.name,
+        topics.catalogue,
+        retention_time_ms,
+        taken.errors,
+        taken.is_for_group,
+    )
+
+
+def _lines(entries: Sequence[wire.CommitTopic], named: Sequence[Named]) -> Lines:
+    """The partitions of topics with known names."""
+    topics: list[tuple[str, int]] = []
+    partitions: list[int] = []
+    offsets: list[int] = []
+    epochs: list[int] = []
+    metadata: list[str] = []
+    for index, (topic, entry) in enumerate(zip(named, entries, strict=True)):
+        asked = entry.partitions
+        if topic.name is None or not asked:
+            continue
+        topics.append((topic.name, len(asked)))
+        partitions += [one.partition for one in asked]
+        for one in asked:
+            offset = one.committed_offset
+            if type(offset) is not int:
+                number = len(offsets) - sum(size for _, size in topics[:-1])
+                offset = int64(offset, f"topics[{index}].partitions[{number}].committed_offset")
+            offsets.append(offset)
+        epochs += [one.committed_leader_epoch for one in asked]
+        metadata += [one.committed_metadata or "" for one in asked]
+    return Lines(tuple(topics), partitions, offsets, epochs, metadata if any(metadata) else None)
+
+
+def answered(
+    entries: Sequence[wire.CommitTopic], named: Sequence[Named], errors: Iterable[Error]
+) -> list[wire.CommittedTopic]:
+    """The results of a request, topic by topic. `errors`: of the partitions whose topics have names, in its order."""
+    found, none, results = iter(errors), Error.NONE, []
+    for topic, entry in zip(named, entries, strict=True):
+        if topic.name is None:
+            partitions = [_refused(one.partition, Error.UNKNOWN_TOPIC_ID) for one in entry.partitions]
+        else:
+            partitions = [
+                _ACCEPTED[one.partition] if error is none else _refused(one.partition, error)
+                for one, error in zip(entry.partitions, found, strict=False)
+            ]
+        results.append(wire.CommittedTopic(topic.name, topic.topic_id, partitions))
+    return results
+
+
+def _refused(partition: int, error: Error) -> wire.CommittedPartition:
+    return wire.CommittedPartition(partition, error.code, error.name)
+
+
+class _Accepted(dict[int, wire.CommittedPartition]):
+    """Results are the same for all topics; as many as a topic may have partitions."""
+
+    def __missing__(self, partition: int) -> wire.CommittedPartition:
+        found = self[partition] = _refused(partition, Error.NONE)
+        return found
+
+
+_ACCEPTED = _Accepted()

@@ -12,10 +12,9 @@ from kcoord.metrics import OFFSETS_COMMITTED
 from kcoord.protocol.errors import Error
 from kcoord.quotas.budgets import Budget, Metering
 from offsets.api import txn_endpoints, txn_wire
-from offsets.api.commits import answered, denied, partitions_of
-from offsets.api.topics import Topics
+from offsets.api.topics import Topics, answered, commit_of
 from offsets.core.transactions import Producer
-from offsets.core.types import OffsetCommit
+from offsets.service import OffsetService
 from offsets.transactions.doors import accepted, counted
 from offsets.transactions.service import TransactionService
 
@@ -34,20 +33,13 @@ async def commit_in_transaction(
     call.principal.require_transactional_id(body.transactional_id)
     call.principal.require_group(Operation.READ, call.group_id)
     producer = _producer(body.transactional_id, body)
-    topics = await Topics(call.runtime, call.principal).resolve(body.topics)
-    commit = OffsetCommit(
-        group_id=call.group_id,
-        member_id=body.member_id,
-        group_instance_id=body.group_instance_id,
-        generation_id=body.generation_id,
-        partitions=partitions_of(body.topics, topics),
-        denied=denied(call.principal, topics),
-        principal=call.principal.name,
-    )
+    topics = Topics(call.runtime, call.principal)
+    named = await topics.resolve(body.topics)
+    commit = commit_of(call, topics, named, call.runtime.get(OffsetService).metadata_limit, body.generation_id)
     work = accepted(call.runtime.get(TransactionService).commit(producer, commit), knows_epochs=knows_epochs)
-    reply = await counted("txn_commit", work)
-    OFFSETS_COMMITTED.inc(sum(error is Error.NONE for _, _, error in reply.results))
-    return txn_wire.TxnCommitResponse(answered(body.topics, topics, reply.results))
+    await counted("txn_commit", work)
+    OFFSETS_COMMITTED.inc(commit.errors.count(Error.NONE))
+    return txn_wire.TxnCommitResponse(answered(body.topics, named, commit.errors))
 
 
 @serve(txn_endpoints.END_TXN, metering=Metering(Budget.COMMITS))

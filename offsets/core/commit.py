@@ -14,15 +14,14 @@ Source: offsets.md 2.2, 3.2 rows 3, 12, 13 and 3.6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from groups.core.model.commands import CommitOffsets
 from kcoord.protocol.errors import Error
-from offsets.core.types import Millis, OffsetCommit, OffsetCommitReply, OffsetRecord, PartitionCommit, PartitionCounts
-
-Results = tuple[tuple[str, int, Error], ...]
+from offsets.core.types import Millis, OffsetCommitReply, OffsetRecord, PartitionCounts
 
 NO_RETENTION: Millis = -1
 """As the retention time of a commit: its offsets do not expire by themselves."""
@@ -30,10 +29,7 @@ NO_RETENTION: Millis = -1
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """`topics`: names, each with how many lines in a row are about it. No partition occurs twice.
-
-    `metadata` None: all of it is empty.
-    """
+    """`topics`: names, each with how many lines in a row are about it, at least one. `metadata` None: all is empty."""
 
     topics: tuple[tuple[str, int], ...]
     partitions: list[int]
@@ -45,14 +41,14 @@ class Lines:
         return len(self.partitions)
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """What is written of an OffsetCommit: `lines` of partitions that exist and that the caller may commit.
+class Commit(NamedTuple):
+    """What is written of an OffsetCommit.
 
-    `retention_time_ms`: see `OffsetCommit`. `catalogue`: the revision of the catalogue in which ids of topics were
-    looked up; None: topics were named, or looked up as of now. `results`: of each partition of the request, in its
-    order, once the group accepts the commit; empty if none of them is refused. `is_for_group`: the group is asked, even
-    if no line is left; False: the partition filter has left nothing (offsets.md 2.2).
+    `principal`: the token's name, for the journal. `catalogue`: the revision of the catalogue in which ids of topics
+    were looked up; None: topics were named, or looked up as of now. `retention_time_ms` -1: the offsets do not expire
+    by themselves. `errors`: of each line that was asked for, in that order, once the group accepts the commit; `lines`
+    are those without one, and no partition occurs twice. `is_for_group`: the group is asked, even if no line is left;
+    False: the partition filter has left nothing (offsets.md 2.2).
     """
 
     group_id: str
@@ -63,19 +59,19 @@ class Commit:
     principal: str = ""
     catalogue: int | None = None
     retention_time_ms: Millis = NO_RETENTION
-    results: Results = ()
+    errors: tuple[Error, ...] = ()
     is_for_group: bool = True
 
 
-def lines_of(entries: Iterable[PartitionCommit]) -> Lines:
-    """Entries, of which each is about another partition, as columns."""
-    found = list(entries)
-    metadata = [entry.metadata or "" for entry in found]
+def lines_of(records: Iterable[OffsetRecord]) -> Lines:
+    """Records, of which each is about another partition, as columns."""
+    found = list(records)
+    metadata = [record.metadata for record in found]
     return Lines(
-        tuple((topic, len(list(run))) for topic, run in groupby(found, lambda entry: entry.topic)),
-        [entry.partition for entry in found],
-        [entry.offset for entry in found],
-        [entry.leader_epoch for entry in found],
+        tuple((topic, len(list(run))) for topic, run in groupby(found, lambda record: record.topic)),
+        [record.partition for record in found],
+        [record.offset for record in found],
+        [record.leader_epoch for record in found],
         metadata if any(metadata) else None,
     )
 
@@ -84,38 +80,61 @@ LARGEST_INSTANT_MS: Millis = 2**63 - 1
 """The latest instant that fits into 64 bits."""
 
 
-def take(asked: OffsetCommit, counts: PartitionCounts, metadata_limit: int) -> Commit:
-    """What is to be written of a commit. A partition named twice keeps its last entry that is not refused.
+class Taken(NamedTuple):
+    """What is to be written of the lines of a commit: these fields of `Commit`, see there."""
 
-    Authorization comes before existence, so that it does not reveal what exists. Partitions with oversized metadata are
-    refused in any case, so the group is not asked about them, but about the commit.
+    lines: Lines
+    errors: tuple[Error, ...]
+    is_for_group: bool
+
+
+LONGEST_CHARACTER = 2
+"""In UTF-16 code units, which the limit of metadata counts."""
+
+
+def take(lines: Lines, counts: PartitionCounts, denied: Container[str], metadata_limit: int) -> Taken:
+    """What is to be written of a commit. A partition named twice keeps its last line that is not refused.
+
+    `denied`: topics that the caller may not read. Authorization comes before existence, so that it does not reveal what
+    exists. Partitions with oversized metadata are refused in any case, so the group is not asked about them, but about
+    the commit.
     """
-    results: list[tuple[str, int, Error]] = []
-    entries: dict[tuple[str, int], PartitionCommit] = {}
-    is_for_group = False
-    for entry in asked.partitions:
-        error = Error.NONE
-        if entry.topic in asked.denied:
-            error = Error.TOPIC_AUTHORIZATION_FAILED
-        elif not 0 <= entry.partition < counts.get(entry.topic, 0):
-            error = Error.UNKNOWN_TOPIC_OR_PARTITION
+    none, errors = Error.NONE, list[Error]()
+    may_repeat = len(lines.topics) > 1 and len({topic for topic, _ in lines.topics}) != len(lines.topics)
+    for topic, size in lines.topics:
+        numbers = lines.partitions[len(errors) : len(errors) + size]
+        count = counts.get(topic, 0)
+        may_repeat = may_repeat or (size > 1 and len(set(numbers)) != size)
+        if topic in denied:
+            errors += [Error.TOPIC_AUTHORIZATION_FAILED] * size
+        elif min(numbers) >= 0 and max(numbers) < count:
+            errors += [none] * size
         else:
-            is_for_group = True
-            if refuses_metadata(entry, metadata_limit):
-                error = Error.OFFSET_METADATA_TOO_LARGE
-            else:
-                entries[entry.topic, entry.partition] = entry
-        results.append((entry.topic, entry.partition, error))
-    return Commit(
-        asked.group_id,
-        asked.member_id,
-        asked.group_instance_id,
-        asked.generation_id,
-        lines_of(entries.values()),
-        asked.principal,
-        retention_time_ms=asked.retention_time_ms,
-        results=tuple(results),
-        is_for_group=is_for_group,
+            errors += [none if 0 <= n < count else Error.UNKNOWN_TOPIC_OR_PARTITION for n in numbers]
+    is_for_group, metadata = none in errors, lines.metadata
+    if metadata and (max(map(len, metadata)) * LONGEST_CHARACTER > metadata_limit or "\0" in "".join(metadata)):
+        for number, text in enumerate(metadata):
+            if errors[number] is none and refuses_metadata(text, metadata_limit):
+                errors[number] = Error.OFFSET_METADATA_TOO_LARGE
+    if may_repeat or errors.count(none) != len(errors):
+        lines = _without(lines, errors)
+    return Taken(lines, tuple(errors), is_for_group)
+
+
+def _without(lines: Lines, errors: list[Error]) -> Lines:
+    """The lines without an error, of each partition the last one, where its first one was."""
+    names = [topic for topic, size in lines.topics for _ in range(size)]
+    last: dict[tuple[str, int], int] = {}
+    for number, error in enumerate(errors):
+        if error is Error.NONE:
+            last[names[number], lines.partitions[number]] = number
+    kept = list(last.values())
+    return Lines(
+        tuple((topic, len(list(run))) for topic, run in groupby(names[number] for number in kept)),
+        [lines.partitions[number] for number in kept],
+        [lines.offsets[number] for number in kept],
+        [lines.leader_epochs[number] for number in kept],
+        None if lines.metadata is None else [lines.metadata[number] for number in kept],
     )
 
 
@@ -147,19 +166,18 @@ def records_of(commit: Commit, now: Millis) -> tuple[OffsetRecord, ...]:
     return tuple(OffsetRecord(*line, expires) for line in columns)
 
 
-def refuses_metadata(entry: PartitionCommit, metadata_limit: int) -> bool:
-    """Is the metadata longer than the limit, or no text of Postgres? Then the entry is not stored.
+def refuses_metadata(metadata: str, metadata_limit: int) -> bool:
+    """Is it longer than the limit, or no text of Postgres? Then its partition is not stored.
 
     Differs from Kafka: U+0000 in metadata is answered OFFSET_METADATA_TOO_LARGE, the only error about metadata that
     clients know; Kafka stores it.
     """
-    metadata = entry.metadata or ""
     return "\0" in metadata or utf16_length(metadata) > metadata_limit
 
 
 def utf16_length(text: str) -> int:
     """Length in UTF-16 code units, which is what the metadata limit counts in spite of its name."""
-    return len(text) + sum(1 for character in text if ord(character) > 0xFFFF)
+    return len(text) if text.isascii() else len(text) + sum(1 for character in text if ord(character) > 0xFFFF)
 
 
 def _by_topic(lines: Lines) -> dict[str, frozenset[int]]:

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from kcoord.protocol.errors import Error
-from offsets.core.commit import Results
 from offsets.core.types import PartitionCounts, TopicPartition
+
+Results = tuple[tuple[str, int, Error], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,40 +22,10 @@ NO_OFFSET = -1
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionCommit:
-    """One partition of a commit. `leader_epoch` -1: none. `metadata` None is stored as ""."""
-
-    topic: str
-    partition: int
-    offset: int
-    leader_epoch: int = -1
-    metadata: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetCommit:
-    """OffsetCommit, version 9. `retention_time_ms` -1: the offset does not expire by itself.
-
-    `denied` holds topics the caller may not read: their partitions are refused before anything else is looked at.
-    `principal`: the token's name, for the journal.
-    """
-
-    group_id: str
-    member_id: str
-    group_instance_id: str | None
-    generation_id: int
-    partitions: tuple[PartitionCommit, ...]
-    retention_time_ms: Millis = -1
-    denied: frozenset[str] = frozenset()
-    principal: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class OffsetCommitReply:
-    """`error` concerns the whole request; `results` concern the partitions, in the order of the request."""
+    """The group's answer to a whole commit; the errors of partitions are those of the `Commit`."""
 
     error: Error
-    results: tuple[tuple[str, int, Error], ...] = ()
     session_deadline: Millis | None = None
     detail: str = ""
 

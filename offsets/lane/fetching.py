@@ -54,7 +54,7 @@ class _Ticket:
 
 
 class FetchLane:
-    """Reads committed offsets of many groups together. With the setting `fetch.lane` off each fetch reads its own."""
+    """Reads committed offsets of many groups together. With `fetch.lane` off each fetch reads its own."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._groups = runtime.get(GroupService)

@@ -52,7 +52,7 @@ _LANE, _OFF, _KIND, _UNKNOWN, _CLOSED, _GROUP, _FENCE, _FAILED, _REFUSED = (
 
 
 class CommitLane:
-    """Writes steady commits of all groups together; with the setting `commit.lane` off all take the normal way."""
+    """Writes steady commits of all groups together; with `commit.lane` off all take the normal way."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._groups = runtime.get(GroupService)
@@ -72,7 +72,7 @@ class CommitLane:
         runtime.on_stop(self._flights.close)
 
     def write(self, group_id: str, plain: Commit | None, alone: Alone) -> asyncio.Future[Any]:
-        """Write what a commit stores: a future of the reply, without results if a flight has accepted all.
+        """Write what a commit stores: a future of the reply.
 
         `plain`: None if it cannot fly. `alone` writes it the normal way; what it returns is the reply then. Commits of
         a group are written in the order of arrival: `alone` is called when what came before is written. The future may
@@ -169,7 +169,7 @@ class CommitLane:
                 session_ms = booking.steady.session_ms if booking.steady is not None else None
                 deadline = None if session_ms is None else flown.now + session_ms
                 self._acknowledged.note(booking.commit, flown.now)
-                booking.written.set_result(OffsetCommitReply(Error.NONE, (), deadline))
+                booking.written.set_result(OffsetCommitReply(Error.NONE, deadline))
 
     def _divert(self, bookings: Sequence[Booking], reason: Counter) -> None:
         """They wrote nothing."""

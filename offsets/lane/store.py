@@ -52,7 +52,7 @@ class FlightStore:
         hastiest = min(receipts, key=lambda receipt: receipt.at + receipt.patience_ms / 1000, default=None)
 
         async def work(connection: Connection) -> Flown:
-            sent = {**parameters(bookings), "override": self._db.clock.override_ms()}
+            sent = {**parameters(bookings), "override": self._db.clock.override_ms}
             try:
                 await connection.execute(Q.lock_flight.encode(), {"group": sent["group"]})
                 now, database_ms, accepted = await self._db.one(connection, Q.write_flight, sent)

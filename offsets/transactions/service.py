@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import structlog
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.events import MOST_TOPICS, EventKind, GroupEvent
 from groups.core.model.replies import CommitReply
 from groups.engine.service import GroupService
@@ -22,7 +21,7 @@ from kcoord.database.pool import MAX_ATTEMPTS, Connection
 from kcoord.metrics import TRANSACTIONS_ENDED
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.commit import membership_half, records_of, take
+from offsets.core.commit import Commit, membership_half, records_of
 from offsets.core.transactions import (
     Producer,
     Standing,
@@ -34,8 +33,8 @@ from offsets.core.transactions import (
     standing,
     successor,
 )
-from offsets.core.types import ChangeKind, Millis, OffsetCommit, OffsetCommitReply
-from offsets.service import counts_for, provenance
+from offsets.core.types import ChangeKind, Millis, OffsetCommitReply
+from offsets.service import provenance
 from offsets.transactions.store import Held, StartOver, TransactionStore
 
 log = structlog.get_logger(__name__)
@@ -66,9 +65,7 @@ class TransactionService:
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
         self._groups = runtime.get(GroupService)
-        self._topics = runtime.get(TopicService)
         self._store = runtime.get(TransactionStore)
-        self._metadata_limit = runtime.config.int("offset.metadata.max.bytes")
         self._timeout_ms = runtime.config.int("transaction.max.timeout.ms")
         self._expiration_ms = runtime.config.int("transactional.id.expiration.ms")
 
@@ -107,14 +104,13 @@ class TransactionService:
         self._groups.check_active()
         await self._take_part(producer)
 
-    async def commit(self, producer: Producer, asked: OffsetCommit) -> OffsetCommitReply:
+    async def commit(self, producer: Producer, commit: Commit) -> OffsetCommitReply:
         """TxnOffsetCommit: offsets that are committed if and when the transaction is (offsets.md 4.1).
 
         The first commit of a transactional id registers its producer. Errors of the group are replies.
         """
-        commit = take(asked, await counts_for(self._topics, asked), self._metadata_limit)
         if not commit.is_for_group:
-            return OffsetCommitReply(Error.NONE, commit.results)
+            return OffsetCommitReply(Error.NONE)
         self._groups.check_active()
         if not commit.group_id:
             return OffsetCommitReply(Error.INVALID_GROUP_ID, detail="group_id must not be empty")
@@ -128,7 +124,7 @@ class TransactionService:
                 return OffsetCommitReply(refusal.error, detail=refusal.detail)
             origin = provenance(commit, locked, ChangeKind.TXN_COMMIT, producer.transactional_id)
             await self._store.write(locked, producer, records_of(commit, locked.now), origin)
-            return OffsetCommitReply(Error.NONE, commit.results)
+            return OffsetCommitReply(Error.NONE)
 
         outcome: Any = await self._groups.execute(membership_half(commit, transactional=True), write)
         if isinstance(outcome, OffsetCommitReply):

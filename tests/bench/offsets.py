@@ -9,10 +9,10 @@ from groups.catalogue.topics import TopicService
 from groups.core.model.replies import JoinReply
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.journal.journal_days import JournalDays
 from offsets.service import OffsetService
 from tests.bench.load import per_second
+from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.offsets import reply_to
 
 TOPIC = "inside"

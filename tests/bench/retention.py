@@ -19,10 +19,10 @@ from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 from kcoord.protocol.errors import Error
-from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.retention.sweep import RetentionService
 from offsets.service import OffsetService
 from tests.bench.load import start_node
+from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.members import join, sync
 from tests.support.offsets import reply_to
 

@@ -15,13 +15,14 @@ from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, GroupState
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.commit import Results, membership_half, records_of, take
+from offsets.core.commit import membership_half, records_of
 from offsets.core.transactions import before_epochs, stable
-from offsets.core.types import FetchedOffset, Millis, OffsetCommit, OffsetRecord, PartitionCommit
+from offsets.core.types import FetchedOffset, Millis, OffsetRecord
 from tests.conformance.cases import Case
 from tests.conformance.core_admin import Decide, delete_offsets
 from tests.conformance.core_transactions import CoreTransactions
 from tests.conformance.driver import NoDriver, Response
+from tests.support.commits import OffsetCommit, PartitionCommit, Results, results_of, take
 
 METADATA_LIMIT = 4_096
 """Default of `offset.metadata.max.bytes`."""
@@ -50,7 +51,8 @@ class CoreOffsets:
         group_id = args["group_id"]
         if ("READ", "GROUP", group_id) in self._denied:
             return _everywhere(args, Error.GROUP_AUTHORIZATION_FAILED)
-        commit = take(self._read_commit(args), self._topics, self._metadata_limit)
+        asked = self._read_commit(args)
+        commit = take(asked, self._topics, self._metadata_limit)
         if commit.is_for_group:
             error = may_commit(membership_half(commit))
             if error is not Error.NONE:
@@ -60,7 +62,7 @@ class CoreOffsets:
                 self._store(group_id, replace(entry, commit_timestamp=now))
             self.transactions.written(group_id, records)
             self._committed += len(records)
-        return _answered(commit.results)
+        return _answered(results_of(asked, commit))
 
     def txn_commit(self, args: Args, may_commit: MayCommit, now: Millis) -> Response:
         """TxnOffsetCommit (offsets.md 4.1)."""
@@ -69,7 +71,8 @@ class CoreOffsets:
             return _everywhere(args, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         if ("READ", "GROUP", group_id) in self._denied:
             return _everywhere(args, Error.GROUP_AUTHORIZATION_FAILED)
-        commit = take(self._read_commit(args), self._topics, self._metadata_limit)
+        asked = self._read_commit(args)
+        commit = take(asked, self._topics, self._metadata_limit)
         if commit.is_for_group:
             try:
                 self.transactions.admit(args["producer_id"], args["producer_epoch"])
@@ -82,7 +85,7 @@ class CoreOffsets:
             written = [replace(entry, commit_timestamp=now) for entry in records]
             self.transactions.write(args["producer_id"], group_id, written)
             self._committed += len(records)
-        return _answered(commit.results)
+        return _answered(results_of(asked, commit))
 
     def end_txn(self, args: Args) -> Response:
         """EndTxn's marker (offsets.md 4.3)."""

@@ -16,9 +16,9 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets import acknowledged
 from offsets.acknowledged import AcknowledgedCommits
-from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.service import OffsetService
 from tests.failover.pair import Pair, asynchronous
+from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.members import join, sync
 from tests.support.offsets import reply_to
 

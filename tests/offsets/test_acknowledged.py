@@ -10,8 +10,8 @@ from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 from offsets import acknowledged
 from offsets.acknowledged import AcknowledgedCommits
-from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.service import OffsetService
+from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.offsets import reply_to
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from offsets.core.types import PartitionCommit
+from tests.support.commits import PartitionCommit
 
 CALL = """
 select kcoord.commit_offsets(%(group_id)s, %(member_id)s, %(generation_id)s, %(offsets)s::text::jsonb,

@@ -79,7 +79,7 @@ class Offsets:
         elif member_id.startswith("slow") and not is_again:
             written.set_result(None)
         elif member_id.startswith(("ok", "later", "slow")):
-            written.set_result(OffsetCommitReply(Error.NONE, (), DEADLINE))
+            written.set_result(OffsetCommitReply(Error.NONE, DEADLINE))
         else:
             written.set_result(OffsetCommitReply(Error.UNKNOWN_MEMBER_ID, detail="who is that?"))
 

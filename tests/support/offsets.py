@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from groups.catalogue.topics import TopicService, Watermark
+from groups.catalogue.topics import TopicService, Watermark, partition_counts
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from offsets.core.commit import take
-from offsets.core.types import OffsetCommit, OffsetCommitReply, PartitionCommit
-from offsets.service import OffsetService, counts_for
+from offsets.core.commit import Commit
+from offsets.service import OffsetService
+from tests.support.commits import OffsetCommit, PartitionCommit, Reply, results_of, take
 
 MINUTE_MS = 60_000
 
@@ -21,12 +20,20 @@ async def make_topics(runtime: Runtime, **topics: int) -> None:
         await runtime.get(TopicService).create(name, partitions)
 
 
-async def reply_to(offsets: OffsetService, asked: OffsetCommit) -> OffsetCommitReply:
+async def taken(topics: TopicService, asked: OffsetCommit) -> Commit:
+    """What is to be written of a commit."""
+    names = {entry.topic for entry in asked.partitions}
+    view = await topics.find(partitions=[(entry.topic, entry.partition) for entry in asked.partitions])
+    return take(asked, partition_counts(view, names))
+
+
+async def reply_to(offsets: OffsetService, asked: OffsetCommit) -> Reply:
     """The reply to a commit, with the result of each partition."""
-    commit = take(asked, await counts_for(offsets._topics, asked), offsets.metadata_limit)
+    commit = await taken(offsets._topics, asked)
     reply = await offsets.write(commit)
     assert reply is not None
-    return replace(reply, results=commit.results) if reply.error is Error.NONE else reply
+    results = results_of(asked, commit) if reply.error is Error.NONE else ()
+    return Reply(reply.error, results, reply.session_deadline, reply.detail)
 
 
 async def commit(runtime: Runtime, group_id: str, topic: str, *partitions: int, offset: int = 5, **commit: Any) -> None:

@@ -9,9 +9,9 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.journal.journal_days import JournalDays
 from offsets.service import OffsetService
+from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.members import join, sync
 from tests.support.offsets import reply_to
 

@@ -140,6 +140,16 @@ class Timers:
         armed = [(timer.deadline, kind) for kind in TimerKind if (timer := self.of(kind).least) is not None]
         return min(armed, key=lambda timer: timer[0], default=None)
 
+    def due(self, now: Millis, sessions_end: Millis) -> TimerKind | None:
+        """The kind of the earliest overdue timer; sessions only up to `sessions_end`."""
+        first = self.first()
+        if first is None or first[0] > now:
+            return None
+        if first[1] is not TimerKind.SESSION or first[0] <= sessions_end:
+            return first[1]
+        first = replace(self, session=DeadlineMap()).first()
+        return first[1] if first is not None and first[0] <= now else None
+
 
 @dataclass(frozen=True, slots=True)
 class RegexResolution:

@@ -65,7 +65,7 @@ def alone(database: str) -> Iterator[None]:
 
 async def test_in_a_server_the_work_runs_on_its_loop(runtime: Runtime) -> None:
     assert await asyncio.to_thread(bridge.call, loop_of) is asyncio.get_running_loop()
-    assert await asyncio.to_thread(bridge.call, now_ms) == runtime.db.clock.override_ms()
+    assert await asyncio.to_thread(bridge.call, now_ms) == runtime.db.clock.override_ms
 
 
 async def test_what_the_work_raises_is_raised(runtime: Runtime) -> None:

@@ -69,7 +69,7 @@ def test_the_defaults_pass() -> None:
         ({"KCOORD_SECRET_KEY": "short"}, "kcoord.E003"),
         ({"KCOORD_COORDINATOR_ROUTING": "leader"}, "kcoord.E001"),
         ({"KCOORD_COORDINATOR_LEASE_MS": "2999"}, "kcoord.E001"),
-        ({"KCOORD_COORDINATOR_RENEWAL_INTERVAL_MS": "1001"}, "kcoord.E001"),
+        ({"KCOORD_TIMER_TICK_BATCH": "200"}, "kcoord.E001"),
         ({"KCOORD_DATABASE_TRANSACTION_TIMEOUT_MS": "1501"}, "kcoord.E001"),
         ({"KCOORD_COORDINATOR_LEASE_MS": "3001"}, "kcoord.W005"),
         ({"KCOORD_GROUP_MIN_SESSION_TIMEOUT_MS": "5999"}, "kcoord.W005"),

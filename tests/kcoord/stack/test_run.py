@@ -131,6 +131,12 @@ def test_a_role_stopped_while_it_starts_ends(role: str) -> None:
         ("server", "host=127.0.0.1 dbname=none", {"KCOORD_SECRET_KEY": ""}, "KCOORD_SECRET_KEY is not set"),
         ("server", "host=127.0.0.1 dbname=none", {"KCOORD_TRUSTED_PROXIES": "*"}, "KCOORD_TRUSTED_PROXIES: '*' is no"),
         ("beat", "host=127.0.0.1 dbname=none", {"KCOORD_PROT": 1}, "KCOORD_PROT: no such setting"),
+        (
+            "beat",
+            "host=127.0.0.1 dbname=none",
+            {"KCOORD_COMMIT_LANE": "false"},
+            "KCOORD_COMMIT_LANE: no longer a setting",
+        ),
         ("migrate", "host=127.0.0.1 dbname=none", {"KCOORD_ADVERTISED_URL": "here"}, "KCOORD_ADVERTISED_URL: expected"),
     ],
 )

@@ -178,7 +178,7 @@ async def test_what_is_refused_is_sent_again_with_the_same_id_and_then_no_more(
 
 
 def clock_now(clock: VirtualClock) -> int:
-    now = clock.override_ms()
+    now = clock.override_ms
     assert now is not None
     return now
 

@@ -15,8 +15,8 @@ from groups.engine.service import GroupService
 from kcoord.config import BY_NAME
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from offsets.core.types import PartitionCommit
 from tests.support.commit_function import Refusal, commit
+from tests.support.commits import PartitionCommit
 from tests.support.journal import assert_journal_agrees, journal_lines
 
 HOUR_MS = 3_600_000

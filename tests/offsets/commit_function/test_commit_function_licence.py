@@ -31,11 +31,10 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from offsets.core.commit import take
-from offsets.core.types import OffsetCommit, OffsetCommitReply, PartitionCommit
 from offsets.service import OffsetService
 from tests.support.commands import INSTANCES, random_command
 from tests.support.commit_function import Refusal, commit
+from tests.support.commits import OffsetCommit, PartitionCommit, Reply, take
 from tests.support.consumer_commands import random_consumer_command
 from tests.support.offsets import reply_to
 
@@ -147,9 +146,7 @@ async def example(runtime: Runtime, clock: VirtualClock, random: Random, consume
     seen["accepted" if not isinstance(answer, Refusal) else answer.name] += 1
 
 
-def compare(
-    command: OffsetCommit, group: Group | None, answer: int | Refusal, reply: OffsetCommitReply, now: int
-) -> None:
+def compare(command: OffsetCommit, group: Group | None, answer: int | Refusal, reply: Reply, now: int) -> None:
     """The same answer; where timers are overdue the function may ask to try again."""
     accepted = reply.error is Error.NONE and all(error is Error.NONE for _, _, error in reply.results)
     due = wake_at(group)
@@ -164,7 +161,7 @@ def compare(
     assert not accepted, answer
     if overdue:
         return  # refused is refused: under which name depends on what came due first
-    if any(error is Error.UNKNOWN_TOPIC_OR_PARTITION for _, _, error in take(command, COUNTS, 4_096).results):
+    if any(error is Error.UNKNOWN_TOPIC_OR_PARTITION for error in take(command, COUNTS).errors):
         assert answer.name == Error.UNKNOWN_TOPIC_OR_PARTITION.name
     elif reply.error is not Error.NONE:
         assert answer.name == reply.error.name

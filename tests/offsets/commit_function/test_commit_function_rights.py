@@ -13,8 +13,8 @@ from psycopg import errors as pg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from offsets.core.types import PartitionCommit
 from tests.support.commit_function import Refusal, commit
+from tests.support.commits import PartitionCommit
 from tests.support.database import ROOT, migrate
 from tests.support.journal import journal_lines
 

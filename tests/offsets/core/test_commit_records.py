@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from offsets.core.commit import LARGEST_INSTANT_MS, membership_half, records_of, take, utf16_length
-from offsets.core.types import OffsetCommit, PartitionCommit
+from offsets.core.commit import LARGEST_INSTANT_MS, membership_half, records_of, utf16_length
+from tests.support.commits import OffsetCommit, PartitionCommit, take
 
 NOW = 1_000
 COUNTS = {"orders": 3, "bills": 8}
@@ -19,14 +19,14 @@ def test_every_retention_time_but_minus_one_adds_to_the_time_of_handling(
     retention_time_ms: int, expires: int | None
 ) -> None:
     asked = OffsetCommit("g", "", None, -1, (PartitionCommit("orders", 0, 5),), retention_time_ms)
-    (stored,) = records_of(take(asked, COUNTS, 4_096), NOW)
+    (stored,) = records_of(take(asked, COUNTS), NOW)
     assert stored.expire_timestamp == expires
 
 
 @pytest.mark.parametrize(("metadata", "stored"), [(None, ""), ("", ""), ("note", "note")])
 def test_metadata_is_stored_and_missing_metadata_is_empty(metadata: str | None, stored: str) -> None:
     asked = OffsetCommit("g", "", None, -1, (PartitionCommit("orders", 0, 5, metadata=metadata),))
-    (row,) = records_of(take(asked, COUNTS, 4_096), NOW)
+    (row,) = records_of(take(asked, COUNTS), NOW)
     assert row.metadata == stored
 
 
@@ -45,7 +45,7 @@ def test_the_group_is_asked_about_partitions_that_will_be_stored() -> None:
         PartitionCommit("bills", 7, 5),
     )
     commit = take(OffsetCommit("g", "m", "i", 3, entries), COUNTS, 4)
-    assert [error.name for _, _, error in commit.results] == ["NONE", "NONE", "OFFSET_METADATA_TOO_LARGE", "NONE"]
+    assert [error.name for error in commit.errors] == ["NONE", "NONE", "OFFSET_METADATA_TOO_LARGE", "NONE"]
     asked = membership_half(commit)
     assert asked.partitions == {"orders": frozenset({0, 2}), "bills": frozenset({7})}
     assert (asked.group_id, asked.member_id, asked.group_instance_id, asked.generation_id) == ("g", "m", "i", 3)
@@ -63,7 +63,7 @@ def test_results_are_in_the_order_of_the_request_and_the_last_entry_of_a_partiti
     )
     commit = take(OffsetCommit("g", "", None, -1, entries, denied=frozenset({"secret"})), COUNTS, 4)
     names = ["NONE", "UNKNOWN_TOPIC_OR_PARTITION", "TOPIC_AUTHORIZATION_FAILED", "NONE", "NONE"]
-    assert [error.name for _, _, error in commit.results] == names
+    assert [error.name for error in commit.errors] == names
     stored = [(row.topic, row.partition, row.offset) for row in records_of(commit, NOW)]
     assert stored == [("orders", 1, 6), ("bills", 0, 3)]
 

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from kcoord.protocol.errors import Error
+from offsets.core.commit import Commit, Lines
 from offsets.core.plan_types import Committed, Found, Line, Position
 from offsets.core.transactions import TransactionEnd
 from offsets.core.types import (
     NO_OFFSET,
     ChangeKind,
     FetchedOffset,
-    OffsetCommit,
     OffsetCommitReply,
     OffsetFetch,
     OffsetFetchReply,
     OffsetRecord,
-    PartitionCommit,
     Provenance,
 )
 
 
 def test_commits_without_more_have_no_epoch_and_no_retention_of_their_own() -> None:
-    assert PartitionCommit("orders", 0, 5) == PartitionCommit("orders", 0, 5, leader_epoch=-1, metadata=None)
-    commit = OffsetCommit("g", "", None, -1, ())
-    assert (commit.retention_time_ms, commit.denied, commit.principal) == (-1, frozenset(), "")
+    commit = Commit("g", "", None, -1, Lines((), [], [], []))
+    assert (commit.retention_time_ms, commit.lines.metadata, commit.principal) == (-1, None, "")
     record = OffsetRecord("orders", 0, 5)
     assert (record.leader_epoch, record.metadata, record.expire_timestamp) == (-1, "", None)
 

@@ -21,11 +21,11 @@ from kcoord.http import logs
 from kcoord.http.local_transport import local_operator
 from kcoord.process.runtime import Runtime
 from kcoord.resets.strategies import Reset, Strategy
-from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.kafka.dump import KafkaOffset, read_kafka_dump
 from offsets.plans.service import PlanService
 from offsets.service import OffsetService
 from tests.conftest import START_MS
+from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.journal import assert_journal_agrees, journal_lines
 from tests.support.members import stable_member
 from tests.support.offsets import reply_to

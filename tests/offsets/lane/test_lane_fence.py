@@ -19,11 +19,12 @@ from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.commit import OVERTAKEN_MS
-from offsets.core.types import OffsetCommit, OffsetCommitReply, PartitionCommit
+from offsets.core.types import OffsetCommitReply
 from offsets.lane import lane
 from offsets.lane import store as flights
 from offsets.service import OffsetService
 from tests.offsets.lane.ways import ways
+from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.journal import assert_journal_agrees, journal_lines
 from tests.support.members import leave, pending_id, stable_member
 from tests.support.offsets import reply_to, stored

@@ -22,10 +22,10 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.types import OffsetCommit
 from offsets.service import OffsetService
 from tests.offsets.commit_function.test_commit_function_licence import random_commit
 from tests.support.commands import random_command
+from tests.support.commits import OffsetCommit
 from tests.support.consumer_commands import random_consumer_command
 from tests.support.members import eventually
 from tests.support.offsets import reply_to, rows

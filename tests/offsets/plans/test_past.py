@@ -9,10 +9,10 @@ from kcoord.database.clock import VirtualClock
 from kcoord.http.local_transport import local_operator
 from kcoord.process.runtime import Runtime
 from kcoord.resets.strategies import Reset, Strategy
-from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.journal.archived_offsets import ArchivedOffsets, ReadAhead
 from offsets.plans.service import PlanService
 from offsets.service import OffsetService
+from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.offsets import reply_to
 
 

@@ -18,9 +18,9 @@ from kcoord.database.clock import VirtualClock
 from kcoord.http import logs
 from kcoord.http.types import rfc3339
 from kcoord.process.runtime import Runtime
-from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.service import OffsetService
 from tests.conftest import START_MS
+from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.members import stable_member
 from tests.support.offsets import reply_to
 

@@ -24,7 +24,6 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import Reset, Strategy
 from offsets.core.days import DAY_MS
 from offsets.core.deletion import OffsetDelete
-from offsets.core.types import OffsetCommit, PartitionCommit
 from offsets.deletion import OffsetDeletion
 from offsets.journal.journal_days import JournalDays
 from offsets.plans.service import PlanService
@@ -37,6 +36,7 @@ from offsets.spark.errors import JobError
 from offsets.spark.runs import Outcome, RunRequest, running
 from tests.conftest import EMPTIED, START_MS
 from tests.offsets.spark.support import Archive, journal_rows
+from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.journal import assert_journal_agrees
 from tests.support.members import stable_member
 from tests.support.offsets import reply_to

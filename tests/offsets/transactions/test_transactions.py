@@ -25,12 +25,13 @@ from kcoord.database.pool import PAUSE_SECONDS
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.transactions import Producer, TransactionEnd
-from offsets.core.types import OffsetCommit, OffsetCommitReply, OffsetFetch, PartitionCommit
+from offsets.core.types import OffsetCommitReply, OffsetFetch
 from offsets.service import OffsetService
 from offsets.tasks import abort_abandoned_transactions, forget_idle_producers
 from offsets.transactions.service import AbortFailed, TransactionService
+from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.members import eventually
-from tests.support.offsets import reply_to
+from tests.support.offsets import reply_to, taken
 
 TOPIC = "orders"
 TIMEOUT_MS = 900_000
@@ -79,7 +80,8 @@ def commit_of(offsets: dict[int, int], group_id: str = "g", **changes: Any) -> O
 
 
 async def pend(runtime: Runtime, producer: Producer, offsets: dict[int, int], group_id: str = "g") -> OffsetCommitReply:
-    return await runtime.get(TransactionService).commit(producer, commit_of(offsets, group_id))
+    commit = await taken(runtime.get(TopicService), commit_of(offsets, group_id))
+    return await runtime.get(TransactionService).commit(producer, commit)
 
 
 async def end(runtime: Runtime, producer: Producer, *, committed: bool = True) -> TransactionEnd:

@@ -22,11 +22,12 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.deletion import OffsetDelete
 from offsets.core.transactions import Producer, TransactionEnd
-from offsets.core.types import OffsetCommit, OffsetFetch, OffsetFetchReply, PartitionCommit
+from offsets.core.types import OffsetFetch, OffsetFetchReply
 from offsets.deletion import OffsetDeletion
 from offsets.service import OffsetService
 from offsets.transactions.service import TransactionService
-from tests.support.offsets import reply_to
+from tests.support.commits import OffsetCommit, PartitionCommit
+from tests.support.offsets import reply_to, taken
 
 pytestmark = pytest.mark.whole("random sequences; test_transactions has the rules one by one")
 
@@ -139,7 +140,8 @@ class Transactions(RuleBasedStateMachine):
     @rule(short=ids, group=groups, chosen=partitions, step=steps)
     def txn_commit(self, short: str, group: str, chosen: set[int], step: int) -> None:
         turn, producer = next(self.turns), self.producer(short, step)
-        error = self.error_of(self.service.commit(producer, self.commit_of(group, chosen, turn)))
+        commit = self.wait(taken(self.runtime.get(TopicService), self.commit_of(group, chosen, turn)))
+        error = self.error_of(self.service.commit(producer, commit))
         if not self.let_in(short, producer):
             assert error is Error.INVALID_PRODUCER_EPOCH
             return

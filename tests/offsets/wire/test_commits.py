@@ -100,7 +100,7 @@ async def test_older_versions_get_errors_that_they_know(wire: Wire, topic: str) 
 
 
 @pytest.mark.parametrize("version", COMMITS[:-1])
-async def test_commits_of_members_take_the_short_way_of_the_api(
+async def test_no_task_waits_for_the_usual_commits(
     wire: Wire, members: Members, topic: str, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     joined = await members.stable()
@@ -109,10 +109,10 @@ async def test_commits_of_members_take_the_short_way_of_the_api(
     partitions = [{"partition_index": n, "committed_offset": 9 + n, "committed_metadata": None} for n in (2, 0)]
 
     async def usual(*arguments: object) -> None:
-        raise AssertionError("the usual way")
+        raise AssertionError("it was looked up")
 
     with monkeypatch.context() as patched:
-        patched.setattr(handlers, "_commit_any", usual)
+        patched.setattr(handlers, "_commit", usual)
         assert await commit(wire, version, partitions=partitions, **whose) == [0, 0]
         whose["generation_id_or_member_epoch"] += 1
         assert await commit(wire, version, partitions=partitions, **whose) == [22, 22]
@@ -120,7 +120,7 @@ async def test_commits_of_members_take_the_short_way_of_the_api(
     assert [p.committed_offset for p in found.topics[0].partitions] == [9, -1]
 
 
-async def test_what_is_not_plain_takes_the_usual_way(wire: Wire, topic: str) -> None:
+async def test_partitions_that_do_not_exist_and_retention(wire: Wire, topic: str) -> None:
     partitions = [{"partition_index": n, "committed_offset": 7, "committed_metadata": ""} for n in (0, 99, 0)]
     assert await commit(wire, partitions=partitions) == [0, 3, 0]
     assert await commit(wire, version=4, retention_time=1_000) == [0]

@@ -1,0 +1,105 @@
+"""Limits and intervals that are not settings, each with the reason why it has its value.
+
+They are read like settings (`kcoord.config.Config`), so that a test can give another value in process; no environment
+variable does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kcoord.setting import PREFIX, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """One constant and why it has this value."""
+
+    name: str
+    value: Value
+    why: str
+
+    @property
+    def env(self) -> str:
+        """The environment variable that set it up to version 0.2."""
+        return PREFIX + self.name.upper().replace(".", "_")
+
+
+CONSTANTS: tuple[Constant, ...] = (
+    Constant("database.lock.timeout.ms", 3000, "Clients retry a 503 sooner than a longer wait would end."),
+    Constant("cache.max.groups", 100000, "`cache.max.members` bounds the memory, and counts each group."),
+    Constant(
+        "mailbox.max.batch",
+        256,
+        "Commands of one group in one transaction, so that it ends within tens of milliseconds.",
+    ),
+    Constant(
+        "http.retry.after.ms",
+        1000,
+        "Retry-After in seconds cannot be less, and members that wait longer lose time after a restart.",
+    ),
+    Constant(
+        "heartbeat.lane",
+        True,
+        "Heartbeats that only extend a session are answered from memory; tests compare the other way.",
+    ),
+    Constant(
+        "heartbeat.flush.interval.ms", 200, "Five writes a second store all sessions; sessions take seconds at least."
+    ),
+    Constant("commit.lane", True, "Steady commits of all groups are written together; tests compare the other way."),
+    Constant(
+        "fetch.lane", True, "Offsets that fetches of all groups ask for are read together; tests compare the other way."
+    ),
+    Constant(
+        "kafka.max.handshakes",
+        64,
+        "TLS handshakes at a time: they are work of the CPU, so more would only take longer.",
+    ),
+    Constant(
+        "kafka.max.request.items",
+        100000,
+        "Entries of all lists of a request; a request of `kafka.max.request.bytes` has fewer as a rule.",
+    ),
+    Constant(
+        "kafka.max.queued.bytes", 67108864, "Requests that are being read or answered, of all connections: 64 MiB."
+    ),
+    Constant(
+        "kafka.max.requests", 10000, "Requests that are being answered, parked ones included: one for each connection."
+    ),
+    Constant(
+        "kafka.request.timeout.ms",
+        30000,
+        "For the arrival of a request that has begun; 1 s more for each 16 KiB received.",
+    ),
+    Constant("kafka.write.timeout.ms", 30000, "How long a client may leave answers unread."),
+    Constant("oidc.timeout.ms", 5000, "A page that waits longer for the provider looks broken."),
+    Constant("oidc.clock.skew.ms", 60000, "Clocks that keep time by NTP differ by less."),
+    Constant(
+        "quota.max.throttle.ms",
+        1000,
+        "Kafka's `quota.window.size.seconds`: clients that are silent for longer seem dead.",
+    ),
+    Constant(
+        "coordinator.renewal.interval.ms",
+        1000,
+        "Three renewals fit into the shortest useful lease; `coordinator.lease.ms` is what to change.",
+    ),
+    Constant("offsets.retention.batch", 2000, "Offsets removed under one lock, which then lasts tens of milliseconds."),
+    Constant("group.consumer.min.assignment.interval.ms", 0, "Bound of the configs of single groups, as in Kafka."),
+    Constant("group.consumer.max.assignment.interval.ms", 15000, "Bound of the configs of single groups, as in Kafka."),
+    Constant("verdict.late.percent", 50, "A member that was silent for half of its session has missed a heartbeat."),
+    Constant("verdict.stalled.lag", 1, "A single unread record is one too many if nothing moves."),
+    Constant("verdict.flapping.window.ms", 600000, "The time in which these are counted."),
+    Constant(
+        "alerts.check.interval.ms",
+        60000,
+        "`alerts.settle.ms` and the receivers' limits decide how often people hear of something.",
+    ),
+    Constant(
+        "timer.tick.interval.ms",
+        1000,
+        "The tick is for groups that send nothing; owners run the timers of the others precisely.",
+    ),
+    Constant("timer.tick.batch", 200, "Groups of one tick, so that it ends before the next one."),
+    Constant("timer.poison.delay.ms", 60000, "A group whose tick fails must not delay those of others."),
+)
