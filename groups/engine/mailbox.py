@@ -94,6 +94,8 @@ class Mailbox:
         work = Work(command, within, guard, principal, skip_locked, owner, long=long, receipt=receipt, caller=caller)
         queue = self._queues.get(command.group_id)
         if queue is None:
+            if not own and not self._store.has_copy_of(command.group_id):
+                self._db.check_queue()
             self._queues[command.group_id] = queue = deque()
             self._spawn(self._drain(command.group_id, queue), self._tasks)
         queue.append(work)
@@ -164,9 +166,12 @@ class Mailbox:
         await self._lane.settle(batch.group_id, is_tick=batch.skip_locked)
         batch.context_since = self._parked.moment()
         batch.context = await self._contexts.context_of(batch.group_id)
+        known = self._store.has_copy_of(batch.group_id)
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                await self._db.transaction(batch.run, key=batch.group_id, long=batch.long, receipt=batch.oldest)
+                await self._db.transaction(
+                    batch.run, key=batch.group_id, known=known, long=batch.long, receipt=batch.oldest
+                )
             except (GroupAppeared, OwnerLapsed) as error:
                 if attempt == MAX_ATTEMPTS:
                     raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, STARTED_OVER[type(error)]) from None

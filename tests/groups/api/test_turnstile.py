@@ -9,8 +9,9 @@ import pytest
 
 from groups.engine.service import GroupService
 from kcoord.http.asked import BIG_BYTES
+from kcoord.process.lines import Places
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Places, Turnstile, places_of
+from kcoord.process.turnstile import Kind, Turnstile, places_of
 from tests.support.api import join_body
 from tests.support.members import eventually
 
@@ -20,7 +21,7 @@ async def test_joins_that_find_the_queue_full_are_told_to_come_back(
 ) -> None:
     gate = runtime.get(Turnstile)
     monkeypatch.setattr(gate, "_most", 0)
-    monkeypatch.setattr(gate._rounds, "_at_once", 0)
+    monkeypatch.setattr(gate, "is_free", lambda kind: kind is not Kind.REQUEST)
     refused = await api.post("/v1/groups/g/join", json=join_body(""))
     assert (refused.status_code, refused.json()["error"]) == (503, "COORDINATOR_NOT_AVAILABLE")
     assert refused.headers["retry-after"] == "1"
