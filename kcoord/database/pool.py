@@ -178,7 +178,7 @@ KEPT_PART = 4
 """One in this many connections for transactions is kept from those of single groups."""
 
 LONG_QUEUE_SECONDS = 2.0
-"""While somebody has waited this long for a connection for a group that is not known, no more of those may wait."""
+"""While a transaction of a group that is not known has waited this long for a connection, no more of those may wait."""
 
 RETRIED = (pg.DeadlockDetected, pg.SerializationFailure)
 
@@ -444,11 +444,13 @@ class Database:
             yield
 
     def check_queue(self) -> None:
-        """Raises ProtocolError COORDINATOR_NOT_AVAILABLE if a group that is not known would wait long."""
-        if time.monotonic() - self._for_keys.since(line=False) > LONG_QUEUE_SECONDS:
+        """Raises ProtocolError COORDINATOR_NOT_AVAILABLE if a group that is not known would wait for long."""
+        most = self._config.int("http.max.queue")
+        if time.monotonic() - self._for_keys.since(line=False) > LONG_QUEUE_SECONDS or self._for_keys.waiting >= most:
             raise ProtocolError(
                 Error.COORDINATOR_NOT_AVAILABLE,
-                f"groups that are new here wait for more than {LONG_QUEUE_SECONDS:.0f} s; send it again",
+                f"groups that this server has not served lately wait for {LONG_QUEUE_SECONDS:.0f} s, or {most} groups "
+                "wait (http.max.queue); send it again",
                 retry_after_ms=self._config.int("http.retry.after.ms"),
             )
 
