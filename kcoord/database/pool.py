@@ -35,7 +35,7 @@ from kcoord.database.liveness import LivenessWatch, WatchedConnection
 from kcoord.database.origin import Origins
 from kcoord.database.pool_usage import PoolUsage, usage_of
 from kcoord.database.request_age import Receipt, RequestAge
-from kcoord.process.lines import Places
+from kcoord.process.turnstile import Places
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
 

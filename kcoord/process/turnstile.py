@@ -2,8 +2,11 @@
 
 A storm of joins is thousands of requests that can be read at once. Started at once they would all be decoded, decided
 and answered before the loop looks at its sockets again, and a heartbeat that arrives meanwhile would wait for all of
-them. Calls that members make all the time do not pass here. Members of a storm that are already talking to this server
-take turns with those that have just come, so that a member's second request does not wait for the first of all others.
+them. Even reading is done in turn, for both doors together: a round of the loop that reads one heartbeat of each of
+hundreds of connections takes so long that whatever needs several rounds, as all transactions do, takes seconds. Calls
+that members make all the time have queues of their own. Members of a storm that are already talking to this server
+take turns with those that have just come, so that a member's second request does not wait for the first of all others,
+and so do the requests of several tokens.
 
 Big requests, with large bodies or large answers, moreover take one of a few places while they are worked on: they share
 the interpreter with everybody else, and each holds its body, its answer and often a connection to Postgres. Small
@@ -14,16 +17,22 @@ and in bytes, while they are answered. How many wait in each queue is in the met
 from __future__ import annotations
 
 import asyncio
+import math
 import os
-from collections.abc import AsyncIterator, Callable, Hashable
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kcoord import metrics
-from kcoord.process.lines import Lines, Places, come
-from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+
+if TYPE_CHECKING:  # whose database has places, too
+    from kcoord.process.runtime import Runtime
 
 
 class Kind(Enum):
@@ -58,6 +67,61 @@ def places_of(setting: int) -> int:
         return setting
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(LEAST_PLACES, cores)
+
+
+T = TypeVar("T")
+
+
+class Lines(Generic[T]):
+    """Who waits. Lines take turns, in a line its holders do, and what one holder waits for is in order of arrival."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Hashable, dict[Hashable, deque[T]]] = {}
+        """Of those that wait; whose turn is next comes first."""
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, item: T, holder: Hashable = None, line: Hashable = None) -> None:
+        """`item` comes last of its holder in its line."""
+        self._lines.setdefault(line, {}).setdefault(holder, deque()).append(item)
+        self._count += 1
+
+    def first(self) -> T:
+        """Whose turn is next. Raises StopIteration if nobody waits."""
+        return next(iter(next(iter(self._lines.values())).values()))[0]
+
+    def popleft(self) -> T:
+        """Take that one out, and put its holder and its line behind the others. Raises StopIteration."""
+        line, holders = next(iter(self._lines.items()))
+        holder, items = next(iter(holders.items()))
+        item = items.popleft()
+        del holders[holder], self._lines[line]
+        if items:
+            holders[holder] = items
+        if holders:
+            self._lines[line] = holders
+        self._count -= 1
+        return item
+
+    def remove(self, item: T, holder: Hashable, line: Hashable) -> bool:
+        """Take one out that gives up. Whether it waited."""
+        holders = self._lines.get(line, {})
+        items = holders.get(holder, ())
+        if item not in items:
+            return False
+        holders[holder].remove(item)
+        if not items:
+            del holders[holder]
+        if not holders:
+            del self._lines[line]
+        self._count -= 1
+        return True
+
+    def of(self, line: Hashable) -> Mapping[Hashable, Sequence[T]]:
+        """What waits in a line, by holder."""
+        return self._lines.get(line, {})
 
 
 class Rounds:
@@ -110,6 +174,99 @@ class Rounds:
                 lines.popleft()()
 
 
+@dataclass(slots=True, eq=False)
+class Turn:
+    """Who waits in `Places`. `begin` is called with the place; False: there is nobody any more who needs it."""
+
+    holder: Hashable
+    begin: Callable[[], bool]
+    weight: int
+    line: Hashable
+    at: float = field(default_factory=time.monotonic)
+
+
+class Places:
+    """Places that are given in turn, as `Lines`: one that wants many does not make others wait for all of them.
+
+    Each holder's own requests are in order of arrival. A request takes as many places as its weight, e.g. bytes; while
+    the next one waits for enough of them, nobody overtakes it. Parameters: `count` of places, `queue`: its name in the
+    metrics.
+    """
+
+    def __init__(self, count: int, queue: str = "") -> None:
+        self._free = count
+        self._waiting: Lines[Turn] = Lines()
+        if queue:
+            metrics.ADMISSION_WAITING.labels(queue).set_function(lambda: self.waiting)
+            metrics.ADMISSION_HELD.labels(queue).set_function(lambda: count - self._free)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    def since(self, line: Hashable) -> float:
+        """Since when somebody waits in a line, by the monotonic clock (s); infinite if nobody does."""
+        return min((turns[0].at for turns in self._waiting.of(line).values()), default=math.inf)
+
+    def locked(self) -> bool:
+        """No place is free, or others are before the caller."""
+        return self._free <= 0 or self.waiting > 0
+
+    def has_room(self, holder: Hashable, most: int) -> bool:
+        """Whether one more request of the holder may wait, of `most` that may wait together.
+
+        The last quarter is for holders that have less than an equal share: there is room for one that has just come.
+        """
+        if self.waiting >= most:
+            return False
+        others = self._waiting.of(None)
+        holders = len(others) + (holder not in others)
+        return self.waiting < most - most // 4 or len(others.get(holder, ())) < most // max(2, holders)
+
+    def take(self, holder: Hashable, begin: Callable[[], bool], weight: int = 1, line: Hashable = None) -> Turn | None:
+        """Take places now: None; or, if they are not free, when it is the turn of the holder: see `Turn`."""
+        if not self.waiting and weight <= self._free:
+            self._free -= weight
+            return None
+        turn = Turn(holder, begin, weight, line)
+        self._waiting.append(turn, holder, line)
+        return turn
+
+    def give(self, weight: int = 1) -> None:
+        """Give places back, to the first of the holder whose turn it is."""
+        self._free += weight
+        while self._waiting and self._waiting.first().weight <= self._free:
+            turn = self._waiting.popleft()
+            self._free -= turn.weight
+            if not turn.begin():
+                self._free += turn.weight
+
+    def leave(self, turn: Turn) -> None:
+        """Do not wait any longer."""
+        if self._waiting.remove(turn, turn.holder, turn.line):
+            self.give(0)  # it may have been the one that others wait behind
+
+    @asynccontextmanager
+    async def place(self, holder: Hashable = None, line: Hashable = None) -> AsyncIterator[None]:
+        """Within the block the caller has a place, for which it waits."""
+        granted = asyncio.get_running_loop().create_future()
+        turn = self.take(holder, partial(come, granted), line=line)
+        if turn is not None:
+            try:
+                await granted
+            except asyncio.CancelledError:
+                if granted.cancelled():
+                    self.leave(turn)
+                else:
+                    self.give()  # it was given a place just now
+                raise
+        try:
+            yield
+        finally:
+            self.give()
+
+
 class Turnstile(Rounds):
     """Of all requests of a process. Those that were let in may wait for as long as they like: they count no longer."""
 
@@ -147,3 +304,11 @@ class Turnstile(Rounds):
 
     def _refusal(self, detail: str) -> ProtocolError:
         return ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=self._retry_after_ms)
+
+
+def come(turn: asyncio.Future[None]) -> bool:
+    """It is its turn; False: the client of a cancelled one is gone."""
+    if turn.done():
+        return False
+    turn.set_result(None)
+    return True

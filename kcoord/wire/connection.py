@@ -12,8 +12,7 @@ from typing import Any, cast
 import structlog
 
 from kcoord.http.peers import Peer, Phase, Reason
-from kcoord.process.lines import Turn
-from kcoord.process.turnstile import Kind
+from kcoord.process.turnstile import Kind, Turn
 from kcoord.wire.api import HangUp, Session
 from kcoord.wire.dispatch import Receipt, at_once, may_wait, respond
 from kcoord.wire.frames import SIZE

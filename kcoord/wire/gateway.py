@@ -20,10 +20,9 @@ from kcoord import metrics
 from kcoord.access.token_watch import TokenWatch
 from kcoord.config import Config
 from kcoord.http.peers import Allowance, PeerLimits, Peers, Phase, Reason
-from kcoord.process.lines import Places
 from kcoord.process.off_loop import in_slices
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Turnstile
+from kcoord.process.turnstile import Places, Turnstile
 from kcoord.wire import session
 from kcoord.wire.api import Api, Software
 from kcoord.wire.connection import Connection

@@ -34,7 +34,7 @@ from tests.support.members import eventually, stable_member
 from tests.support.told import told
 from tests.wire.client import request_frame
 
-MOST_FILES = {"join": 57, "consumer-heartbeat": 63, "offsets/commit": 55, "heartbeat": 24}
+MOST_FILES = {"join": 57, "consumer-heartbeat": 63, "offsets/commit": 55, "heartbeat": 25}
 """Entered for one reason each: of coordinator nodes whether this node answers (`groups.nodes.hosting`), the partition
 of the group (`groups.core.coordinator`), and whether its deadlines start over (`groups.core.rearming`); what the lanes
 may answer or write without a transaction of the group (`groups.lane`, `offsets.lane`); counts without a lock

@@ -13,8 +13,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from kcoord.http.peers import Phase
-from kcoord.process.lines import Places
 from kcoord.process.runtime import Runtime
+from kcoord.process.turnstile import Places
 from kcoord.wire.connection import LARGEST_BEFORE_LOGIN, READ_AHEAD
 from kcoord.wire.gateway import Gateway
 from tests.support.members import eventually

@@ -9,9 +9,8 @@ import pytest
 
 from groups.engine.service import GroupService
 from kcoord.http.asked import BIG_BYTES
-from kcoord.process.lines import Places
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Kind, Turnstile, places_of
+from kcoord.process.turnstile import Kind, Places, Turnstile, places_of
 from tests.support.api import join_body
 from tests.support.members import eventually
 

@@ -11,9 +11,8 @@ from prometheus_client import REGISTRY
 from kcoord.config import Config
 from kcoord.http.door import Admission
 from kcoord.http.peers import HttpPeers, PeerLimits
-from kcoord.process.lines import Lines
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Kind, Turnstile, places_of
+from kcoord.process.turnstile import Kind, Lines, Turnstile, places_of
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.gateway import Gateway
 from tests.support.database import ROOT
