@@ -17,7 +17,16 @@ from typing import Any
 import structlog
 
 from groups.core.consumer.target import compute
-from groups.core.model.commands import AbandonWait, ApplyRegexResolution, ApplyTarget, Command, Tick
+from groups.core.model.commands import (
+    AbandonWait,
+    ApplyRegexResolution,
+    ApplyTarget,
+    Command,
+    ConsumerHeartbeat,
+    JoinGroup,
+    ShareHeartbeat,
+    Tick,
+)
 from groups.core.model.deadlines import wake_at
 from groups.core.model.effects import ComputeTarget, ResolveRegexes, WakeMembers
 from groups.engine.batch import Batch, OwnerEpoch, Work
@@ -94,6 +103,8 @@ class Mailbox:
         work = Work(command, within, guard, principal, skip_locked, owner, long=long, receipt=receipt, caller=caller)
         queue = self._queues.get(command.group_id)
         if queue is None:
+            if self._is_new(command):
+                self._db.check_queue()
             self._queues[command.group_id] = queue = deque()
             self._spawn(self._drain(command.group_id, queue), self._tasks)
         queue.append(work)
@@ -158,15 +169,25 @@ class Mailbox:
             work.alone = True
         queue.extendleft(reversed(batch.works))
 
+    def _is_new(self, command: Command) -> bool:
+        """Somebody joins a group that is not in memory; those who are in a group stay known if memory is dropped."""
+        joins = isinstance(command, JoinGroup) or (
+            isinstance(command, ConsumerHeartbeat | ShareHeartbeat) and command.member_epoch == 0
+        )
+        return joins and not self._store.has_copy_of(command.group_id)
+
     async def _transact(self, batch: Batch) -> None:
         BATCH_SIZE.observe(len(batch.works))
         # Before the transaction: no connection is awaited while another is held.
         await self._lane.settle(batch.group_id, is_tick=batch.skip_locked)
         batch.context_since = self._parked.moment()
         batch.context = await self._contexts.context_of(batch.group_id)
+        known = not all(self._is_new(work.command) for work in batch.works)
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                await self._db.transaction(batch.run, key=batch.group_id, long=batch.long, receipt=batch.oldest)
+                await self._db.transaction(
+                    batch.run, key=batch.group_id, known=known, long=batch.long, receipt=batch.oldest
+                )
             except (GroupAppeared, OwnerLapsed) as error:
                 if attempt == MAX_ATTEMPTS:
                     raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, STARTED_OVER[type(error)]) from None

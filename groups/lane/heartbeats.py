@@ -55,15 +55,13 @@ COMPARED_AT_ONCE = 10_000
 LEAST_ENTRIES = 1_000
 """Groups of which sessions are known before those that the store has forgotten are looked for."""
 
-OLD_SECONDS = 1.0
-"""A request that was received longer ago is decided in the store, where its age is checked."""
-
 
 class HeartbeatLane:
     """Answers from memory; None: it has to be decided in the store."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._enabled = runtime.config.bool(LANE)
+        self._age = runtime.db.request_age
         self._keeps_copies = runtime.config.int("cache.max.groups") > 0
         self._config = group_config(runtime.config)
         self._configs = runtime.get(GroupConfigs)
@@ -123,8 +121,8 @@ class HeartbeatLane:
         if now is None or (self._hosting.routes and self._hosting.answer(group_id) is not Error.NONE):
             return None
         receipt = request_age.current()
-        if receipt is not None and time.monotonic() - receipt.at > OLD_SECONDS:
-            return None
+        if receipt is not None and not self._age.is_young(receipt):
+            return None  # its age is checked in the store
         return now
 
     def _entry(self, group_id: str, now: Millis) -> Entry | None:

@@ -17,7 +17,7 @@ import math
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -35,6 +35,7 @@ from kcoord.database.liveness import LivenessWatch, WatchedConnection
 from kcoord.database.origin import Origins
 from kcoord.database.pool_usage import PoolUsage, usage_of
 from kcoord.database.request_age import Receipt, RequestAge
+from kcoord.process.turnstile import Places
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
 
@@ -176,6 +177,9 @@ COMMIT_SECONDS = 1.0
 KEPT_PART = 4
 """One in this many connections for transactions is kept from those of single groups."""
 
+LONG_QUEUE_SECONDS = 2.0
+"""While a transaction of a group that is not known has waited this long for a connection, no more of those may wait."""
+
 RETRIED = (pg.DeadlockDetected, pg.SerializationFailure)
 
 
@@ -207,7 +211,7 @@ class Database:
         self._lane = LockWaits(config)
         self._acquire_seconds = config.int("database.acquire.timeout.ms") / 1000
         size = config.int("database.pool.size")
-        self._for_keys = asyncio.Semaphore(size - max(size // KEPT_PART, 1))
+        self._for_keys = Places(size - max(size // KEPT_PART, 1), "group_transactions")
         self._patience = LivenessWatch(self._waits_for_standby)
         self._droppers: list[Callable[[], None]] = []
         self.disk_was_full = False
@@ -385,6 +389,7 @@ class Database:
         work: Work[T],
         *,
         key: str = "",
+        known: bool = True,
         long: bool = False,
         receipt: Callable[[], Receipt | None] = request_age.current,
     ) -> T:
@@ -394,6 +399,7 @@ class Database:
         held by others is waited for up to `database.lock.timeout.ms` (3 s) in total, mostly without a connection.
         `key`: what the transaction locks, so that later ones queue immediately. Those with a key may be as many as
         groups, and leave some connections to others, which store sessions and steady commits of many groups at once.
+        `known`: members of the group have been served; they take turns with groups that are not.
         `long`: it may take longer than `database.transaction.timeout.ms`; the process must not freeze for that long in
         it. `receipt`: called after `work`, returns the request that must not be too old.
         Raises ProtocolError COORDINATOR_NOT_AVAILABLE: Postgres is not available, and the outcome is then unknown; or
@@ -404,7 +410,7 @@ class Database:
         try:
             while True:
                 try:
-                    result = await self._try(work, receipt, until, key, long=long)
+                    result = await self._try(work, receipt, until, key, known, long=long)
                 except pg.LockNotAvailable:
                     if key:
                         self._lane.note(key, locked=True)
@@ -428,27 +434,41 @@ class Database:
                 self._lane.leave()
 
     @asynccontextmanager
-    async def _place(self, key: str) -> AsyncIterator[None]:
-        if not key:
+    async def _place(self, key: str, known: bool) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            if key:
+                try:
+                    async with asyncio.timeout(self._acquire_seconds):
+                        await stack.enter_async_context(self._for_keys.place(line=known))
+                except TimeoutError:
+                    raise PoolTimeout("too many transactions of single groups wait for a connection") from None
             yield
-            return
-        try:
-            async with asyncio.timeout(self._acquire_seconds):
-                await self._for_keys.acquire()
-        except TimeoutError:
-            raise PoolTimeout("too many transactions of single groups wait for a connection") from None
-        try:
-            yield
-        finally:
-            self._for_keys.release()
+
+    def check_queue(self) -> None:
+        """Raises ProtocolError COORDINATOR_NOT_AVAILABLE if a group that is not known would wait for long."""
+        most = self._config.int("http.max.queue")
+        if time.monotonic() - self._for_keys.since(line=False) > LONG_QUEUE_SECONDS or self._for_keys.waiting >= most:
+            raise ProtocolError(
+                Error.COORDINATOR_NOT_AVAILABLE,
+                f"groups that this server has not served lately wait for {LONG_QUEUE_SECONDS:.0f} s, or {most} groups "
+                "wait (http.max.queue); send it again",
+                retry_after_ms=self._config.int("http.retry.after.ms"),
+            )
 
     async def _try(
-        self, work: Work[T], receipt: Callable[[], Receipt | None], until: float | None, key: str, *, long: bool
+        self,
+        work: Work[T],
+        receipt: Callable[[], Receipt | None],
+        until: float | None,
+        key: str,
+        known: bool,
+        *,
+        long: bool,
     ) -> T:
         if until is None:
-            async with self._place(key):
+            async with self._place(key, known):
                 return await self._once(work, receipt, CROWDED_TRY_MS if self._lane.crowded else None, long=long)
-        async with self._lane.place(until) as lock_ms, self._place(key):
+        async with self._lane.place(until) as lock_ms, self._place(key, known):
             return await self._once(work, receipt, lock_ms, long=long)
 
     async def _once(

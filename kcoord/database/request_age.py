@@ -34,6 +34,8 @@ IDLE_CPU_SECONDS = 0.15
 """Maximum CPU time of a process around a freeze; one that was merely busy uses more."""
 SETTLE_SECONDS = 1.0
 """How long after a gap requests may be read that arrived before its end."""
+YOUNG_MS = 1_000
+"""A request that was received this long ago is young, whatever happened since."""
 CLOCK_WINDOW_SECONDS = 10.0
 """How long a measurement of the database's clock is trusted, at least."""
 
@@ -118,6 +120,11 @@ class FreezeDetector:
         self._look()
         return self._thawed >= at
 
+    def ran_since(self, at: float) -> bool:
+        """Whether the event loop has run all the time since `at`, without a gap."""
+        self._look()
+        return self._gap_ended < at
+
     def note_freeze(self) -> None:
         """The process was frozen until now, and its clocks did not show it."""
         self._gap_began, self._gap_ended = self._last, time.monotonic()
@@ -196,6 +203,14 @@ class RequestAge:
         """How long ago a request was received; `database_ms` is the database's clock, read just now."""
         age_ms = (time.monotonic() - receipt.at) * 1000
         return age_ms if receipt.database_ms is None else max(age_ms, database_ms - receipt.database_ms)
+
+    def is_young(self, receipt: Receipt) -> bool:
+        """Whether a request is known not to be too old: if it is older than a moment, it waited in a loop that ran."""
+        age_ms = (time.monotonic() - receipt.at) * 1000
+        if age_ms <= YOUNG_MS:
+            return True
+        latest_ms = min(self._latest_ms, receipt.patience_ms) + receipt.extra_ms
+        return age_ms <= latest_ms and self.pulse.ran_since(receipt.at)
 
     def refusal(self, receipt: Receipt | None, database_ms: int) -> ProtocolError | None:
         """Why a request may no longer write; `database_ms` was read under the locks of the write. None: it may."""

@@ -36,7 +36,7 @@ from kcoord.http.door import JSON, Admission, Head, Headers, Route
 from kcoord.http.serving import NO_QUERY, Call
 from kcoord.process import off_loop
 from kcoord.process.later import Later, then
-from kcoord.process.turnstile import Rounds
+from kcoord.process.turnstile import Kind
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget
 from kcoord.quotas.throttled import HEARTBEATS_KEPT
@@ -205,11 +205,14 @@ class Asked:
             if self._send_body is not None:
                 self._send_body()
             return
-        line = admission.hot if operation.is_hot else admission.turnstile
-        if operation.is_quick or line.is_free():
+        kind = Kind.HOT if operation.is_hot else Kind.REQUEST
+        if operation.is_quick or admission.turnstile.is_free(kind):
             self._carry_out()
         else:
-            line.later(partial(self._own.run, self._attempt, self._carry_out), again=self._again)
+            self._later(kind, partial(self._own.run, self._attempt, self._carry_out))
+
+    def _later(self, kind: Kind, begin: Callable[[], object]) -> None:
+        self._admission.turnstile.later(kind, begin, self.head.token, again=self._again)
 
     def _carry_out(self) -> None:
         """It is the turn of the request, which is whole."""
@@ -256,11 +259,11 @@ class Asked:
     def _start(self, work: Any, go_on: Callable[[Any], None]) -> None:
         """Await something in a task, in its turn, and go on with what it returns."""
         self._is_underway = True
-        line: Rounds = self._admission.hot_tasks if self.operation.is_hot else self._admission.tasks
-        if line.is_free():
+        kind = Kind.HOT_TASK if self.operation.is_hot else Kind.TASK
+        if self._admission.turnstile.is_free(kind):
             self._start_task(work, go_on)
         else:
-            line.later(partial(self._start_task, work, go_on), again=self._again)
+            self._later(kind, partial(self._start_task, work, go_on))
 
     def _start_task(self, work: Any, go_on: Callable[[Any], None]) -> None:
         if self._is_gone and (self.operation.waits or self._body is None):

@@ -21,7 +21,7 @@ from kcoord.http import context
 from kcoord.http.context import AccessLines
 from kcoord.http.serving import Operation
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import HOT_AT_ONCE, Rounds, Turnstile
+from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import ProtocolError
 from kcoord.quotas.connections import Connections
 from kcoord.quotas.quotas import Quotas
@@ -132,9 +132,6 @@ class Admission:
         self.connections = runtime.get(Connections)
         self.turnstile = runtime.get(Turnstile)
         self.longest_body = runtime.config.int("http.max.body.bytes")
-        self.hot = Rounds(HOT_AT_ONCE, "hot_requests")
-        self.hot_tasks = Rounds(HOT_AT_ONCE, "hot_tasks")
-        self.tasks = Rounds(HOT_AT_ONCE, "tasks")
         self.waiting: set[Holder] = set()
         self._watch = asyncio.create_task(TokenWatch(runtime, self.waiting).watch(), name="kcoord-waiting-tokens")
         runtime.on_stop(self._stop)

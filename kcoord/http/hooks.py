@@ -28,6 +28,10 @@ else:
 class OnLoop(Base):
     """Put this before a middleware of Django's."""
 
+    keeps = ""
+    """The attribute in which the middleware leaves something that refers to the request. It is dropped with the answer:
+    each request would otherwise wait for the next search for cyclic garbage."""
+
     def needs_thread(self, request: HttpRequest, response: HttpResponseBase) -> bool:
         """Whether `process_response` may wait for the database or compute for long."""
         return False
@@ -39,12 +43,12 @@ class OnLoop(Base):
         if response is None:
             response = await self.get_response(request)  # type: ignore[misc]
         finish: Any = getattr(self, "process_response", None)
-        if finish is None:
-            return response
-        if self.needs_thread(request, response):
-            finish = sync_to_async(finish, thread_sensitive=True)
-            return await finish(request, response)  # type: ignore[no-any-return]
-        return finish(request, response)  # type: ignore[no-any-return]
+        if finish is not None and self.needs_thread(request, response):
+            response = await sync_to_async(finish, thread_sensitive=True)(request, response)
+        elif finish is not None:
+            response = finish(request, response)
+        vars(request).pop(self.keeps, None)
+        return response
 
 
 class Sessions(OnLoop, SessionMiddleware):
@@ -63,9 +67,13 @@ class Common(OnLoop, CommonMiddleware):
 class Authentication(OnLoop, AuthenticationMiddleware):
     """`request.user`, which is read when it is asked for."""
 
+    keeps = "auser"
+
 
 class Messages(OnLoop, MessageMiddleware):
     """Messages for the next page, in a cookie or, if they are long, in the session."""
+
+    keeps = "_messages"
 
     def needs_thread(self, request: HttpRequest, response: HttpResponseBase) -> bool:
         """Messages that were added or read may change the session."""

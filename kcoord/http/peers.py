@@ -23,7 +23,6 @@ from kcoord import metrics
 from kcoord.config import Config
 from kcoord.http import problem
 from kcoord.http.proxies import Proxies
-from kcoord.process.turnstile import HOT_AT_ONCE, Rounds
 from kcoord.protocol.errors import Error
 from kcoord.quotas.addresses import Addresses
 from kcoord.quotas.connections import HOLDERS
@@ -269,8 +268,6 @@ class HttpPeers(Peers[Connection]):
 
     def __init__(self, limits: PeerLimits, proxies: Iterable[str] = ()) -> None:
         super().__init__(limits, metrics.CONNECTIONS, metrics.CONNECTIONS_CLOSED)
-        self.starts = Rounds(HOT_AT_ONCE, "pages")
-        """Requests that are not for operations."""
         self.proxies = Proxies(proxies)
         self._counted: collections.Counter[Reason] = collections.Counter()
 

@@ -138,6 +138,7 @@ class TracedDatabase(Database):
         work: Work[T],
         *,
         key: str = "",
+        known: bool = True,
         long: bool = False,
         receipt: Callable[[], Receipt | None] = request_age.current,
     ) -> T:
@@ -149,7 +150,7 @@ class TracedDatabase(Database):
             "transaction", parent, kind, system, record_exception=False, set_status_on_exception=False
         ) as span:
             try:
-                return await super().transaction(work, key=key, long=long, receipt=receipt)
+                return await super().transaction(work, key=key, known=known, long=long, receipt=receipt)
             except BaseException as error:
                 told = error.error.name if isinstance(error, ProtocolError) else type(error).__name__
                 span.set_attribute("error.type", told)

@@ -2,8 +2,11 @@
 
 A storm of joins is thousands of requests that can be read at once. Started at once they would all be decoded, decided
 and answered before the loop looks at its sockets again, and a heartbeat that arrives meanwhile would wait for all of
-them. Calls that members make all the time do not pass here. Members of a storm that are already talking to this server
-take turns with those that have just come, so that a member's second request does not wait for the first of all others.
+them. Even reading is done in turn, for both doors together: a round of the loop that reads one heartbeat of each of
+hundreds of connections takes so long that whatever needs several rounds, as all transactions do, takes seconds. Calls
+that members make all the time have queues of their own. Members of a storm that are already talking to this server
+take turns with those that have just come, so that a member's second request does not wait for the first of all others,
+and so do the requests of several tokens.
 
 Big requests, with large bodies or large answers, moreover take one of a few places while they are worked on: they share
 the interpreter with everybody else, and each holds its body, its answer and often a connection to Postgres. Small
@@ -14,38 +17,48 @@ and in bytes, while they are answered. How many wait in each queue is in the met
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kcoord import metrics
-from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 
-AT_ONCE = 4
-"""How many requests are let in each time the loop goes round."""
-HOT_AT_ONCE = 16
-"""The same of tasks, of hot operations that are not quick, and of requests that are for no operation."""
+if TYPE_CHECKING:  # whose database has places, too
+    from kcoord.process.runtime import Runtime
+
+
+class Kind(Enum):
+    """What may begin in a round of the loop: the name of its queue in the metrics, and how many. The first goes first.
+
+    Each has its part of every round, so none starves; together they take some ten milliseconds.
+    """
+
+    READ = "reads", 32
+    """A request that has come is read, and answered if that needs no waiting, as heartbeats do: of both doors."""
+    HOT = "hot_requests", 16
+    """One of those that members send all the time and that are seldom answered from memory."""
+    HOT_TASK = "hot_tasks", 16
+    REQUEST = "requests", 4
+    """Any other request for an operation."""
+    TASK = "tasks", 16
+    PAGE = "pages", 16
+    """What is for no operation."""
+
+    def __init__(self, queue: str, at_once: int) -> None:
+        self.queue = queue
+        self.at_once = at_once
+
+
 LEAST_PLACES = 2
 """Big requests at a time on a machine with a single core: one of them usually waits for Postgres."""
-
-
-IN_A_ROW = 16
-"""Requests of one connection that are answered in a row, before others have their turn."""
-IN_ALL = 256
-"""The same of all connections, where each has one at least: some tens of milliseconds."""
-
-
-def in_a_row(connections: int) -> int:
-    """How many requests of a connection may be answered in a row while so many connections are open.
-
-    All of them may have sent several: the loop must not be away for so long that the process takes itself for frozen.
-    """
-    return min(IN_A_ROW, max(1, IN_ALL // max(connections, 1)))
 
 
 def places_of(setting: int) -> int:
@@ -59,58 +72,90 @@ def places_of(setting: int) -> int:
 T = TypeVar("T")
 
 
-class TwoLines(Generic[T]):
-    """Two queues that take turns while somebody waits in both; each in order of arrival."""
+class Lines(Generic[T]):
+    """Who waits. Lines take turns, in a line its holders do, and what one holder waits for is in order of arrival."""
 
     def __init__(self) -> None:
-        self._lines: tuple[deque[T], deque[T]] = deque(), deque()
-        self._turn = 0
+        self._lines: dict[Hashable, dict[Hashable, deque[T]]] = {}
+        """Of those that wait; whose turn is next comes first."""
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._lines[0]) + len(self._lines[1])
+        return self._count
 
-    def append(self, item: T, line: int) -> None:
-        """`item` comes last in `line`, 0 or 1."""
-        self._lines[line].append(item)
+    def append(self, item: T, holder: Hashable = None, line: Hashable = None) -> None:
+        """`item` comes last of its holder in its line."""
+        self._lines.setdefault(line, {}).setdefault(holder, deque()).append(item)
+        self._count += 1
+
+    def first(self) -> T:
+        """Whose turn is next. Raises StopIteration if nobody waits."""
+        return next(iter(next(iter(self._lines.values())).values()))[0]
 
     def popleft(self) -> T:
-        """The next one. Raises IndexError if nobody waits."""
-        self._turn = 1 - self._turn
-        return (self._lines[self._turn] or self._lines[1 - self._turn]).popleft()
+        """Take that one out, and put its holder and its line behind the others. Raises StopIteration."""
+        line, holders = next(iter(self._lines.items()))
+        holder, items = next(iter(holders.items()))
+        item = items.popleft()
+        del holders[holder], self._lines[line]
+        if items:
+            holders[holder] = items
+        if holders:
+            self._lines[line] = holders
+        self._count -= 1
+        return item
+
+    def remove(self, item: T, holder: Hashable, line: Hashable) -> bool:
+        """Take one out that gives up. Whether it waited."""
+        holders = self._lines.get(line, {})
+        items = holders.get(holder, ())
+        if item not in items:
+            return False
+        holders[holder].remove(item)
+        if not items:
+            del holders[holder]
+        if not holders:
+            del self._lines[line]
+        self._count -= 1
+        return True
+
+    def of(self, line: Hashable) -> Mapping[Hashable, Sequence[T]]:
+        """What waits in a line, by holder."""
+        return self._lines.get(line, {})
 
 
 class Rounds:
-    """Begins a few of what waits each time the loop goes round, in order of arrival.
+    """Begins a few of each kind of what waits each time the loop goes round.
 
     What is thousands of requests that are read at once would otherwise take all their first steps before the loop looks
-    at its sockets again. Connections that were answered before take turns with others; there are never more than
-    connections, as each has one request at a time. Parameters: `at_once`, how many are begun each round; `queue`: its
-    name in the metrics.
+    at its sockets again, and each step of a transaction takes a round. Connections that were answered before take turns
+    with others, and those of one token with those of another; there are never more than connections, as each has one
+    request at a time.
     """
 
-    def __init__(self, at_once: int, queue: str = "") -> None:
-        self._at_once = at_once
-        self._waiting: TwoLines[Callable[[], object]] = TwoLines()
-        if queue:
-            metrics.ADMISSION_WAITING.labels(queue).set_function(lambda: len(self._waiting))
-        self._begun = 0
+    def __init__(self) -> None:
+        self._waiting: dict[Kind, Lines[Callable[[], object]]] = {kind: Lines() for kind in Kind}
+        for kind, lines in self._waiting.items():
+            metrics.ADMISSION_WAITING.labels(kind.queue).set_function(lines.__len__)
+        self._begun = dict.fromkeys(Kind, 0)
         """Since the loop last went round."""
         self._goes_round = False
 
-    def __len__(self) -> int:
-        return len(self._waiting)
+    def waiting(self, kind: Kind) -> int:
+        """How many wait."""
+        return len(self._waiting[kind])
 
-    def is_free(self) -> bool:
+    def is_free(self, kind: Kind) -> bool:
         """Something may begin now, and is counted."""
-        if self._waiting or self._begun >= self._at_once:
+        if self._waiting[kind] or self._begun[kind] >= kind.at_once:
             return False
-        self._begun += 1
+        self._begun[kind] += 1
         self._go_round()
         return True
 
-    def later(self, begin: Callable[[], object], *, again: bool = False) -> None:
-        """Call `begin` when it is its turn. `again`: not the first request of its connection."""
-        self._waiting.append(begin, again)
+    def later(self, kind: Kind, begin: Callable[[], object], holder: Hashable = None, *, again: bool = False) -> None:
+        """Call `begin` when it is the turn of `holder`. `again`: not the first request of its connection."""
+        self._waiting[kind].append(begin, holder, again)
         self._go_round()
 
     def _go_round(self) -> None:
@@ -120,11 +165,13 @@ class Rounds:
 
     def _next(self) -> None:
         self._goes_round = False
-        self._begun = min(len(self._waiting), self._at_once)
-        if self._begun:
+        turns = [(lines, min(len(lines), kind.at_once)) for kind, lines in self._waiting.items()]
+        self._begun = dict(zip(Kind, (count for _, count in turns), strict=True))
+        if any(self._begun.values()):
             self._go_round()  # first: one that fails must not stop the others
-        for _ in range(self._begun):
-            self._waiting.popleft()()
+        for lines, count in turns:
+            for _ in range(count):
+                lines.popleft()()
 
 
 @dataclass(slots=True, eq=False)
@@ -134,10 +181,12 @@ class Turn:
     holder: Hashable
     begin: Callable[[], bool]
     weight: int
+    line: Hashable
+    at: float = field(default_factory=time.monotonic)
 
 
 class Places:
-    """Places that are given to holders in turn: one that wants many does not make others wait for all of them.
+    """Places that are given in turn, as `Lines`: one that wants many does not make others wait for all of them.
 
     Each holder's own requests are in order of arrival. A request takes as many places as its weight, e.g. bytes; while
     the next one waits for enough of them, nobody overtakes it. Parameters: `count` of places, `queue`: its name in the
@@ -146,12 +195,19 @@ class Places:
 
     def __init__(self, count: int, queue: str = "") -> None:
         self._free = count
-        self._lines: dict[Hashable, deque[Turn]] = {}
-        """Of those that wait; whose turn is next comes first."""
-        self.waiting = 0
+        self._waiting: Lines[Turn] = Lines()
         if queue:
             metrics.ADMISSION_WAITING.labels(queue).set_function(lambda: self.waiting)
             metrics.ADMISSION_HELD.labels(queue).set_function(lambda: count - self._free)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    def since(self, line: Hashable) -> float:
+        """Since when somebody waits in a line, by the monotonic clock (s); infinite if nobody does."""
+        return min((turns[0].at for turns in self._waiting.of(line).values()), default=math.inf)
 
     def locked(self) -> bool:
         """No place is free, or others are before the caller."""
@@ -164,57 +220,43 @@ class Places:
         """
         if self.waiting >= most:
             return False
-        own = len(self._lines.get(holder, ()))
-        holders = len(self._lines) + (holder not in self._lines)
-        return self.waiting < most - most // 4 or own < most // max(2, holders)
+        others = self._waiting.of(None)
+        holders = len(others) + (holder not in others)
+        return self.waiting < most - most // 4 or len(others.get(holder, ())) < most // max(2, holders)
 
-    def take(self, holder: Hashable, begin: Callable[[], bool], weight: int = 1) -> Turn | None:
+    def take(self, holder: Hashable, begin: Callable[[], bool], weight: int = 1, line: Hashable = None) -> Turn | None:
         """Take places now: None; or, if they are not free, when it is the turn of the holder: see `Turn`."""
         if not self.waiting and weight <= self._free:
             self._free -= weight
             return None
-        turn = Turn(holder, begin, weight)
-        self._lines.setdefault(holder, deque()).append(turn)
-        self.waiting += 1
+        turn = Turn(holder, begin, weight, line)
+        self._waiting.append(turn, holder, line)
         return turn
 
     def give(self, weight: int = 1) -> None:
         """Give places back, to the first of the holder whose turn it is."""
         self._free += weight
-        while self._lines:
-            holder, line = next(iter(self._lines.items()))
-            turn = line[0]
-            if turn.weight > self._free:
-                return
-            del self._lines[holder]
-            line.popleft()
-            if line:
-                self._lines[holder] = line  # behind all others
-            self.waiting -= 1
+        while self._waiting and self._waiting.first().weight <= self._free:
+            turn = self._waiting.popleft()
             self._free -= turn.weight
             if not turn.begin():
                 self._free += turn.weight
 
     def leave(self, turn: Turn) -> None:
         """Do not wait any longer."""
-        line = self._lines.get(turn.holder)
-        if line is not None and turn in line:
-            line.remove(turn)
-            self.waiting -= 1
-            if not line:
-                del self._lines[turn.holder]
+        if self._waiting.remove(turn, turn.holder, turn.line):
             self.give(0)  # it may have been the one that others wait behind
 
     @asynccontextmanager
-    async def place(self, holder: Hashable = None) -> AsyncIterator[None]:
+    async def place(self, holder: Hashable = None, line: Hashable = None) -> AsyncIterator[None]:
         """Within the block the caller has a place, for which it waits."""
-        come = asyncio.get_running_loop().create_future()
-        turn = self.take(holder, partial(_come, come))
+        granted = asyncio.get_running_loop().create_future()
+        turn = self.take(holder, partial(come, granted), line=line)
         if turn is not None:
             try:
-                await come
+                await granted
             except asyncio.CancelledError:
-                if come.cancelled():
+                if granted.cancelled():
                     self.leave(turn)
                 else:
                     self.give()  # it was given a place just now
@@ -225,35 +267,28 @@ class Places:
             self.give()
 
 
-class Turnstile:
-    """In order of arrival. Requests that were let in may wait for as long as they like: they count no longer."""
+class Turnstile(Rounds):
+    """Of all requests of a process. Those that were let in may wait for as long as they like: they count no longer."""
 
     def __init__(self, runtime: Runtime) -> None:
+        super().__init__()
         self._most = runtime.config.int("http.max.queue")
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")
-        self._rounds = Rounds(AT_ONCE, "requests")
         self.big = Places(places_of(runtime.config.int("http.max.big.requests")), "big")
         self._most_big = runtime.config.int("http.max.big.queue")
 
-    async def pass_through(self, *, again: bool = False) -> None:
-        """Wait for the caller's turn. `again`: not the first request of its connection.
-
-        Raises ProtocolError COORDINATOR_NOT_AVAILABLE if too many wait already.
-        """
-        if not self.is_free():
+    async def pass_through(self, holder: Hashable = None, *, again: bool = False) -> None:
+        """Wait for the turn of a request. Raises as `later`."""
+        if not self.is_free(Kind.REQUEST):
             turn = asyncio.get_running_loop().create_future()
-            self.later(partial(_come, turn), again=again)
+            self.later(Kind.REQUEST, partial(come, turn), holder, again=again)
             await turn
 
-    def is_free(self) -> bool:
-        """A request may begin now, and is counted."""
-        return self._rounds.is_free()
-
-    def later(self, begin: Callable[[], object], *, again: bool = False) -> None:
-        """Call `begin` when it is its turn. Raises as `pass_through`."""
-        if len(self._rounds) >= self._most:
+    def later(self, kind: Kind, begin: Callable[[], object], holder: Hashable = None, *, again: bool = False) -> None:
+        """As `Rounds`. Raises ProtocolError COORDINATOR_NOT_AVAILABLE if too many requests wait already."""
+        if kind is Kind.REQUEST and self.waiting(kind) >= self._most:
             raise self._refusal(f"{self._most} requests wait for their turn (http.max.queue); send it again")
-        self._rounds.later(begin, again=again)
+        super().later(kind, begin, holder, again=again)
 
     @asynccontextmanager
     async def place(self, holder: Hashable = None) -> AsyncIterator[None]:
@@ -271,7 +306,7 @@ class Turnstile:
         return ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=self._retry_after_ms)
 
 
-def _come(turn: asyncio.Future[None]) -> bool:
+def come(turn: asyncio.Future[None]) -> bool:
     """It is its turn; False: the client of a cancelled one is gone."""
     if turn.done():
         return False

@@ -107,6 +107,7 @@ class ControlView(APIView):
         response.data = None
         vars(response)["renderer_context"].clear()
         self.request.parser_context.clear()
+        vars(self).clear()
 
     @property
     def principal(self) -> Principal:
@@ -146,13 +147,16 @@ class NoParameters(Serializer[Any]):
 
 def validated(serializer: BaseSerializer[Any]) -> Mapping[str, Any]:
     """What the serializer accepted. Raises ProtocolError INVALID_REQUEST naming the field at fault."""
-    serializer.is_valid(raise_exception=True)
-    found: Mapping[str, Any] = serializer.validated_data
-    return found
+    try:
+        serializer.is_valid(raise_exception=True)
+        found: Mapping[str, Any] = serializer.validated_data
+        return found
+    finally:
+        vars(serializer).pop("fields", None)  # which refer to it
 
 
 def _parameters(given: QueryDict, serializer: type[Serializer[Any]] | None) -> dict[str, Any]:
-    fields = serializer().fields if serializer is not None else {}
+    fields = serializer().get_fields() if serializer is not None else {}
     found: dict[str, Any] = {}
     for name, values in given.lists():
         if name not in fields:

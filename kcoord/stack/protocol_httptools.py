@@ -28,14 +28,14 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from kcoord import metrics
-from kcoord.database.request_age import RECEIPT
+from kcoord.database.request_age import RECEIPT, Receipt
 from kcoord.http import context
 from kcoord.http.asked import Asked
 from kcoord.http.door import DOOR, Door, Head, Headers, Route
 from kcoord.http.framing import BadFraming, Cutter, ambiguous_framing, answer_head, body_length
 from kcoord.http.peers import TOO_LATE, TOO_MANY, HttpPeers, Peer, Phase, Reason, refusal
 from kcoord.process import runtime as runtimes
-from kcoord.process.turnstile import in_a_row
+from kcoord.process.turnstile import Kind
 from kcoord.protocol.errors import Error
 from kcoord.quotas.connections import PEER
 from kcoord.stack.cycle import HIGH_WATER_BYTES, Cycle, Writable
@@ -122,6 +122,7 @@ class HttpProtocol(asyncio.Protocol):
         self._server = server_state
         self._state = {**app_state, PEER: self.peer}
         self._door: Door | None = app_state.get(DOOR)
+        self._turnstile = None if self._door is None else self._door.admission.turnstile
         self._scope: dict[str, Any] = {}
         self._cut = Cutter(LONGEST_HEAD_BYTES)
         self._parsed: _Parsed | None = None
@@ -131,6 +132,12 @@ class HttpProtocol(asyncio.Protocol):
         self._last: Head | None = None
         self._content = bytearray()
         """Of the body of an operation, what has come."""
+        self._is_queued = False
+        """A request has come, or part of one, and waits for its turn to be read."""
+        self._held = b""
+        """What came meanwhile."""
+        self._receipt: Receipt | None = None
+        """Of the request that waits; None: it is read when it comes."""
         self.request: Asked | Cycle | None = None
         """The one that is being answered, or was last, while its body still comes."""
         self._started = 0.0
@@ -179,12 +186,51 @@ class HttpProtocol(asyncio.Protocol):
         self._writable.resume()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what arrived, and update what we expect from the peer."""
+        """Parse what arrived, in its turn if it begins a request, and update what we expect from the peer."""
+        begins = not (self._is_queued or self._is_busy() or self._cut.in_body or self._cut.waiting)
+        if self._is_queued or (begins and not self._is_free()):
+            self._held += data
+            if len(self._held) > HIGH_WATER_BYTES:
+                self._pause()
+            if begins:
+                self._queue()
+        else:
+            self._take(data, has_turn=begins)
+
+    def _take(self, data: bytes, *, has_turn: bool) -> None:
         if self.peer.phase is Phase.WORK and self._is_repeated(data):
             return
         self._cut.received(data)
-        self._parse()
+        self._parse(has_turn=has_turn)
         self.peer.received(len(data))
+
+    def _is_free(self) -> bool:
+        """One more request may be read now."""
+        return self._turnstile is None or self._turnstile.is_free(Kind.READ)
+
+    def _queue(self) -> None:
+        """Wait for the turn to read a request, which is as old as it is now."""
+        assert self._door is not None
+        assert self._turnstile is not None
+        self._is_queued = True
+        self._receipt = self._door.admission.runtime.db.request_age.receive()
+        self.peer.enter(Phase.WORK)
+        holder = "" if self._last is None else self._last.token
+        self._turnstile.later(Kind.READ, self._go_on, holder, again=self._has_answered)
+
+    def _go_on(self) -> None:
+        """It is the turn of a request that waited."""
+        self._is_queued = False
+        data, self._held = self._held, b""
+        if self.transport.is_closing():
+            return
+        if data:
+            self._take(data, has_turn=True)
+        else:
+            self._parse(has_turn=True)
+        self._receipt = None
+        if self._is_closing and not self._is_busy():
+            self.transport.close()
 
     def _is_repeated(self, data: bytes) -> bool:
         """Begin a request that came alone and whole, with headers that were sent before: nothing has to be cut."""
@@ -225,7 +271,7 @@ class HttpProtocol(asyncio.Protocol):
     def shutdown(self) -> None:
         """The server stops: close, after the answer to the request that has come, if there is one."""
         self._is_closing = True
-        if self._is_busy():
+        if self._is_busy() or self._is_queued:
             if isinstance(self.request, Cycle):
                 self.request.close_after()
         elif not self.transport.is_closing():
@@ -275,12 +321,11 @@ class HttpProtocol(asyncio.Protocol):
     def _is_busy(self) -> bool:
         return self.request is not None and not self.request.is_answered
 
-    def _parse(self) -> None:
-        """Begin the requests that have come, until one has to be waited for."""
-        if self._is_parsing:
+    def _parse(self, *, has_turn: bool = False) -> None:
+        """Begin the requests that have come, until one has to be waited for. `has_turn`: the first one may be read."""
+        if self._is_parsing or self._is_queued:
             return
         self._is_parsing = True
-        begun, most = 0, in_a_row(len(self._peers))
         try:
             while not self.transport.is_closing():
                 if self._cut.in_body:
@@ -292,16 +337,15 @@ class HttpProtocol(asyncio.Protocol):
                     if self._cut.waiting:
                         self._pause()
                     break
-                elif begun >= most and self._cut.waiting:
-                    self._pause()
-                    self.loop.call_soon(self._parse)
+                elif self._cut.waiting and not has_turn and not self._is_free():
+                    self._queue()
                     break
                 else:
+                    has_turn = False
                     self._resume()
                     found = self._cut.head()
                     if found is None:
                         break
-                    begun += 1
                     self._begin(*found)
         except BadFraming as error:
             self._refuse(Reason.FRAMING if error.ambiguous else Reason.INVALID, str(error))
@@ -353,7 +397,7 @@ class HttpProtocol(asyncio.Protocol):
             query,
             said,
             about,
-            admission.runtime.db.request_age.receive(said.patience_ms),
+            self._received(said.patience_ms),
             own,
             self._server.tasks,
             self._answered,
@@ -365,16 +409,22 @@ class HttpProtocol(asyncio.Protocol):
             body = b"" if operation.decoder is None else None
         asked.begin(body)
 
+    def _received(self, patience_ms: float) -> Receipt:
+        receipt, self._receipt = self._receipt, None
+        if receipt is not None:
+            return receipt._replace(patience_ms=patience_ms)
+        return runtimes.current().db.request_age.receive(patience_ms)
+
     def _send_100_continue(self) -> None:
         if not self.transport.is_closing():
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _begin_asgi(self, said: Head, method: bytes, path: bytes, query: bytes, version: bytes) -> None:
         """Begin any other request."""
-        receipt = None
-        starts = self._peers.starts
-        is_free = starts.is_free()
-        if not is_free and runtimes.is_running():  # its age counts from now
+        receipt, self._receipt = self._receipt, None
+        turnstile = self._turnstile
+        is_free = turnstile is None or turnstile.is_free(Kind.PAGE)
+        if receipt is None and not is_free and runtimes.is_running():  # its age counts from now
             receipt = runtimes.current().db.request_age.receive()
         scope = {
             **said.scope,
@@ -396,10 +446,10 @@ class HttpProtocol(asyncio.Protocol):
             keeps_alive=said.keeps_alive and not self._is_closing,
             expects=said.expects,
         )
-        if is_free:
+        if turnstile is None or is_free:
             self._start(cycle)
         else:
-            starts.later(partial(self._start, cycle), again=self._has_answered)
+            turnstile.later(Kind.PAGE, partial(self._start, cycle), said.token, again=self._has_answered)
 
     def _start(self, cycle: Cycle) -> None:
         task = self.loop.create_task(cycle.run(self.application), context=self._own.copy())
@@ -535,7 +585,7 @@ class HttpProtocol(asyncio.Protocol):
     def _look_at_rest(self) -> None:
         """Close it if nothing has come for a while. Restarting the timer with each request would take longer."""
         left = self._idle_since + self.timeout_keep_alive - self.loop.time()
-        if self._is_busy() or self._cut.in_body or self._cut.waiting:
+        if self._is_queued or self._is_busy() or self._cut.in_body or self._cut.waiting:
             left = self.timeout_keep_alive
         if left <= 0:
             self._timer = None
@@ -555,7 +605,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def _phase(self) -> Phase:
         """What is expected of the peer."""
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._is_queued:
             return Phase.WORK
         if self._cut.in_body:
             return Phase.BODY if self._is_busy() else Phase.REST

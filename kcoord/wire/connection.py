@@ -12,7 +12,7 @@ from typing import Any, cast
 import structlog
 
 from kcoord.http.peers import Peer, Phase, Reason
-from kcoord.process.turnstile import Turn, in_a_row
+from kcoord.process.turnstile import Kind, Turn
 from kcoord.wire.api import HangUp, Session
 from kcoord.wire.dispatch import Receipt, at_once, may_wait, respond
 from kcoord.wire.frames import SIZE
@@ -50,6 +50,10 @@ class Connection(asyncio.Protocol):
         """Nothing is read until it ends."""
         self._is_declined = False
         """The request that comes next cannot be answered at once."""
+        self._is_queued = False
+        """It waits for its turn to be read."""
+        self._receipt: Receipt = None
+        """Of the request that waited for its turn; None: it is read when it comes."""
         self.waits = False
         """The request that is being answered may be parked."""
         self.peer = Peer(gateway.peers.limits, Phase.LOGIN)
@@ -82,11 +86,14 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the peer."""
-        if self.peer.phase is Phase.IDLE and not self._buffer and self._silence is None and self._is_answered(data):
-            return
+        has_turn = False
+        if self.peer.phase is Phase.IDLE and not self._buffer and self._silence is None:
+            has_turn = self._gateway.turnstile.is_free(Kind.READ)
+            if has_turn and self._is_answered(data):
+                return
         self._buffer += data
-        if self._task is None:
-            self._advance()
+        if self._task is None and not self._is_queued:
+            self._advance(has_turn=has_turn)
         elif len(self._buffer) > READ_AHEAD:
             self._pause()
         self.peer.received(len(data))
@@ -97,7 +104,7 @@ class Connection(asyncio.Protocol):
             return False
         if self._transport is None or self._transport.is_closing():
             return False
-        answer = at_once(self._gateway, self.session, data[SIZE.size :])
+        answer = at_once(self._gateway, self.session, data[SIZE.size :], None)
         if answer is None:
             self._is_declined = True
             return False
@@ -123,16 +130,28 @@ class Connection(asyncio.Protocol):
         if self._task is None and self._transport is not None:
             self._advance()
 
-    def _advance(self) -> None:
-        """Answer what can be answered at once; begin the next request if all of it is here."""
-        for _ in range(in_a_row(len(self._gateway.peers))):
-            if not self._next():
-                return
+    def _advance(self, *, has_turn: bool = False) -> None:
+        """Answer what can be answered at once; begin the next request if all of it is here. `has_turn`: to be read."""
+        while not self._is_queued and self._next(has_turn):
+            has_turn = False
+
+    def _queue(self) -> None:
+        """Wait for the turn of the next request, which is as old as it is now."""
+        self._is_queued = True
+        self._receipt = self._gateway.runtime.db.request_age.receive()
         if len(self._buffer) > READ_AHEAD:
             self._pause()
-        asyncio.get_running_loop().call_soon(self.advance)
+        again = bool(self.session.token)
+        self._gateway.turnstile.later(Kind.READ, self._go_on, self.session.who, again=again)
 
-    def _next(self) -> bool:
+    def _go_on(self) -> None:
+        """It is its turn."""
+        self._is_queued = False
+        if self._task is None and self._transport is not None:
+            self._advance(has_turn=True)
+        self._receipt = None
+
+    def _next(self, has_turn: bool) -> bool:
         """Whether a request was answered at once, so that there may be another."""
         if self._transport is None or self._transport.is_closing() or self._is_unread:
             return False
@@ -153,11 +172,16 @@ class Connection(asyncio.Protocol):
             self._resume()
             self._enter(Phase.FRAME)
             return False
+        if not has_turn and not self._gateway.turnstile.is_free(Kind.READ):
+            self._enter(Phase.WORK)
+            self._queue()
+            return False
         frame = Frame(memoryview(self._buffer)[SIZE.size : end])
         frame.items = self._gateway.most_items
         del self._buffer[:end]
         self._enter(Phase.WORK)
-        answer = None if self._is_declined else at_once(self._gateway, self.session, frame)
+        receipt, self._receipt = self._receipt, None
+        answer = None if self._is_declined else at_once(self._gateway, self.session, frame, receipt)
         self._is_declined = False
         if answer is not None:
             self._transport.write(answer)
@@ -166,7 +190,7 @@ class Connection(asyncio.Protocol):
             return True
         if len(self._buffer) > READ_AHEAD:
             self._pause()
-        receipt = self._gateway.runtime.db.request_age.receive()
+        receipt = receipt or self._gateway.runtime.db.request_age.receive()
         self._task = asyncio.create_task(self._serve(frame, receipt), name="kcoord-kafka")
         return False
 
@@ -258,8 +282,8 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """A request is being answered."""
-        return self._task is not None
+        """A request is being answered, or waits for its turn."""
+        return self._task is not None or self._is_queued
 
     @property
     def token(self) -> str:

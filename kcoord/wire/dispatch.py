@@ -45,8 +45,8 @@ NO_CORRELATION = bytes(4)
 Receipt = request_age.Receipt | None
 
 
-def at_once(gateway: Any, peer: Session, frame: bytes) -> bytes | None:
-    """The answer to a request that needs no waiting, with its size, without a task.
+def at_once(gateway: Any, peer: Session, frame: bytes, receipt: Receipt) -> bytes | None:
+    """The answer to a request that needs no waiting, with its size, without a task. `receipt` None: it came just now.
 
     None: `respond` has to answer it, and nothing has been done yet. Errors are answered there too.
     """
@@ -60,7 +60,7 @@ def at_once(gateway: Any, peer: Session, frame: bytes) -> bytes | None:
     if quotas.is_hot and not quotas.has_room(caller, Budget.HEARTBEATS):
         return None
     started = time.perf_counter()
-    entered = request_age.enter(runtime.db.request_age.receive())
+    entered = request_age.enter(receipt or runtime.db.request_age.receive())
     try:
         found = gateway.decoded(frame[:4] + frame[8:])
         api, version = found.api, found.version
@@ -184,7 +184,7 @@ async def _body(gateway: Any, peer: Session, api: Api, header: Header, frame: Fr
         if frame.unstorable:
             raise ProtocolError(Error.INVALID_REQUEST, f"{frame.unstorable}: contains U+0000, which cannot be stored")
         if not api.is_hot:
-            await runtime.get(Turnstile).pass_through(again=True)
+            await runtime.get(Turnstile).pass_through(peer.who, again=True)
         caller = await runtime.get(Access).authenticate(peer.secret) if api.needs_login else None
         if caller is not None:
             callers.identify(caller.name, caller.token_id)

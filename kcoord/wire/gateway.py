@@ -22,7 +22,7 @@ from kcoord.config import Config
 from kcoord.http.peers import Allowance, PeerLimits, Peers, Phase, Reason
 from kcoord.process.off_loop import in_slices
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Places
+from kcoord.process.turnstile import Places, Turnstile
 from kcoord.wire import session
 from kcoord.wire.api import Api, Software
 from kcoord.wire.connection import Connection
@@ -67,6 +67,7 @@ class Gateway:
         self.longest_frame = config.int("kafka.max.request.bytes")
         self.most_items = config.int("kafka.max.request.items")
         self.peers: Peers[Connection] = Peers(limits_of(config), metrics.KAFKA_CONNECTIONS, metrics.KAFKA_CLOSED)
+        self.turnstile = runtime.get(Turnstile)
         self.bytes = Places(max(config.int("kafka.max.queued.bytes"), self.longest_frame), "kafka_bytes")
         self.requests = Places(config.int("kafka.max.requests"), "kafka_requests")
         self.software = Software()

@@ -296,19 +296,18 @@ async def overload(place: Place, client: httpx.AsyncClient, name: str, seconds: 
     """Measure one class, send five times as much, and see what becomes of members."""
     figures = Figures(name)
     crew = []
-    for number in range(MEMBERS):
-        member = HttpMember(client, [place.server.url], f"steady-{number}", SESSION_MS)
-        await member.become_stable()
-        crew.append(Steady(member, figures))
-        for _ in range(2):  # the first of a generation are decided one by one
-            await crew[-1].once("heartbeat", "commit")
-    figures.longest_s, figures.asked = {}, 0
-    figures.capacity = await asyncio.to_thread(capacity, place, name)
-    figures.offered = TIMES * figures.capacity
-    port, made, greet = place.load(name)
     async with asyncio.TaskGroup() as tasks:
-        for one in crew:
-            tasks.create_task(one.run())
+        for number in range(MEMBERS):
+            member = HttpMember(client, [place.server.url], f"steady-{number}", SESSION_MS)
+            await member.become_stable()
+            crew.append(Steady(member, figures))
+            for _ in range(2):  # the first of a generation are decided one by one
+                await crew[-1].once("heartbeat", "commit")
+            tasks.create_task(crew[-1].run())  # at once: all of this may take longer than a session
+        figures.capacity = await asyncio.to_thread(capacity, place, name)
+        figures.offered = TIMES * figures.capacity
+        figures.longest_s, figures.asked, figures.refused = {}, 0, {}
+        port, made, greet = place.load(name)
         probe = tasks.create_task(_probe(client, place, figures))
         figures.flood = await flood(port, made, figures.offered, seconds, greet, CONNECTIONS)
         ended = time.monotonic()

@@ -12,7 +12,7 @@ import pytest
 from kcoord.access.rights import Access
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import IN_A_ROW
+from kcoord.process.turnstile import Kind
 from kcoord.wire import connection, dispatch
 from kcoord.wire.gateway import Gateway
 from tests.groups.lane.support import Process, from_memory, joined_consumer, register
@@ -97,7 +97,7 @@ async def test_a_heartbeat_needs_no_task(
 
 async def test_many_that_come_together_are_answered_in_order(wire: WireClient, beat: Beat) -> None:
     fields = await beat("heartbeat")
-    sent = [wire.send("heartbeat", version % 5, **fields) for version in range(3 * IN_A_ROW)]
+    sent = [wire.send("heartbeat", version % 5, **fields) for version in range(3 * Kind.READ.at_once)]
     sent.append(wire.send("describe_cluster", 1))
     sent.append(wire.send("heartbeat", 4, **fields))
     found = [int.from_bytes((await wire.receive_raw())[:4], "big") for _ in sent]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from structlog.testing import capture_logs
 
 from kcoord.http.peers import Phase
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Places
+from kcoord.process.turnstile import Kind, Places
 from kcoord.wire.connection import LARGEST_BEFORE_LOGIN, READ_AHEAD
 from kcoord.wire.gateway import Gateway
 from tests.support.members import eventually
@@ -181,6 +182,25 @@ async def test_requests_under_way_are_bounded(gateway: Gateway, connect: Connect
         assert not any(answer.done() for answer in answers)
     async with asyncio.timeout(30):
         await asyncio.gather(*answers)
+
+
+async def test_what_comes_together_is_read_in_its_turn(gateway: Gateway, connect: Connect) -> None:
+    """And is as old as when it came. A connection that ends meanwhile takes nobody's turn."""
+    clients, turnstile = [await connect() for _ in range(3)], gateway.turnstile
+    turnstile._goes_round = True  # as if all of it were in one round
+    turnstile._begun[Kind.READ] = Kind.READ.at_once
+    for client in clients:
+        client.send("heartbeat", 4, group_id="g", generation_id=1, member_id="m")
+    await eventually(lambda: turnstile.waiting(Kind.READ) == 3, "all wait")
+    waiting = [connection for connection in gateway.peers.open if connection.is_busy]
+    came = time.monotonic()
+    assert [c._receipt.at <= came for c in waiting if c._receipt is not None] == [True] * 3
+    clients[0].writer.transport.abort()
+    await eventually(lambda: len(gateway.peers.open) == 2, "one is gone")
+    turnstile._next()
+    async with asyncio.timeout(30):
+        for client in clients[1:]:
+            await client.receive_raw()
 
 
 async def test_what_is_read_ahead_is_bounded(connect: Connect, gateway: Gateway) -> None:

@@ -8,10 +8,12 @@ import httpx
 import pytest
 
 from groups.engine.service import GroupService
+from groups.store.store import GroupStore
 from kcoord.http.asked import BIG_BYTES
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Places, Turnstile, places_of
-from tests.support.api import join_body
+from kcoord.process.turnstile import Kind, Places, Turnstile, places_of
+from kcoord.protocol.errors import Error, ProtocolError
+from tests.support.api import Members, identity, join_body
 from tests.support.members import eventually
 
 
@@ -20,13 +22,32 @@ async def test_joins_that_find_the_queue_full_are_told_to_come_back(
 ) -> None:
     gate = runtime.get(Turnstile)
     monkeypatch.setattr(gate, "_most", 0)
-    monkeypatch.setattr(gate._rounds, "_at_once", 0)
+    monkeypatch.setattr(gate, "is_free", lambda kind: kind is not Kind.REQUEST)
     refused = await api.post("/v1/groups/g/join", json=join_body(""))
     assert (refused.status_code, refused.json()["error"]) == (503, "COORDINATOR_NOT_AVAILABLE")
     assert refused.headers["retry-after"] == "1"
     body = {"member_id": "nobody", "generation_id": 1}
     answered = await api.post("/v1/groups/g/heartbeat", json=body)
     assert answered.json()["error"] == "UNKNOWN_MEMBER_ID"
+
+
+async def test_only_who_joins_a_group_that_is_not_in_memory_is_refused_for_want_of_connections(
+    members: Members, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that lost a connection has no group in memory: its steady members are served all the same."""
+
+    def refuse() -> None:
+        raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the queue is long", retry_after_ms=700)
+
+    api, leader = members.api, await members.stable("served")
+    monkeypatch.setattr(runtime.db, "check_queue", refuse)
+    joins = {"member_id": "m", "member_epoch": 0, "subscribed_topic_names": ["t"], "rebalance_timeout_ms": 60_000}
+    for call, body in (("join", join_body("")), ("consumer-heartbeat", {**joins, "topic_partitions": []})):
+        refused = await api.post(f"/v1/groups/new/{call}", json=body)
+        assert (refused.status_code, refused.headers.get("retry-after")) == (503, "1"), refused.text
+    runtime.get(GroupStore).forget_all()
+    beat = await api.post("/v1/groups/served/heartbeat", json=identity(leader))
+    assert beat.status_code == 200, beat.text
 
 
 @pytest.mark.parametrize(

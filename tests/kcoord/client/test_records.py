@@ -273,6 +273,16 @@ def test_automatic_commits_happen_at_later_polls(server: ScriptedCoordinator) ->
         wait_until(lambda: not consumer.poll(1) and server.committed == {("t", p): 2 for p in range(4)})
 
 
+def test_automatic_commits_repeat_what_a_fail_over_lost(server: ScriptedCoordinator) -> None:
+    """Positions are committed each interval, though nothing was read since: docs/high-availability.md relies on it."""
+    with consumer_of(server, "t", source=lettered(4, 2), auto_commit_interval_ms=1) as consumer:
+        read(consumer, 8)
+        read_all = {("t", p): 2 for p in range(4)}
+        wait_until(lambda: not consumer.poll(1) and server.committed == read_all)
+        server.committed.clear()
+        wait_until(lambda: not consumer.poll(1) and server.committed == read_all)
+
+
 def test_close_commits_the_positions_but_not_after_an_error(server: ScriptedCoordinator) -> None:
     """Differs from Kafka: there a consumer that is closed because of an error commits too."""
     with consumer_of(server, "t", source=lettered(4, 2)) as consumer:

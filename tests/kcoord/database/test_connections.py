@@ -12,6 +12,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from kcoord.config import Config
+from kcoord.database import pool
 from kcoord.database.liveness import WatchedConnection, answers, hang_up
 from kcoord.database.pool import Database
 from kcoord.protocol.errors import Error, ProtocolError
@@ -106,5 +107,43 @@ async def test_transactions_of_single_groups_leave_connections_to_others(databas
         free.set()
         await asyncio.gather(*holding[:3])
         await db.transaction(hold, key="g3")
+    finally:
+        await db.close()
+
+
+async def test_groups_in_memory_take_turns_with_others_and_these_are_refused_when_one_waits_for_long(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = Database(database, Config({"database.pool.size": 2, "http.max.queue": 9, "http.retry.after.ms": 700}))
+    free, done = asyncio.Event(), list[str]()
+
+    async def hold(connection: Any) -> None:
+        while not free.is_set():
+            await db.value(connection, "select 1")
+            await asyncio.sleep(0.01)
+
+    async def write(key: str, *, known: bool) -> None:
+        async def note(connection: Any) -> None:
+            done.append(key)
+
+        await db.transaction(note, key=key, known=known)
+
+    await db.open()
+    try:
+        tasks = [asyncio.create_task(db.transaction(hold, key="first", long=True))]
+        await asyncio.sleep(0)
+        tasks += [asyncio.create_task(write(f"new {number}", known=False)) for number in range(4)]
+        await asyncio.sleep(0)
+        tasks.append(asyncio.create_task(write("served", known=True)))
+        await asyncio.sleep(0)
+        db.check_queue()
+        monkeypatch.setattr(pool, "LONG_QUEUE_SECONDS", 0)
+        with pytest.raises(ProtocolError, match=r"http\.max\.queue") as refusal:
+            db.check_queue()
+        assert (refusal.value.error, refusal.value.retry_after_ms) == (Error.COORDINATOR_NOT_AVAILABLE, 700)
+        free.set()
+        await asyncio.gather(*tasks)
+        assert done.index("served") <= 1, "those that are new do not all go first"
+        db.check_queue()
     finally:
         await db.close()

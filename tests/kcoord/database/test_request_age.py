@@ -131,3 +131,24 @@ def test_a_client_may_say_that_it_waits_for_less(clocks: Clocks) -> None:
     patient = age.receive(patience_ms=60_000)
     clocks.now += 11
     assert age.refusal(patient, 512_100) is not None, "not longer than others"
+
+
+async def test_a_request_that_waited_in_a_process_that_ran_is_young_until_it_is_too_old(
+    clocks: Clocks, made: RequestAge
+) -> None:
+    def pass_by(seconds: float) -> None:
+        for _ in range(round(seconds / 0.2)):
+            clocks.now += 0.2
+            made.pulse._beat()
+
+    waited = made.receive()
+    pass_by(3.0)
+    assert made.is_young(waited)
+    assert not made.is_young(waited._replace(patience_ms=2_000))
+    clocks.now += 0.6  # a gap
+    assert not made.is_young(waited)
+    assert made.is_young(waited._replace(at=clocks.now - 0.9))
+    late = made.receive()
+    pass_by(60.0)
+    assert not made.is_young(late)
+    made.pulse.stop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache
 from typing import Any
 
@@ -18,7 +18,7 @@ from kcoord.config import Config
 from kcoord.database import request_age
 from kcoord.http import context
 from kcoord.http.door import Admission, Head
-from kcoord.process.turnstile import Rounds
+from kcoord.process.turnstile import Kind, Turnstile
 from kcoord.stack.protocol_httptools import MOST_HEADS, HttpProtocol
 from tests.support.doors import (
     DATE,
@@ -320,18 +320,20 @@ def test_a_heartbeat_that_needs_a_task_does_not_wait_for_other_requests() -> Non
     async def conversation() -> None:
         door = Door(Config({}))
 
-        class Busy(Rounds):
-            def is_free(self) -> bool:
-                return False
+        class Busy(Turnstile):
+            def is_free(self, kind: Kind) -> bool:
+                return kind is not Kind.REQUEST
 
-            def later(self, begin: Callable[[], None], *, again: bool = False) -> None:
+            def later(
+                self, kind: Kind, begin: Callable[[], object], holder: Hashable = None, *, again: bool = False
+            ) -> None:
                 waiting.append(again)
 
         waiting: list[bool] = []
         async with door.open() as connect:
             client = await connect()
             await client.ask(LATER)
-            door.runtime.get(Admission).turnstile = Busy(0)  # type: ignore[assignment]
+            door.runtime.get(Admission).turnstile = Busy(door.runtime)
             for _ in range(3):
                 assert (await client.ask(LATER)).startswith(b"HTTP/1.1 200")
             assert not waiting

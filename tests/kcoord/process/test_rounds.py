@@ -11,15 +11,15 @@ import pytest
 from kcoord.database import request_age
 from kcoord.database.request_age import RECEIPT, Receipt
 from kcoord.http.middleware import RequestLog
-from kcoord.process.turnstile import Rounds
+from kcoord.process.turnstile import Kind, Rounds
 from tests.support.members import eventually
 from tests.support.rounds import counted_rounds
 
-AT_ONCE = 16
+AT_ONCE = Kind.HOT.at_once
 
 
 async def test_few_start_each_round_in_order_of_arrival() -> None:
-    starts = Rounds(AT_ONCE)
+    starts = Rounds()
     started: list[tuple[int, int]] = []
     async with counted_rounds() as rounds:
 
@@ -27,35 +27,35 @@ async def test_few_start_each_round_in_order_of_arrival() -> None:
             return lambda: started.append((number, rounds.now))
 
         for number in range(5 * AT_ONCE):
-            if starts.is_free():
+            if starts.is_free(Kind.HOT):
                 starting(number)()
             else:
-                starts.later(starting(number))
+                starts.later(Kind.HOT, starting(number))
         await eventually(lambda: len(started) == 5 * AT_ONCE, "all have started")
     assert [number for number, _ in started] == list(range(5 * AT_ONCE))
     assert max(Counter(now for _, now in started).values()) == AT_ONCE
 
 
 async def test_a_request_is_not_started_before_those_that_wait() -> None:
-    starts = Rounds(AT_ONCE)
-    assert [starts.is_free() for _ in range(AT_ONCE + 1)] == [True] * AT_ONCE + [False]
+    starts = Rounds()
+    assert [starts.is_free(Kind.HOT) for _ in range(AT_ONCE + 1)] == [True] * AT_ONCE + [False]
     started: list[str] = []
-    starts.later(lambda: started.append("first"))
-    assert not starts.is_free()
+    starts.later(Kind.HOT, lambda: started.append("first"))
+    assert not starts.is_free(Kind.HOT)
     await eventually(lambda: started == ["first"], "it has started")
-    await eventually(starts.is_free, "the next starts at once again")
+    await eventually(lambda: starts.is_free(Kind.HOT), "the next starts at once again")
 
 
 async def test_a_start_that_fails_does_not_stop_those_after_it() -> None:
-    starts = Rounds(AT_ONCE)
+    starts = Rounds()
     started: list[int] = []
 
     def fail() -> None:
         raise ZeroDivisionError
 
-    starts.later(fail)
+    starts.later(Kind.HOT, fail)
     for number in range(2 * AT_ONCE):
-        starts.later(lambda number=number: started.append(number))  # type: ignore[misc]
+        starts.later(Kind.HOT, lambda number=number: started.append(number))  # type: ignore[misc]
     await eventually(lambda: len(started) == 2 * AT_ONCE, "the others have started")
 
 

@@ -12,11 +12,13 @@ from kcoord.config import Config
 from kcoord.http.door import Admission
 from kcoord.http.peers import HttpPeers, PeerLimits
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import AT_ONCE, Turnstile, TwoLines, places_of
+from kcoord.process.turnstile import Kind, Lines, Turnstile, places_of
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.gateway import Gateway
 from tests.support.database import ROOT
 from tests.support.rounds import counted_rounds
+
+AT_ONCE = Kind.REQUEST.at_once
 
 
 def turnstile(most: int = 1_000, **big: int) -> Turnstile:
@@ -80,19 +82,21 @@ async def test_it_rests_when_nobody_comes(rounds: int) -> None:
     await asyncio.gather(*(gate.pass_through() for _ in range(rounds * AT_ONCE)))
     for _ in range(3):
         await asyncio.sleep(0)
-    assert not gate._rounds._goes_round
-    assert gate._rounds._begun == 0
+    assert not gate._goes_round
+    assert not any(gate._begun.values())
 
 
-def test_two_lines_take_turns_while_somebody_waits_in_both() -> None:
-    lines: TwoLines[str] = TwoLines()
-    for item in ("a1", "a2", "a3", "a4"):
-        lines.append(item, 0)
-    for item in ("b1", "b2"):
-        lines.append(item, 1)
-    assert len(lines) == 6
-    assert [lines.popleft() for _ in range(6)] == ["b1", "a1", "b2", "a2", "a3", "a4"]
-    with pytest.raises(IndexError):
+def test_lines_take_turns_and_in_each_its_holders() -> None:
+    lines: Lines[str] = Lines()
+    for item in ("ax1", "ax2", "ax3", "ay1", "ay2", "bx1", "bx2"):
+        lines.append(item, item[1], item[0])
+    assert len(lines) == 7
+    assert lines.first() == "ax1"
+    assert lines.remove("ay2", "y", "a")
+    assert not lines.remove("ay2", "y", "a")
+    assert [lines.popleft() for _ in range(6)] == ["ax1", "bx1", "ay1", "bx2", "ax2", "ax3"]
+    assert len(lines) == 0
+    with pytest.raises(StopIteration):
         lines.popleft()
 
 
@@ -173,7 +177,7 @@ async def test_what_waits_and_what_is_held_is_in_the_metrics() -> None:
 
     async with gate.place(0):
         waiting = [asyncio.create_task(taken(holder)) for holder in (1, 2)]
-        gate.later(lambda: None)
+        gate.later(Kind.REQUEST, lambda: None)
         await asyncio.sleep(0)
         assert shown("kcoord_admission_held")["big"] == 1
         assert shown("kcoord_admission_waiting")["big"] == 2
@@ -188,6 +192,17 @@ async def test_every_queue_is_documented() -> None:
     admission = runtime.get(Admission)
     await admission._stop()
     queues = shown("kcoord_admission_waiting").keys() | shown("kcoord_admission_held").keys()
-    assert {"requests", "hot_requests", "hot_tasks", "tasks", "pages", "big", "kafka_requests", "kafka_bytes"} <= queues
+    assert {
+        "reads",
+        "group_transactions",
+        "requests",
+        "hot_requests",
+        "hot_tasks",
+        "tasks",
+        "pages",
+        "big",
+        "kafka_requests",
+        "kafka_bytes",
+    } <= queues
     documented = (ROOT / "docs/monitoring/README.md").read_text()
     assert [queue for queue in sorted(queues) if f"`{queue}`" not in documented] == []

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
 from kcoord.http.asked import Asked
-from kcoord.http.door import Admission
 from kcoord.http.peers import Phase
-from kcoord.process.turnstile import HOT_AT_ONCE
+from kcoord.process.turnstile import Kind, Turnstile
 from kcoord.stack.protocol_httptools import HttpProtocol
 from tests.kcoord.stack.test_timers import wired
 from tests.support.doors import CLOSE, LAST, Client, Door, all_of, beat, one_by_one, run, statuses, until, without_ids
@@ -210,7 +209,7 @@ def test_a_broken_request_after_a_commit_ends_the_connection() -> None:
 def test_those_that_arrive_together_begin_a_few_each_round() -> None:
     """Thousands of connections whose commits are read at once leave the loop to others in between."""
     door, offsets = offset_door()
-    connections, turns = 4 * HOT_AT_ONCE, [0]
+    connections, turns = 4 * Kind.HOT.at_once, [0]
 
     async def conversation() -> list[bytes]:
         loop = asyncio.get_running_loop()
@@ -239,11 +238,12 @@ def test_those_that_arrive_together_begin_a_few_each_round() -> None:
     for read in run(conversation()):
         assert statuses(read) == [200, 200]
     assert len(offsets.begun) == 2 * connections
-    assert max(turns) <= HOT_AT_ONCE
+    assert max(turns) <= Kind.HOT.at_once
     assert sum(turns) == 2 * connections
 
 
-def test_a_request_that_waits_for_its_turn_when_its_client_goes_away_or_the_server_stops() -> None:
+@pytest.mark.parametrize("kind", [Kind.READ, Kind.HOT])
+def test_a_request_that_waits_for_its_turn_when_its_client_goes_away_or_the_server_stops(kind: Kind) -> None:
     for stops in (False, True):
         door, offsets = offset_door()
 
@@ -252,21 +252,20 @@ def test_a_request_that_waits_for_its_turn_when_its_client_goes_away_or_the_serv
                 client = await connect()
                 await client.ask(COMMIT)
                 protocol = door.protocols[0]
-                line = door.runtime.get(Admission).hot
-                line._at_once = 0
+                turnstile = door.runtime.get(Turnstile)
+                turnstile._goes_round = True  # as if it were later in the same round
+                turnstile._begun[kind] = kind.at_once
                 protocol.data_received(COMMIT)
                 assert protocol.peer.phase is Phase.WORK
                 if stops:
                     protocol.shutdown()
-                    line._at_once = HOT_AT_ONCE
-                    line._go_round()
+                    turnstile._next()
                     return await client.rest()
                 client.writer.transport.abort()
                 protocol.transport.abort()
                 await until(lambda: not door.peers.open)
-                line._at_once = HOT_AT_ONCE
-                line._go_round()
-                await until(lambda: not line)
+                turnstile._next()
+                assert not turnstile.waiting(kind)
                 return b""
 
         read = run(conversation())

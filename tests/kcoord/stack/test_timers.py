@@ -79,6 +79,7 @@ def wired() -> Iterator[tuple[Door, HttpProtocol, Wire, Clock]]:
 
         protocol, wire, clock = runner.run(make()), Wire(), Clock()
         protocol.loop = clock  # type: ignore[assignment]
+        protocol._turnstile = None  # its rounds are those of a loop
         protocol.connection_made(wire)
         yield door, protocol, wire, clock
     runtimes.use(None)
