@@ -60,7 +60,8 @@ class Table:
     def take(self, member_id: str, most: int, lock_ms: int, now: int) -> list[tuple[int, list[int], int]]:
         found = self.connection.execute(
             "select t.lock_id, t.delivery_count, o"
-            " from kcoord.share_take(%s, %s, %s, %s, %s::text::kcoord.share_rules, %s) t"
+            " from kcoord.share_take(%s, null, array[1], array[%s], array[%s::bigint], array[%s::bigint],"
+            " %s::text::kcoord.share_rules, %s) t"
             " cross join lateral unnest(t.held) r cross join lateral generate_series(lower(r), upper(r) - 1) o"
             " order by 1, 3",
             [self.partition, member_id, most, lock_ms, self.rules, now],
