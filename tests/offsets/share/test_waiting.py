@@ -118,9 +118,9 @@ async def test_what_another_process_does_wakes(
     lock = (await task)["locks"][0]["lock"]
     task = await waiting(api, runtime, "v")
     release = b'[{"lock": %d, "release": [[0, 0]]}]' % lock
-    assert [outcome.why for outcome in await elsewhere.get(ItemService).settle(Settle("mailing", "w", release, [lock]))] == [
-        None
-    ]
+    assert [
+        outcome.why for outcome in await elsewhere.get(ItemService).settle(Settle("mailing", "w", release, [lock]))
+    ] == [None]
     assert await given(task) == [([[0, 0]], 2)]
     task = await waiting(api, runtime, "w")
     leave = ShareHeartbeat("mailing", "v", -1)
