@@ -68,7 +68,7 @@ class Settle:
     locks: Collection[int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AcquireReply:
     """What was settled and acquired. `busy`: others work on all partitions, so that nothing is known of them.
 
@@ -110,7 +110,6 @@ class ItemService:
         received = request_age.current()
         reply = await self._acquire_idle(asked, principal)
         settled = reply.settled
-        again = replace(asked, member_epoch=None, settle=None, locks=())
         pause = 0.0
         while not reply.locks and not self._waiters.closed and (left := until - loop.time()) > pause:
             await asyncio.sleep(pause)
@@ -119,10 +118,12 @@ class ItemService:
             if self._waiters.closed:
                 break  # its client asks another server
             request_age.enter(request_age.held(received, max_wait_ms))
+            again = replace(asked, member_epoch=None, settle=None, locks=())
             reply = await self._acquire_idle(again, principal)
             # What it was woken for may stay out of reach, such as a lock that is being settled in a long transaction.
             pause = min(max(pause * 2, FRUITLESS_SECONDS), LONGEST_PAUSE_SECONDS)
-        return replace(reply, settled=settled)
+        reply.settled = settled
+        return reply
 
     async def _acquire_idle(self, asked: Acquire, principal: Principal) -> AcquireReply:
         """Acquire; if others work on all partitions, try again a moment later, some times."""
@@ -133,7 +134,8 @@ class ItemService:
                 break
             await asyncio.sleep(random.uniform(0.5, 1.5) * pause / 1000)  # noqa: S311 - jitter, not a secret
             reply = await self._acquire(replace(asked, settle=None, locks=()), principal)
-        return replace(reply, settled=settled)
+        reply.settled = settled
+        return reply
 
     async def _acquire(self, asked: Acquire, principal: Principal) -> AcquireReply:
         self._groups.check_active(asked.group_id)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from kcoord.setting import Value
 from kcoord.sql import queries
 from offsets.core.share import Rules
 from offsets.core.types import Millis
+from offsets.lane.flight import numbers, texts
 
 Q = queries("offsets")
 
@@ -82,6 +84,7 @@ def rules_of(settings: Mapping[str, Value]) -> Rules:
     )
 
 
+@lru_cache(maxsize=1_000)
 def composite(rules: Rules) -> str:
     """The rules as a text of the type `kcoord.share_rules`."""
     return "(" + ",".join(str(value) for value in astuple(rules)) + ")"
@@ -125,9 +128,9 @@ class ShareStore:
         """Read whose requests these are, and lock the locks that they settle."""
         parameters = {
             "override": self._db.clock.override_ms(),
-            "locks": sorted({lock for ticket in tickets for lock in ticket.locks}),
-            "groups": [ticket.group_id for ticket in tickets],
-            "members": [ticket.member_id for ticket in tickets],
+            "locks": numbers(sorted({lock for ticket in tickets for lock in ticket.locks})),
+            "groups": texts(ticket.group_id for ticket in tickets),
+            "members": texts(ticket.member_id for ticket in tickets),
         }
         rows = await self._db.rows(connection, Q.share_flight, parameters)
         now, database_ms, elsewhere = rows[0][:3]
@@ -141,10 +144,10 @@ class ShareStore:
         found: list[list[Outcome]] = [[] for _ in settling]
         if settling:
             parameters = {
-                "groups": [pk for pk, _ in settling],
-                "members": [ticket.member_id for _, ticket in settling],
-                "items": [(ticket.settle or b"").decode() for _, ticket in settling],
-                "rules": [composite(ticket.rules) for _, ticket in settling],
+                "groups": numbers(pk for pk, _ in settling),
+                "members": texts(ticket.member_id for _, ticket in settling),
+                "items": texts((ticket.settle or b"").decode() for _, ticket in settling),
+                "rules": texts(composite(ticket.rules) for _, ticket in settling),
                 "now": now,
             }
             for number, why, held_by, until in await self._db.rows(connection, Q.settle_items, parameters):
@@ -162,12 +165,12 @@ class ShareStore:
         ]
         parameters = {
             "group": pk,
-            "members": [ticket.member_id for ticket, _ in asking],
-            "most": [ticket.most for ticket, _ in asking],
-            "lock_ms": [ticket.lock_ms for ticket, _ in asking],
-            "places": [place for place, *_ in lines],
-            "topics": [topic_id for _, topic_id, *_ in lines],
-            "partitions": [number for *_, number, _ in lines],
+            "members": texts(ticket.member_id for ticket, _ in asking),
+            "most": numbers(ticket.most for ticket, _ in asking),
+            "lock_ms": numbers(ticket.lock_ms for ticket, _ in asking),
+            "places": numbers(place for place, *_ in lines),
+            "topics": texts(str(topic_id) for _, topic_id, *_ in lines),
+            "partitions": numbers(number for *_, number, _ in lines),
             "ends": [end for *_, end in lines],
             "rules": composite(asking[0][0].rules),
             "now": now,

@@ -387,30 +387,4 @@ begin
 end
 $$;
 
--- Settles what a member holds, in the caller's transaction: all of it or nothing. Raises KC121 if a lock is lost; then
--- another member may have the item by now, and the transaction is undone. Settling late is fine while nobody took it.
--- Returns how many entries were settled.
-create function kcoord.settle(group_id text, member_id text, items jsonb) returns integer
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-as $$
-#variable_conflict use_variable
-declare
-    outcome kcoord.share_outcome;
-    count integer := 0;
-begin
-    for outcome in
-        select * from kcoord.share_settle(
-            kcoord.share_group(group_id, member_id), member_id, items, true, false, kcoord.share_rules_of(group_id),
-            (extract(epoch from clock_timestamp()) * 1000)::bigint)
-    loop
-        if outcome.why is not null then
-            perform kcoord.refuse('INVALID_RECORD_STATE', format(
-                'items[%s]: %s%s', outcome.place, outcome.why, ', held by ' || quote_literal(outcome.held_by)));
-        end if;
-        count := count + 1;
-    end loop;
-    return count;
-end
-$$;
-
 revoke all on all functions in schema kcoord from public;
