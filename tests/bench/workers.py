@@ -110,6 +110,7 @@ async def wait(pollers: list[Poller], queues: list[Queue], server: psutil.Proces
             if settle:
                 queue.given.set_result(time.perf_counter())  # type: ignore[attr-defined]
 
+    start = server.memory_info().rss
     beats = asyncio.create_task(beat())
     for each in range(WAITING):  # one at a time: what is measured is the memory of those that wait
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -119,9 +120,18 @@ async def wait(pollers: list[Poller], queues: list[Queue], server: psutil.Proces
     before = server.memory_info().rss
     print(f"{WAITING} connections, idle: {before / 2**20:.0f} MiB", flush=True)
     polls = [asyncio.create_task(poll(poller, queues[n % GROUPS])) for n, poller in enumerate(pollers)]
-    await asyncio.sleep(30)
+    metrics = queues[0].http.base_url.copy_with(path="/metrics")
+    scrape = queues[0].http.get(metrics)
+    while f'kcoord_parked_requests{{kind="acquire"}} {WAITING:.1f}' not in scrape.text:
+        assert scrape.status_code == 200, scrape.text
+        await asyncio.sleep(1)
+        scrape = await asyncio.to_thread(queues[0].http.get, metrics)
     after = server.memory_info().rss
-    print(f"{(after - before) / WAITING:,.0f} bytes for each acquire that waits, beside its connection", flush=True)
+    print(
+        f"{(before - start) / WAITING:,.0f} bytes for each connection that has asked once, and"
+        f" {(after - before) / WAITING:,.0f} more for its acquire that waits",
+        flush=True,
+    )
     took = []
     for turn in range(ITEMS):
         queue = queues[turn % GROUPS]
