@@ -90,7 +90,7 @@ class Queue:
         return {"partitions": [{"partition": 0, "log_start_offset": 0, "log_end_offset": self.end}]}
 
 
-async def wait(pollers: list[Poller], queues: list[Queue], server: psutil.Process, port: int, head: str) -> None:
+async def wait(queues: list[Queue], server: psutil.Process, port: int, head: str) -> None:
     """Memory and latency."""
 
     async def beat() -> None:
@@ -110,28 +110,19 @@ async def wait(pollers: list[Poller], queues: list[Queue], server: psutil.Proces
             if settle:
                 queue.given.set_result(time.perf_counter())  # type: ignore[attr-defined]
 
-    start = server.memory_info().rss
-    beats = asyncio.create_task(beat())
-    for each in range(WAITING):  # one at a time: what is measured is the memory of those that wait
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        pollers.append(Poller(head, reader, writer))
-        queue = queues[each % GROUPS]
-        await pollers[-1].post(f"groups/{queue.name}/acquire", max_records=1, **queue.member)
-    before = server.memory_info().rss
-    print(f"{WAITING} connections, idle: {before / 2**20:.0f} MiB", flush=True)
-    polls = [asyncio.create_task(poll(poller, queues[n % GROUPS])) for n, poller in enumerate(pollers)]
-    metrics = queues[0].http.base_url.copy_with(path="/metrics")
-    scrape = queues[0].http.get(metrics)
-    while f'kcoord_parked_requests{{kind="acquire"}} {WAITING:.1f}' not in scrape.text:
-        assert scrape.status_code == 200, scrape.text
+    start, beats, polls = server.memory_info().rss, asyncio.create_task(beat()), list[asyncio.Task[None]]()
+    for each in range(WAITING):
+        poller = Poller(head, *await asyncio.open_connection("127.0.0.1", port))
+        polls.append(asyncio.create_task(poll(poller, queues[each % GROUPS])))
+        await asyncio.sleep(0.1 if each % 100 == 0 else 0)
+    parked, metrics = "", queues[0].http.base_url.copy_with(path="/metrics")
+    while f'kcoord_parked_requests{{kind="acquire"}} {WAITING:.1f}' not in parked:
+        for failed in (task for task in polls if task.done()):
+            await failed
         await asyncio.sleep(1)
-        scrape = await asyncio.to_thread(queues[0].http.get, metrics)
-    after = server.memory_info().rss
-    print(
-        f"{(before - start) / WAITING:,.0f} bytes for each connection that has asked once, and"
-        f" {(after - before) / WAITING:,.0f} more for its acquire that waits",
-        flush=True,
-    )
+        parked = (await asyncio.to_thread(queues[0].http.get, metrics)).text
+    size = (server.memory_info().rss - start) / WAITING
+    print(f"{WAITING} requests wait: {size:,.0f} bytes of the server for each, with its connection", flush=True)
     took = []
     for turn in range(ITEMS):
         queue = queues[turn % GROUPS]
@@ -207,7 +198,7 @@ def main() -> None:
         asyncio.run(recover({how: Queue(http, f"dead-{how}") for how in ("lock", "session", "leave")}, port, head))
         finish(conninfo, Queue(http, "finished"))
         queues = [Queue(http, f"wait-{number}") for number in range(GROUPS)]
-        asyncio.run(wait([], queues, psutil.Process(server.popen.pid), port, head))
+        asyncio.run(wait(queues, psutil.Process(server.popen.pid), port, head))
 
 
 if __name__ == "__main__":
