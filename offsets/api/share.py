@@ -43,6 +43,7 @@ async def acquire(call: Call[share_wire.AcquireRequest]) -> share_wire.AcquireRe
         lock_ms=body.lock_ms,
         ends=await _ends(call, body.ends),
         settle=msgspec.json.encode(body.settle) if body.settle else None,
+        locks=[item.lock for item in body.settle],
     )
     try:
         reply = await call.runtime.get(ItemService).acquire(
@@ -69,7 +70,7 @@ async def settle(call: Call[share_wire.SettleRequest]) -> share_wire.SettleRespo
     _check(items, "items")
     if not items:
         return share_wire.SettleResponse([])
-    asked = Settle(call.group_id, call.body.member_id, msgspec.json.encode(items))
+    asked = Settle(call.group_id, call.body.member_id, msgspec.json.encode(items), [item.lock for item in items])
     try:
         outcomes = await call.runtime.get(ItemService).settle(asked)
     except ProtocolError as refusal:

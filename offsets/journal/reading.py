@@ -19,7 +19,7 @@ from offsets.core.types import ChangeKind, Millis
 Q = queries("offsets")
 
 FREQUENT = frozenset({ChangeKind.COMMIT, ChangeKind.TXN_COMMIT, ChangeKind.ITEMS_DONE})
-"""The kinds that occur by the million. The index of changes excludes commits."""
+"""The kinds that occur by the million, which the index of changes excludes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
 """The use-cases of the workers of share groups: acquire and settle.
 
-One transaction each, under no lock of the group: what is acquired is fenced by the row of its partition, what is
-settled by those of its locks. Source: share.md 7.
+Under no lock of the group: what is acquired is fenced by the row of its partition, what is settled by those of its
+locks. Those of many workers are one transaction (`offsets.share.lane`). Source: share.md 7.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -21,12 +21,12 @@ from groups.core.share.checks import check_epoch, no_share_group
 from groups.engine.service import GroupService
 from kcoord.access.rights import Operation, Principal
 from kcoord.database import request_age
-from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.share import Rules
 from offsets.core.types import Millis
-from offsets.share.store import Acquired, Outcome, ShareMember, ShareStore, rules_of
+from offsets.share.lane import Admitted, ItemLane
+from offsets.share.store import Acquired, Outcome, ShareMember, Ticket, rules_of
 from offsets.share.waiting import ItemWaiters, Waiter
 
 BUSY_PAUSES_MS = (10, 20, 40, 80)
@@ -39,7 +39,8 @@ FRUITLESS_SECONDS, LONGEST_PAUSE_SECONDS = 0.02, 1.0
 
 @dataclass(frozen=True, slots=True)
 class Acquire:
-    """What a member asks for. `ends`: how far partitions go, by topic id and number. `settle`: as that of `Settle`.
+    """What a member asks for. `ends`: how far partitions go, by topic id and number. `settle`, `locks`: as `items`
+    and `locks` of `Settle`.
 
     `lock_ms` None: as long as the settings of the group say. `member_epoch` None: it was checked before.
     """
@@ -51,18 +52,23 @@ class Acquire:
     lock_ms: Millis | None
     ends: Mapping[tuple[UUID, int], int]
     settle: bytes | None
+    locks: Collection[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """What becomes of items that a member holds. `items`: the JSON of a list of settlements, which are well formed."""
+    """What becomes of items that a member holds. `items`: the JSON of a list of settlements, which are well formed.
+
+    `locks`: those that they name.
+    """
 
     group_id: str
     member_id: str
     items: bytes
+    locks: Collection[int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AcquireReply:
     """What was settled and acquired. `busy`: others work on all partitions, so that nothing is known of them.
 
@@ -84,11 +90,10 @@ class ItemService:
     """Items for workers, for one process. Every method may raise ProtocolError COORDINATOR_NOT_AVAILABLE."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self._db = runtime.db
         self._groups = runtime.get(GroupService)
         self._configs = runtime.get(GroupConfigs)
         self._topics = runtime.get(TopicService)
-        self._store = runtime.get(ShareStore)
+        self._lane = runtime.get(ItemLane)
         self._waiters = runtime.get(ItemWaiters)
         self._shortest_ms = runtime.config.int("group.share.min.record.lock.duration.ms")
         self._longest_ms = runtime.config.int("group.share.max.record.lock.duration.ms")
@@ -105,7 +110,6 @@ class ItemService:
         received = request_age.current()
         reply = await self._acquire_idle(asked, principal)
         settled = reply.settled
-        again = replace(asked, member_epoch=None, settle=None)
         pause = 0.0
         while not reply.locks and not self._waiters.closed and (left := until - loop.time()) > pause:
             await asyncio.sleep(pause)
@@ -114,10 +118,12 @@ class ItemService:
             if self._waiters.closed:
                 break  # its client asks another server
             request_age.enter(request_age.held(received, max_wait_ms))
+            again = replace(asked, member_epoch=None, settle=None, locks=())
             reply = await self._acquire_idle(again, principal)
             # What it was woken for may stay out of reach, such as a lock that is being settled in a long transaction.
             pause = min(max(pause * 2, FRUITLESS_SECONDS), LONGEST_PAUSE_SECONDS)
-        return replace(reply, settled=settled)
+        reply.settled = settled
+        return reply
 
     async def _acquire_idle(self, asked: Acquire, principal: Principal) -> AcquireReply:
         """Acquire; if others work on all partitions, try again a moment later, some times."""
@@ -127,8 +133,9 @@ class ItemService:
             if not reply.busy:
                 break
             await asyncio.sleep(random.uniform(0.5, 1.5) * pause / 1000)  # noqa: S311 - jitter, not a secret
-            reply = await self._acquire(replace(asked, settle=None), principal)
-        return replace(reply, settled=settled)
+            reply = await self._acquire(replace(asked, settle=None, locks=()), principal)
+        reply.settled = settled
+        return reply
 
     async def _acquire(self, asked: Acquire, principal: Principal) -> AcquireReply:
         self._groups.check_active(asked.group_id)
@@ -136,20 +143,34 @@ class ItemService:
         lock_ms = rules.lock_ms if asked.lock_ms is None else self._checked(asked.lock_ms)
         view = await self._topics.view()
 
-        async def work(connection: Connection) -> AcquireReply:
-            member, epoch = await self._member(connection, asked)
-            names = _names(member, view, principal)
-            now = await self._db.now_ms(connection)
-            settled: list[Outcome] = []
-            if asked.settle is not None:
-                settled = await self._store.settle(connection, member.pk, asked.member_id, asked.settle, rules, now)
-            partitions = [partition for partition in member.partitions if partition[0] in names]
-            locks, busy = await self._store.acquire(
-                connection, member.pk, asked.member_id, partitions, asked.ends, asked.most, lock_ms, rules, now
-            )
-            return AcquireReply(member.session_deadline, settled, locks, names, busy, lock_ms, epoch, partitions)
+        ticket = Ticket(
+            asked.group_id,
+            asked.member_id,
+            rules,
+            request_age.current(),
+            settle=asked.settle,
+            locks=asked.locks,
+            most=asked.most,
+            lock_ms=lock_ms,
+            ends=asked.ends,
+        )
 
-        return await self._db.transaction(work)
+        def admit(found: ShareMember) -> Admitted:
+            return _admitted(found, asked, view, principal)
+
+        served = await self._lane.serve(ticket, admit)
+        member = served.admitted
+        assert member is not None
+        return AcquireReply(
+            member.session_deadline,
+            served.settled,
+            served.locks,
+            member.names,
+            served.busy,
+            lock_ms,
+            member.epoch,
+            member.partitions,
+        )
 
     async def settle(self, asked: Settle) -> list[Outcome]:
         """Settle items, entry by entry. The member need not be in the group any more.
@@ -158,13 +179,9 @@ class ItemService:
         """
         self._groups.check_active(asked.group_id)
         rules = await self._rules(asked.group_id)
-
-        async def work(connection: Connection) -> list[Outcome]:
-            found = await self._share_group(connection, asked.group_id, asked.member_id)
-            now = await self._db.now_ms(connection)
-            return await self._store.settle(connection, found.pk, asked.member_id, asked.items, rules, now)
-
-        return await self._db.transaction(work)
+        receipt = request_age.current()
+        ticket = Ticket(asked.group_id, asked.member_id, rules, receipt, settle=asked.items, locks=asked.locks)
+        return (await self._lane.serve(ticket, lambda found: _check_group(found, asked.group_id))).settled
 
     async def _rules(self, group_id: str) -> Rules:
         return rules_of(await self._configs.resolved(group_id))
@@ -179,22 +196,24 @@ class ItemService:
             )
         return lock_ms
 
-    async def _share_group(self, connection: Connection, group_id: str, member_id: str) -> ShareMember:
-        found = await self._store.member(connection, group_id, member_id)
-        if found is None or found.type != "share":
-            raise no_share_group(group_id, exists=found is not None)
-        return found
 
-    async def _member(self, connection: Connection, asked: Acquire) -> tuple[ShareMember, int]:
-        """The member, which has the epoch that it says, and the epoch that it has."""
-        found = await self._share_group(connection, asked.group_id, asked.member_id)
-        epoch, previous = found.member_epoch, found.previous_member_epoch
-        if epoch is None or previous is None or (asked.member_epoch is not None and asked.member_epoch <= 0):
-            raise unknown_member(asked.member_id)
-        if asked.member_epoch is not None:
-            known = ConsumerMember(asked.member_id, member_epoch=epoch, previous_member_epoch=previous)
-            check_epoch(known, asked.member_epoch)
-        return found, epoch
+def _check_group(found: ShareMember, group_id: str) -> None:
+    if found.type != "share":
+        raise no_share_group(group_id, exists=found.pk is not None)
+
+
+def _admitted(found: ShareMember, asked: Acquire, view: TopicView, principal: Principal) -> Admitted:
+    """The member, which has the epoch that it says."""
+    _check_group(found, asked.group_id)
+    epoch, previous = found.member_epoch, found.previous_member_epoch
+    if epoch is None or previous is None or (asked.member_epoch is not None and asked.member_epoch <= 0):
+        raise unknown_member(asked.member_id)
+    if asked.member_epoch is not None:
+        known = ConsumerMember(asked.member_id, member_epoch=epoch, previous_member_epoch=previous)
+        check_epoch(known, asked.member_epoch)
+    names = _names(found, view, principal)
+    partitions = [partition for partition in found.partitions if partition[0] in names]
+    return Admitted(epoch, found.session_deadline, names, partitions)
 
 
 def _names(member: ShareMember, view: TopicView, principal: Principal) -> dict[UUID, str]:

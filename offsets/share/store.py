@@ -5,17 +5,20 @@ Source: share.md 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from kcoord.database.pool import Connection, Database
+from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.setting import Value
 from kcoord.sql import queries
 from offsets.core.share import Rules
 from offsets.core.types import Millis
+from offsets.lane.flight import numbers, texts
 
 Q = queries("offsets")
 
@@ -25,10 +28,10 @@ Ranges = list[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class ShareMember:
-    """A group (`pk` its key) with one of its members, whose fields are None if it has no such member."""
+    """A group (`pk` its key) with one of its members, whose fields are None if there is no such group or member."""
 
-    pk: int
-    type: str
+    pk: int | None
+    type: str | None
     member_epoch: int | None
     previous_member_epoch: int | None
     assigned: Mapping[str, Any] | None
@@ -81,9 +84,38 @@ def rules_of(settings: Mapping[str, Value]) -> Rules:
     )
 
 
+@lru_cache(maxsize=1_000)
 def composite(rules: Rules) -> str:
     """The rules as a text of the type `kcoord.share_rules`."""
     return "(" + ",".join(str(value) for value in astuple(rules)) + ")"
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """One request: settle what is to be settled, then acquire up to `most` items for `lock_ms`, 0: none.
+
+    `locks`: those that `settle` names, the JSON of a list of settlements that are well formed. `ends`: how far
+    partitions go. `receipt`: how old the request is.
+    """
+
+    group_id: str
+    member_id: str
+    rules: Rules
+    receipt: Receipt | None
+    settle: bytes | None = None
+    locks: Collection[int] = ()
+    most: int = 0
+    lock_ms: Millis = 0
+    ends: Mapping[tuple[UUID, int], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """When requests were met, the locks among those that they settle that other transactions hold, and who asks."""
+
+    now: Millis
+    elsewhere: frozenset[int]
+    members: list[ShareMember]
 
 
 class ShareStore:
@@ -92,54 +124,67 @@ class ShareStore:
     def __init__(self, runtime: Runtime) -> None:
         self._db: Database = runtime.db
 
-    async def member(self, connection: Connection, group_id: str, member_id: str) -> ShareMember | None:
-        """A group with a member; None: there is no such group."""
-        parameters = {"group_id": group_id, "member_id": member_id}
-        return await self._db.record(connection, ShareMember, Q.share_member, parameters)
-
-    async def acquire(
-        self,
-        connection: Connection,
-        pk: int,
-        member_id: str,
-        partitions: Sequence[tuple[UUID, int]],
-        ends: Mapping[tuple[UUID, int], int],
-        most: int,
-        lock_ms: Millis,
-        rules: Rules,
-        now: Millis,
-    ) -> tuple[list[Acquired], bool]:
-        """Up to `most` items of these partitions, and whether there are none because others work on all of them."""
+    async def meet(self, connection: Connection, tickets: Sequence[Ticket]) -> Met:
+        """Read whose requests these are, and lock the locks that they settle."""
         parameters = {
-            **_columns(pk, partitions),
-            "member_id": member_id,
-            "ends": [ends.get(partition) for partition in partitions],
-            "most": most,
-            "lock_ms": lock_ms,
-            "rules": composite(rules),
-            "now": now,
+            "override": self._db.clock.override_ms(),
+            "locks": numbers(sorted({lock for ticket in tickets for lock in ticket.locks})),
+            "groups": texts(ticket.group_id for ticket in tickets),
+            "members": texts(ticket.member_id for ticket in tickets),
         }
-        rows = await self._db.rows(connection, Q.acquire_items, parameters)
-        found = [
-            Acquired(lock, topic_id, partition, ranges(held), count, until, error)
-            for lock, topic_id, partition, held, count, until, error in rows
-            if lock is not None
-        ]
-        return found, bool(rows) and not found
+        rows = await self._db.rows(connection, Q.share_flight, parameters)
+        now, database_ms, elsewhere = rows[0][:3]
+        self._db.note_clock(connection, database_ms)
+        return Met(now, frozenset(elsewhere), [ShareMember(*row[3:]) for row in rows])
 
     async def settle(
-        self, connection: Connection, pk: int, member_id: str, items: bytes, rules: Rules, now: Millis
-    ) -> list[Outcome]:
-        """Settle what a member holds, entry by entry. `items`: the JSON of a list of settlements."""
+        self, connection: Connection, settling: Sequence[tuple[int, Ticket]], now: Millis
+    ) -> list[list[Outcome]]:
+        """Settle what members hold, entry by entry: for each ticket and the key of its group."""
+        found: list[list[Outcome]] = [[] for _ in settling]
+        if settling:
+            parameters = {
+                "groups": numbers(pk for pk, _ in settling),
+                "members": texts(ticket.member_id for _, ticket in settling),
+                "items": texts((ticket.settle or b"").decode() for _, ticket in settling),
+                "rules": texts(composite(ticket.rules) for _, ticket in settling),
+                "now": now,
+            }
+            for number, why, held_by, until in await self._db.rows(connection, Q.settle_items, parameters):
+                found[number - 1].append(Outcome(why, held_by, until))
+        return found
+
+    async def acquire(
+        self, connection: Connection, pk: int, asking: Sequence[tuple[Ticket, Sequence[tuple[UUID, int]]]], now: Millis
+    ) -> list[list[Acquired] | None]:
+        """What each of these members of a group gets of its partitions; None: nothing, because others work on them."""
+        lines = [
+            (place, topic_id, number, ticket.ends.get((topic_id, number)))
+            for place, (ticket, partitions) in enumerate(asking, 1)
+            for topic_id, number in partitions
+        ]
         parameters = {
             "group": pk,
-            "member_id": member_id,
-            "items": items.decode(),
-            "rules": composite(rules),
+            "members": texts(ticket.member_id for ticket, _ in asking),
+            "most": numbers(ticket.most for ticket, _ in asking),
+            "lock_ms": numbers(ticket.lock_ms for ticket, _ in asking),
+            "places": numbers(place for place, *_ in lines),
+            "topics": texts(str(topic_id) for _, topic_id, *_ in lines),
+            "partitions": numbers(number for *_, number, _ in lines),
+            "ends": [end for *_, end in lines],
+            "rules": composite(asking[0][0].rules),
             "now": now,
         }
-        rows = await self._db.rows(connection, Q.settle_items, parameters)
-        return [Outcome(why, held_by, until) for _, why, held_by, until in rows]
+        found: list[list[Acquired] | None] = [[] for _ in asking]
+        for place, lock, topic_id, number, held, count, until, error in await self._db.rows(
+            connection, Q.acquire_items, parameters
+        ):
+            given = found[place - 1]
+            if lock is None or given is None:
+                found[place - 1] = None
+            else:
+                given.append(Acquired(lock, topic_id, number, ranges(held), count, until, error))
+        return found
 
     async def epochs(self, connection: Connection, group_id: str, members: Sequence[str]) -> dict[str, int]:
         """The epochs of those members that are in the group."""
@@ -159,11 +204,3 @@ class ShareStore:
 def ranges(held: Iterable[Any]) -> Ranges:
     """A multirange of offsets as lists of first and last ones."""
     return [(part.lower, part.upper - 1) for part in held]
-
-
-def _columns(pk: int, partitions: Sequence[tuple[UUID, int]]) -> dict[str, Any]:
-    return {
-        "group": pk,
-        "topics": [topic_id for topic_id, _ in partitions],
-        "partitions": [number for _, number in partitions],
-    }

@@ -28,9 +28,10 @@ order by at desc, id desc
 limit %(limit)s
 
 -- name: journal_page_of_changes
--- Changes other than commits are rare and have their own index: they are found without reading the commits in between.
+-- Changes other than commits and settled items are rare and have their own index: they are found without reading those
+-- in between.
 -- include: lines
-where group_name = %(group_id)s and kind not in ('commit', 'txn_commit')
+where group_name = %(group_id)s and kind not in ('commit', 'txn_commit', 'items_done')
   -- include: page
   and (%(topic)s::text is null or topic = %(topic)s)
   and kind = any(%(kinds)s::text[])

@@ -1,21 +1,39 @@
--- Items of share groups. What may be done with them is in the functions (migrations/sql/0006_share_items.sql).
+-- Items of share groups. What may be done with them is in the functions (migrations/sql/0006_share_items.sql and
+-- 0010_share_lanes.sql).
 
--- name: share_member
--- A group with one of its members, whose columns are null if it has no such member.
-select g.id as pk, g.type, m.member_epoch, m.previous_member_epoch, m.assigned, m.session_deadline
-from groups_group g
-left join groups_consumermember m on m.group_id = g.id and m.member_id = %(member_id)s
-where g.group_id = %(group_id)s
+-- name: share_flight
+-- Requests of many members: the group of each with its member, whose columns are null if there is no such group or
+-- member. The locks that they settle are locked, but for those that other transactions hold.
+with clock as materialized (
+    select coalesce(%(override)s::bigint, t.ms) as now, t.ms as database_ms
+    from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as ms) t
+), locked as materialized (
+    select l.id from offsets_sharelock l where l.id = any(%(locks)s::bigint[]) order by l.id for update skip locked
+)
+select clock.now, clock.database_ms,
+       array(select l.id from offsets_sharelock l
+             where l.id = any(%(locks)s::bigint[]) and l.id not in (select id from locked)) as elsewhere,
+       g.id as pk, g.type, m.member_epoch, m.previous_member_epoch, m.assigned, m.session_deadline
+from clock
+cross join unnest(%(groups)s::text[], %(members)s::text[]) with ordinality r (group_id, member_id, number)
+left join groups_group g on g.group_id = r.group_id
+left join groups_consumermember m on m.group_id = g.id and m.member_id = r.member_id
+order by r.number
 
 -- name: acquire_items
-select lock_id, topic_id, partition, held, delivery_count, until, last_error
-from kcoord.share_acquire(%(group)s, %(member_id)s, %(topics)s::uuid[], %(partitions)s::int[], %(ends)s::bigint[],
-                          %(most)s, %(lock_ms)s, %(rules)s::text::kcoord.share_rules, %(now)s)
+select place, lock_id, topic_id, partition, held, delivery_count, until, last_error
+from kcoord.share_acquire(%(group)s, %(members)s::text[], %(most)s::bigint[], %(lock_ms)s::bigint[], %(places)s::int[],
+                          %(topics)s::uuid[], %(partitions)s::int[], %(ends)s::bigint[],
+                          %(rules)s::text::kcoord.share_rules, %(now)s)
 
 -- name: settle_items
-select place, why, held_by, until
-from kcoord.share_settle(%(group)s, %(member_id)s, %(items)s::text::jsonb, false, true,
-                         %(rules)s::text::kcoord.share_rules, %(now)s)
+-- Settlements of many members, one after the other.
+select r.number, s.why, s.held_by, s.until
+from unnest(%(groups)s::bigint[], %(members)s::text[], %(items)s::text[], %(rules)s::text[]) with ordinality
+     r (group_key, member_id, items, rules, number)
+cross join lateral kcoord.share_settle(r.group_key, r.member_id, r.items::jsonb, false, true,
+                                       r.rules::kcoord.share_rules, %(now)s) s
+order by r.number, s.place
 
 -- name: waiting_share_members
 select m.member_id, m.member_epoch

@@ -21,6 +21,8 @@ from offsets.core.share import Items, LockLost, Rules
 
 Connection = psycopg.Connection[Any]
 State = tuple[int, list[Any], list[Any], list[Any]]
+Asked = tuple[str, int, int]
+"""Who acquires, how many items at most, and for how long (ms)."""
 START = 1_700_000_000_000
 MEMBERS = ("a", "b", "c")
 
@@ -57,18 +59,20 @@ class Table:
             "update offsets_sharepartition set end_offset = %s where id = %s", [offset, self.partition]
         )
 
-    def take(self, member_id: str, most: int, lock_ms: int, now: int) -> list[tuple[int, list[int], int]]:
+    def take(self, asked: list[Asked], now: int) -> list[list[tuple[int, list[int], int]]]:
+        """What each of several requests gets, in one call."""
         found = self.connection.execute(
-            "select t.lock_id, t.delivery_count, o"
-            " from kcoord.share_take(%s, %s, %s, %s, %s::text::kcoord.share_rules, %s) t"
+            "select t.place, t.lock_id, t.delivery_count, o"
+            " from kcoord.share_take(%s, null, %s::int[], %s::text[], %s::bigint[], %s::bigint[],"
+            " %s::text::kcoord.share_rules, %s) t"
             " cross join lateral unnest(t.held) r cross join lateral generate_series(lower(r), upper(r) - 1) o"
-            " order by 1, 3",
-            [self.partition, member_id, most, lock_ms, self.rules, now],
+            " order by 2, 4",
+            [self.partition, list(range(1, len(asked) + 1)), *map(list, zip(*asked, strict=True)), self.rules, now],
         ).fetchall()
-        taken: dict[tuple[int, int], list[int]] = {}
-        for lock_id, count, offset in found:
-            taken.setdefault((lock_id, count), []).append(offset)
-        return [(lock_id, offsets, count) for (lock_id, count), offsets in taken.items()]
+        taken: list[dict[tuple[int, int], list[int]]] = [{} for _ in asked]
+        for place, lock_id, count, offset in found:
+            taken[place - 1].setdefault((lock_id, count), []).append(offset)
+        return [[(lock_id, offsets, count) for (lock_id, count), offsets in each.items()] for each in taken]
 
     def settle(self, member_id: str, item: dict[str, Any], late: bool, remembers: bool, now: int) -> int | None:
         """Raises LockLost."""
@@ -171,13 +175,15 @@ def test_random_sequences_are_what_the_model_says(connection: Connection, seed: 
                 items.end_offset += random.randint(0, 6)
                 table.end(items.end_offset)
             case "take":
-                most, lock_ms = random.choice((0, 1, 3, 8)), random.choice((30_000, 30_000, 4_000))
-                expected = items.take(most, now)
-                found = table.take(member_id, most, lock_ms, now)
-                assert {count: offsets for _, offsets, count in found} == expected
-                for lock_id, offsets, count in found:
-                    items.give(lock_id, member_id, offsets, count, lock_ms, now)
-                    given_out.append((lock_id, offsets, member_id))
+                asking = [
+                    (random.choice(MEMBERS), random.choice((0, 1, 3, 8)), random.choice((30_000, 30_000, 4_000)))
+                    for _ in range(random.choice((1, 1, 2, 4)))
+                ]
+                for (who, most, lock_ms), found in zip(asking, table.take(asking, now), strict=True):
+                    assert {count: offsets for _, offsets, count in found} == items.take(most, now)
+                    for lock_id, offsets, count in found:
+                        items.give(lock_id, who, offsets, count, lock_ms, now)
+                        given_out.append((lock_id, offsets, who))
             case "settle":
                 settle_something(random, items, table, accepted, given_out, now)
             case "expire":

@@ -118,9 +118,9 @@ async def test_what_another_process_does_wakes(
     lock = (await task)["locks"][0]["lock"]
     task = await waiting(api, runtime, "v")
     release = b'[{"lock": %d, "release": [[0, 0]]}]' % lock
-    assert [outcome.why for outcome in await elsewhere.get(ItemService).settle(Settle("mailing", "w", release))] == [
-        None
-    ]
+    assert [
+        outcome.why for outcome in await elsewhere.get(ItemService).settle(Settle("mailing", "w", release, [lock]))
+    ] == [None]
     assert await given(task) == [([[0, 0]], 2)]
     task = await waiting(api, runtime, "w")
     leave = ShareHeartbeat("mailing", "v", -1)
@@ -164,7 +164,7 @@ async def test_a_lock_that_ends_and_a_delay_that_is_over_wake(
         (second,) = (await items.acquire(ask, EVERYTHING, LONG_MS)).locks
         assert (first.delivery_count, second.delivery_count) == (1, 2)
         release = b'[{"lock": %d, "release": [[0, 0]], "delay_ms": 300}]' % second.lock
-        await items.settle(Settle("real", "w", release))
+        await items.settle(Settle("real", "w", release, [second.lock]))
         (third,) = (await items.acquire(ask, EVERYTHING, LONG_MS)).locks
         assert third.delivery_count == 3
     finally:

@@ -1,0 +1,528 @@
+-- Acquire and settle for many members at once, and at the cost of few statements for one. The rules are those of
+-- 0006_share_items.sql, whose other functions call these.
+-- Plans are generic where a parameter is an array or a limit: plans for the values at hand always look cheaper, so
+-- Postgres would plan every call anew, which takes longer than the call.
+
+drop function if exists kcoord.share_take(bigint, text, bigint, bigint, kcoord.share_rules, bigint);
+drop function if exists kcoord.share_acquire(
+    bigint, text, uuid[], integer[], bigint[], bigint, bigint, kcoord.share_rules, bigint);
+drop function if exists kcoord.share_journal_done(kcoord.share_outcome[], text, bigint);
+
+-- How many offsets a set has.
+create or replace function kcoord.size_of(held int8multirange) returns bigint
+language plpgsql immutable set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if held = int8multirange(range_merge(held)) then
+        return coalesce(upper(held) - lower(held), 0);
+    end if;
+    return (select coalesce(sum(upper(r) - lower(r)), 0)::bigint from unnest(held) r);
+end
+$$;
+
+-- A list of first and last offsets, [[17, 19], [21, 21]], as a set. Raises INVALID_REQUEST naming the field.
+create or replace function kcoord.offsets_at(entry jsonb, field text) returns int8multirange
+language plpgsql immutable set search_path = pg_catalog, pg_temp
+as $$
+declare
+    written text := entry::text;
+begin
+    if coalesce(written, 'null') in ('null', '[]') then
+        return '{{}}';
+    end if;
+    if written ~ '^\[(?:\["?\d{{1,18}}"?, "?\d{{1,18}}"?\](?:, )?)+\]$' then
+        begin
+            return ('{{' || substr(written, 2, length(written) - 2) || '}}')::int8multirange;
+        exception when data_exception then null; -- a range ends before it begins
+        end;
+    end if;
+    perform kcoord.refuse('INVALID_REQUEST', field || ' is no list of [first, last]');
+end
+$$;
+
+-- A set of offsets as a list of first and last ones, as requests have it: [[17,19],[21,21]].
+create or replace function kcoord.share_ranges(held int8multirange) returns text
+language plpgsql immutable strict set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if not isempty(held) and held = int8multirange(range_merge(held)) then
+        return '[[' || lower(held) || ',' || upper(held) - 1 || ']]';
+    end if;
+    return (select '[' || coalesce(string_agg(format('[%s,%s]', lower(r), upper(r) - 1), ',' order by r), '') || ']'
+            from unnest(held) r);
+end
+$$;
+
+-- A line for each of these partitions, named once; `details`: what became of which offsets. Who settles by SQL is named
+-- by the role, as in kcoord.commit_offsets; the service itself is not.
+create or replace function kcoord.share_journal(
+    kind text, partitions bigint[], details text[], member_id text, now bigint) returns void
+language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_variable
+begin
+    insert into {schema}.offset_commit_log (at, kind, group_name, topic, partition, metadata, member_id, principal)
+    select now, kind, g.group_id, t.name, p.partition, n.detail, coalesce(member_id, ''),
+           coalesce(nullif(session_user, current_user), '')
+    from unnest(partitions, details) n (id, detail)
+    join {schema}.offsets_sharepartition p on p.id = n.id
+    join {schema}.groups_group g on g.id = p.group_id
+    join {schema}.groups_topic t on t.topic_id = p.topic_id;
+end
+$$;
+
+-- Partitions begin, or begin again, at their next offset: what is in the journal before this line no longer counts. One
+-- whose start is open has no line until it is known.
+create or replace function kcoord.share_journal_begin(partitions bigint[]) returns void
+language sql set search_path = pg_catalog, pg_temp
+as $$
+    select kcoord.share_journal('items_begin', array_agg(p.id), array_agg(format('{{"begin":%s}}', p.next_offset)), '',
+                                (extract(epoch from clock_timestamp()) * 1000)::bigint)
+    from {schema}.offsets_sharepartition p
+    where p.id = any(partitions) and p.next_offset is not null
+    having count(*) > 0
+$$;
+
+-- Up to `most[n]` offsets of one partition for each `members[n]` of `places`, in this order: those that are due again
+-- first, in their order, then new ones. `ends`: how far it goes, null: not said; one below what is known changes
+-- nothing.
+-- Locks whose time is over are ended first. If another transaction works on the partition there is one row without a
+-- place. Source: share.md 7.2.
+create function kcoord.share_take(
+    partition_pk bigint, ends bigint, places integer[], members text[], most bigint[], lock_ms bigint[],
+    rules kcoord.share_rules, now bigint)
+returns table (place integer, lock_id bigint, held int8multirange, "number" bigint, delivery_count integer,
+               last_error text)
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    part record;
+    room bigint;
+    overdue boolean;
+    first bigint;
+    last bigint;
+    given record;
+begin
+    select p.next_offset, p.end_offset, w.log_end_offset, exists (
+        select from {schema}.offsets_shareretry r where r.share_partition_id = p.id and r.not_before <= now) as due
+    into part
+    from {schema}.offsets_sharepartition p
+    left join {schema}.groups_topic t on t.topic_id = p.topic_id
+    left join {schema}.groups_watermark w on w.topic_id = t.id and w.partition = p.partition
+    where p.id = partition_pk for no key update of p skip locked;
+    if not found then
+        return next;
+        return;
+    end if;
+    for turn in 1..2 loop
+        select rules.most_locks - coalesce(sum(case when l.held = int8multirange(range_merge(l.held))
+                                                    then upper(l.held) - lower(l.held)
+                                                    else kcoord.size_of(l.held) end), 0),
+               coalesce(bool_or(l.until <= now), false)
+        into room, overdue from {schema}.offsets_sharelock l where l.share_partition_id = partition_pk;
+        exit when turn = 2 or not overdue;
+        perform kcoord.share_end(array(
+            select l.id from {schema}.offsets_sharelock l where l.share_partition_id = partition_pk and l.until <= now
+            for update skip locked), 'expired', rules, now);
+        part.due := true;
+    end loop;
+    if part.due and room > 0 then
+        for given in select * from kcoord.share_due(partition_pk, places, most, room, now) loop
+            place := given.place;
+            number := given.number;
+            most[place] := most[place] - number;
+            room := room - number;
+            insert into {schema}.offsets_sharelock as l (share_partition_id, member_id, held, delivery_count, until,
+                                                         lock_ms, acquired_at, last_error)
+            values (partition_pk, members[place], given.held, given.delivery_count, now + lock_ms[place],
+                    lock_ms[place], now, given.last_error)
+            returning l.id, l.held, l.delivery_count, l.last_error into lock_id, held, delivery_count, last_error;
+            return next;
+        end loop;
+    end if;
+    last := greatest(part.end_offset, part.log_end_offset, ends);
+    -- A start that was left open (share_begin) is at the first end that is known.
+    first := coalesce(part.next_offset, nullif(last, 0));
+    last := case when room > 0 then least(last, first + room) else first end;
+    delivery_count := 1;
+    last_error := null;
+    foreach place in array places loop
+        exit when first is null or first >= last;
+        continue when most[place] <= 0;
+        number := least(most[place], last - first);
+        held := int8multirange(int8range(first, first + number));
+        first := first + number;
+        insert into {schema}.offsets_sharelock as l (share_partition_id, member_id, held, delivery_count, until,
+                                                     lock_ms, acquired_at)
+        values (partition_pk, members[place], held, 1, now + lock_ms[place], lock_ms[place], now)
+        returning l.id into lock_id;
+        return next;
+    end loop;
+    if first is distinct from part.next_offset or ends > part.end_offset then
+        update {schema}.offsets_sharepartition p
+        set next_offset = first, end_offset = greatest(part.end_offset, ends) where p.id = partition_pk;
+    end if;
+    if part.next_offset is null and first is not null then
+        perform kcoord.share_journal_begin(array[partition_pk]);
+    end if;
+    if ends > part.end_offset then
+        perform kcoord.share_wake(partition_pk);
+    end if;
+end
+$$;
+
+-- What is due again in a partition leaves the retries: up to `room` offsets in their order, up to `most[n]` for each of
+-- these places, which have their turns one after the other.
+create function kcoord.share_due(partition_pk bigint, places integer[], most bigint[], room bigint, now bigint)
+returns table (place integer, held int8multirange, delivery_count integer, last_error text, "number" bigint)
+language sql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+as $$
+    with asked as (
+        select p.place, sum(most[p.place]) over (order by p.turn) as upto, most[p.place] as most
+        from unnest(places) with ordinality p (place, turn)
+    ), due as materialized (
+        select r.id, r.delivery_count, r.held, r.last_error
+        from {schema}.offsets_shareretry r
+        where r.share_partition_id = partition_pk and r.not_before <= now
+        for update skip locked
+    ), chosen as materialized (
+        select d.id, d.delivery_count, d.last_error, o, row_number() over (order by o) as turn
+        from due d
+        cross join lateral unnest(d.held) g
+        cross join lateral generate_series(lower(g), upper(g) - 1) o
+        order by o
+        limit least(room, (select max(upto) from asked))
+    ), left_over as (
+        select d.id, d.held - range_agg(int8range(c.o, c.o + 1)) as held
+        from due d join chosen c on c.id = d.id
+        group by d.id, d.held
+    ), emptied as (
+        delete from {schema}.offsets_shareretry r using left_over l where r.id = l.id and isempty(l.held)
+    ), shortened as (
+        update {schema}.offsets_shareretry r set held = l.held
+        from left_over l where r.id = l.id and not isempty(l.held)
+    )
+    select a.place, range_agg(int8range(c.o, c.o + 1)) as held, c.delivery_count + 1, c.last_error, count(*)
+    from chosen c
+    join asked a on c.turn > a.upto - a.most and c.turn <= a.upto
+    group by a.place, c.delivery_count, c.last_error
+    order by min(c.o)
+$$;
+
+-- Up to `most[n]` items for each `members[n]`, in this order, of the partitions that are assigned to it: one line for
+-- each, `places` says whose. `ends`: how far each goes, null: not said; one below what is known changes nothing. A
+-- partition that another transaction works on is passed over; a member that got nothing because of that has one row
+-- without a lock.
+create function kcoord.share_acquire(
+    group_pk bigint, members text[], most bigint[], lock_ms bigint[], places integer[], topics uuid[],
+    partitions integer[], ends bigint[], rules kcoord.share_rules, now bigint)
+returns table (place integer, lock_id bigint, topic_id uuid, "partition" integer, held int8multirange,
+               delivery_count integer, until bigint, last_error text)
+language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_variable
+declare
+    part record;
+    taken record;
+    missing boolean;
+    passed_over integer[] := '{{}}';
+    given integer[] := '{{}}';
+    wanting integer[];
+begin
+    for turn in 1..2 loop
+        missing := false;
+        for part in
+            select p.id, a.t as topic_id, a.n as partition, max(a.ends) as ends,
+                   array_agg(a.place order by a.place) as places
+            from unnest(places, topics, partitions, ends) a (place, t, n, ends)
+            left join {schema}.offsets_sharepartition p
+                on p.group_id = group_pk and p.topic_id = a.t and p.partition = a.n
+            group by p.id, a.t, a.n
+            order by random()
+        loop
+            missing := missing or part.id is null;
+            wanting := '{{}}';
+            foreach place in array part.places loop
+                if most[place] > 0 and part.id is not null then
+                    wanting := wanting || place;
+                end if;
+            end loop;
+            continue when wanting = '{{}}';
+            topic_id := part.topic_id;
+            "partition" := part.partition;
+            for taken in
+                select * from kcoord.share_take(part.id, part.ends, wanting, members, most, lock_ms, rules, now)
+            loop
+                place := taken.place;
+                if place is null then
+                    passed_over := passed_over || wanting;
+                    exit;
+                end if;
+                most[place] := most[place] - taken.number;
+                given := given || place;
+                lock_id := taken.lock_id;
+                held := taken.held;
+                delivery_count := taken.delivery_count;
+                until := now + lock_ms[place];
+                last_error := taken.last_error;
+                return next;
+            end loop;
+        end loop;
+        exit when turn = 2 or not missing;
+        perform kcoord.share_begin(group_pk, topics, rules);
+    end loop;
+    lock_id := null;
+    if passed_over <> '{{}}' then
+        for place in select distinct b from unnest(passed_over) b where b <> all(given) loop
+            return next;
+        end loop;
+    end if;
+end
+$$;
+
+-- One entry of a settlement. Who settles several has locked their locks. `late`: a lock whose time is over, and that
+-- nobody has ended yet, is still settled. `remembers`: what was settled stays known for a while, and settling it again
+-- the same way changes nothing and succeeds. Source: share.md 7.3.
+create or replace function kcoord.share_settle_entry(
+    group_pk bigint, member_id text, item jsonb, field text, late boolean, remembers boolean,
+    rules kcoord.share_rules, now bigint) returns kcoord.share_outcome
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    kinds constant text[] := array['accept', 'gap', 'release', 'reject', 'renew'];
+    fields constant text[] := kinds || array['lock', 'delay_ms', 'error'];
+    parts int8multirange[] := '{{"{{}}","{{}}","{{}}","{{}}","{{}}"}}';
+    named int8multirange := '{{}}';
+    finished int8multirange;
+    part int8multirange;
+    kind text;
+    lock_pk bigint;
+    mine record;
+    done {schema}.offsets_shareended%rowtype;
+    outcome kcoord.share_outcome;
+begin
+    if jsonb_typeof(item) is distinct from 'object' or coalesce(item ->> 'lock', '') !~ '^\d{{1,18}}$' then
+        perform kcoord.refuse('INVALID_REQUEST', field || '.lock is no id of a lock');
+    elsif item - fields <> '{{}}' then
+        select key into kind from jsonb_object_keys(item - fields) as key limit 1;
+        perform kcoord.refuse('INVALID_REQUEST', format('%s.%s: there is no such field', field, left(kind, 40)));
+    elsif coalesce(item ->> 'delay_ms', '0') !~ '^\d{{1,12}}$' then
+        perform kcoord.refuse('INVALID_REQUEST', field || '.delay_ms is no number of milliseconds');
+    elsif coalesce(jsonb_typeof(item -> 'error'), 'null') not in ('string', 'null') then
+        perform kcoord.refuse('INVALID_REQUEST', field || '.error is no text');
+    end if;
+    for n in 1..5 loop
+        continue when coalesce(item -> kinds[n], '[]') = '[]';
+        part := kcoord.offsets_at(item -> kinds[n], field || '.' || kinds[n]);
+        if part && named then
+            perform kcoord.refuse('INVALID_REQUEST', field || ': an offset is settled twice');
+        end if;
+        named := named + part;
+        parts[n] := part;
+    end loop;
+    if isempty(named) then
+        perform kcoord.refuse('INVALID_REQUEST', field || ' settles nothing');
+    end if;
+    lock_pk := (item ->> 'lock')::bigint;
+    select l.id, l.share_partition_id, l.member_id, l.held, l.delivery_count, l.until, l.lock_ms into mine
+    from {schema}.offsets_sharelock l
+    join {schema}.offsets_sharepartition p on p.id = l.share_partition_id and p.group_id = group_pk
+    where l.id = lock_pk for update of l;
+    if mine.member_id is distinct from member_id or not named <@ mine.held then
+        select e.* into done from {schema}.offsets_shareended e
+        join {schema}.offsets_sharepartition p on p.id = e.share_partition_id and p.group_id = group_pk
+        where e.lock_id = lock_pk;
+        if done.member_id = member_id then
+            parts[1] := parts[1] - done.accepted;
+            parts[2] := parts[2] - done.accepted;
+            parts[3] := parts[3] - done.released;
+            parts[4] := parts[4] - done.rejected;
+            named := parts[1] + parts[2] + parts[3] + parts[4] + parts[5];
+            if isempty(named) then
+                outcome.until := mine.until;
+                return outcome;
+            end if;
+        end if;
+    end if;
+    outcome.why := case
+        when mine.id is null then coalesce(done.cause, 'unknown')
+        when mine.member_id <> member_id then 'other_member'
+        when mine.until <= now and not late then 'expired'
+        when not named <@ mine.held then case when done.lock_id is null then 'not_held' else 'settled' end
+    end;
+    if outcome.why is not null then
+        select l.member_id into outcome.held_by from {schema}.offsets_sharelock l
+        where l.share_partition_id = coalesce(mine.share_partition_id, done.share_partition_id)
+          and l.held && named and l.member_id <> member_id
+        order by l.id desc limit 1;
+        return outcome;
+    end if;
+    finished := named - parts[5];
+    outcome.partition_pk := mine.share_partition_id;
+    outcome.accepted := parts[1];
+    outcome.gaps := parts[2];
+    if not isempty(parts[3]) then
+        perform kcoord.share_return(
+            mine.share_partition_id, parts[3], mine.delivery_count,
+            now + coalesce((item ->> 'delay_ms')::bigint, kcoord.share_backoff(mine.delivery_count, rules)),
+            item ->> 'error', member_id, rules, now);
+    end if;
+    if not isempty(parts[4]) then
+        perform kcoord.share_bury(mine.share_partition_id, parts[4], mine.delivery_count, 'rejected', item ->> 'error',
+                                  member_id, now);
+    end if;
+    outcome.until := case when isempty(parts[5]) then mine.until else now + mine.lock_ms end;
+    if mine.held <@ finished then
+        delete from {schema}.offsets_sharelock l where l.id = mine.id;
+        outcome.until := null;
+    else
+        update {schema}.offsets_sharelock l set held = mine.held - finished, until = outcome.until where l.id = mine.id;
+    end if;
+    if remembers and not isempty(finished) then
+        insert into {schema}.offsets_shareended as e (lock_id, share_partition_id, member_id, cause, accepted, released,
+                                                      rejected, at)
+        values (mine.id, mine.share_partition_id, member_id, 'settled', parts[1] + parts[2], parts[3], parts[4], now)
+        on conflict (lock_id) do update
+        set accepted = e.accepted + excluded.accepted, released = e.released + excluded.released,
+            rejected = e.rejected + excluded.rejected, at = excluded.at;
+    end if;
+    return outcome;
+end
+$$;
+
+-- A settlement, entry by entry. Locks are taken in the order of their ids, so that two cannot wait for each other. What
+-- is finished has one line in the journal for each partition.
+create or replace function kcoord.share_settle(
+    group_pk bigint, member_id text, items jsonb, late boolean, remembers boolean, rules kcoord.share_rules, now bigint)
+returns setof kcoord.share_outcome
+language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+as $$
+declare
+    outcome kcoord.share_outcome;
+    partitions bigint[] := '{{}}';
+    accepted int8multirange[] := '{{}}';
+    gaps int8multirange[] := '{{}}';
+    details text[] := '{{}}';
+    at integer;
+begin
+    if jsonb_typeof(items) is distinct from 'array' or jsonb_array_length(items) = 0 then
+        perform kcoord.refuse('INVALID_REQUEST', 'items: name at least one lock');
+    end if;
+    if jsonb_array_length(items) > 1 then
+        perform from {schema}.offsets_sharelock l
+        where l.id = any(array(select (value ->> 'lock')::bigint from jsonb_array_elements(items)
+                               where value ->> 'lock' ~ '^\d{{1,18}}$'))
+        order by l.id for update;
+    end if;
+    for position in 0..jsonb_array_length(items) - 1 loop
+        outcome := kcoord.share_settle_entry(group_pk, member_id, items -> position, format('items[%s]', position),
+                                             late, remembers, rules, now);
+        outcome.place := position;
+        return next outcome;
+        continue when isempty(coalesce(outcome.accepted + outcome.gaps, '{{}}'));
+        at := coalesce(array_position(partitions, outcome.partition_pk), cardinality(partitions) + 1);
+        partitions[at] := outcome.partition_pk;
+        accepted[at] := coalesce(accepted[at], '{{}}') + outcome.accepted;
+        gaps[at] := coalesce(gaps[at], '{{}}') + outcome.gaps;
+    end loop;
+    for at in 1..cardinality(partitions) loop
+        details[at] := '{{' || concat_ws(',',
+            case when not isempty(accepted[at]) then '"accept":' || kcoord.share_ranges(accepted[at]) end,
+            case when not isempty(gaps[at]) then '"gap":' || kcoord.share_ranges(gaps[at]) end) || '}}';
+    end loop;
+    if partitions <> '{{}}' then
+        perform kcoord.share_journal('items_done', partitions, details, member_id, now);
+    end if;
+end
+$$;
+
+-- Up to `most` items of a topic for a member, in the caller's transaction. The member need not be in the group.
+-- `ends`: how far partitions go, as {{"0": 128}}; an end below one that is known changes nothing. A partition that
+-- another transaction acquires from is passed over.
+create or replace function kcoord.acquire(
+    group_id text, member_id text, topic text, most integer, ends jsonb default '{{}}')
+returns table (lock bigint, "partition" integer, "offset" bigint, delivery_count integer)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_variable
+declare
+    pk bigint := kcoord.share_group(group_id, member_id);
+    rules kcoord.share_rules := kcoord.share_rules_of(group_id);
+    known record;
+    taken record;
+    each int8range;
+    named text;
+    numbers integer[] := '{{}}';
+    last bigint[] := '{{}}';
+begin
+    if coalesce(most, 0) < 1 then
+        perform kcoord.refuse('INVALID_REQUEST', 'most: at least one item');
+    end if;
+    select t.topic_id, t.partitions into known from {schema}.groups_topic t where t.name = topic;
+    if known.topic_id is null then
+        perform kcoord.refuse('UNKNOWN_TOPIC_OR_PARTITION', format('there is no topic %L', topic));
+    elsif jsonb_typeof(ends) is distinct from 'object' then
+        perform kcoord.refuse('INVALID_REQUEST', 'ends is no object of ends by partition');
+    end if;
+    if ends <> '{{}}' then
+        select key into named from jsonb_each_text(ends) e (key, value)
+        where key !~ '^\d{{1,9}}$' or coalesce(value, '') !~ '^\d{{1,18}}$' limit 1;
+        if named is not null then
+            perform kcoord.refuse('INVALID_REQUEST',
+                                  format('ends.%s: a partition and its end are numbers', left(named, 40)));
+        end if;
+    end if;
+    for number in 0..known.partitions - 1 loop
+        numbers := numbers || number;
+        last := last || (ends ->> number::text)::bigint;
+    end loop;
+    for taken in
+        select * from kcoord.share_acquire(
+            pk, array[member_id], array[most::bigint], array[rules.lock_ms], array_fill(1, array[known.partitions]),
+            array_fill(known.topic_id, array[known.partitions]), numbers, last, rules,
+            (extract(epoch from clock_timestamp()) * 1000)::bigint) t
+        where t.lock_id is not null
+    loop
+        lock := taken.lock_id;
+        "partition" := taken.partition;
+        delivery_count := taken.delivery_count;
+        for each in select r from unnest(taken.held) r loop
+            for item in lower(each)..upper(each) - 1 loop
+                "offset" := item;
+                return next;
+            end loop;
+        end loop;
+    end loop;
+end
+$$;
+
+-- Settles what a member holds, in the caller's transaction: all of it or nothing. Raises KC121 if a lock is lost; then
+-- another member may have the item by now, and the transaction is undone. Settling late is fine while nobody took it.
+-- Returns how many entries were settled.
+create or replace function kcoord.settle(group_id text, member_id text, items jsonb) returns integer
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    outcome kcoord.share_outcome;
+    count integer := 0;
+begin
+    for outcome in
+        select * from kcoord.share_settle(
+            kcoord.share_group(group_id, member_id), member_id, items, true, false,
+            case when items @? '$[*].release' then kcoord.share_rules_of(group_id) end, -- only a release needs them
+            (extract(epoch from clock_timestamp()) * 1000)::bigint)
+    loop
+        if outcome.why is not null then
+            perform kcoord.refuse('INVALID_RECORD_STATE', format(
+                'items[%s]: %s%s', outcome.place, outcome.why, ', held by ' || quote_literal(outcome.held_by)));
+        end if;
+        count := count + 1;
+    end loop;
+    return count;
+end
+$$;
+
+revoke all on all functions in schema kcoord from public;
