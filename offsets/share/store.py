@@ -5,7 +5,7 @@ Source: share.md 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 from uuid import UUID
@@ -147,10 +147,19 @@ class ShareStore:
         return dict(await self._db.rows(connection, Q.waiting_share_members, parameters))
 
     async def available(
-        self, connection: Connection, group_id: str, most_locks: int, now: Millis
+        self,
+        connection: Connection,
+        group_id: str,
+        partitions: Collection[tuple[UUID, int]],
+        most: int,
+        most_locks: int,
+        now: Millis,
     ) -> tuple[dict[tuple[UUID, int], int], Millis | None]:
-        """How many items the partitions of a group could give now, and in how many ms time alone may give more."""
-        parameters = {"group_id": group_id, "most_locks": most_locks, "now": now}
+        """How many items these partitions of a group could give now, counted up to about `most`, and in how many ms
+        time alone may give more.
+        """
+        columns = _columns(0, list(partitions))
+        parameters = {**columns, "group_id": group_id, "most": most, "most_locks": most_locks, "now": now}
         rows = await self._db.rows(connection, Q.available_items, parameters)
         due = [due_in_ms for *_, due_in_ms in rows if due_in_ms is not None]
         return {(topic_id, number): count for topic_id, number, count, _ in rows}, min(due, default=None)
