@@ -27,7 +27,8 @@ EVERYTHING = {
     "member": None,
 }
 FILL = """
-insert into groups_topic (topic_id, name, partitions, labels, created_at) values (%(topic)s, 'job', %(partitions)s, '{}', 0);
+insert into groups_topic (topic_id, name, partitions, labels, created_at)
+values (%(topic)s, 'job', %(partitions)s, '{}', 0);
 insert into groups_group (group_id, type, state, previous_state, state_since, generation_id, new_member_added, version,
                           created_at, updated_at)
 values ('mailing', 'share', 'Empty', 'Empty', 0, 0, false, 1, 0, 0);
