@@ -80,6 +80,9 @@ order by g.id
 -- name: expire_share_locks
 select kcoord.share_expire(%(group)s, %(most)s, %(rules)s::text::kcoord.share_rules, %(now)s)
 
+-- name: extend_share_locks
+update offsets_sharelock set until = %(now)s + lock_ms where until < %(now)s + lock_ms
+
 -- name: forget_ended_locks
 -- Ids grow, so that the oldest are first.
 delete from offsets_shareended e

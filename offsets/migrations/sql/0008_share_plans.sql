@@ -1,4 +1,44 @@
--- Resets of share groups as plans: what a reset removes is kept with the plan, so that undoing brings it back.
+-- Resets of share groups as plans: what a reset removes is kept with the plan, so that undoing brings it back. Locks outlast
+-- an outage; one function of 0006, whole.
+
+-- Whether a server is there for members to renew locks at: while none is, the time of no lock is over. Where no server has
+-- ever been, there is nobody to wait for. Source: share.md 7.4.
+create function kcoord.share_served(now bigint) returns boolean
+language sql stable set search_path = pg_catalog, pg_temp
+as $$
+    select exists (select from {schema}.groups_coordinatornode n where n.ended_at is null and n.expires_at > now)
+           or not exists (select from {schema}.groups_coordinatorpartition)
+$$;
+
+-- Ends locks without a settlement: what they hold is returned. The caller has locked their rows.
+-- `cause`: expired, or released (its member is gone, or an operator did it). What ended stays known for a while, so that
+-- who settles it learns why it cannot.
+create or replace function kcoord.share_end(locks bigint[], cause text, rules kcoord.share_rules, now bigint) returns integer
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    ended record;
+    count integer := 0;
+begin
+    if cause = 'expired' and cardinality(locks) > 0 and not kcoord.share_served(now) then
+        return 0;
+    end if;
+    for ended in
+        delete from {schema}.offsets_sharelock l where l.id = any(locks)
+        returning l.id, l.share_partition_id, l.held, l.delivery_count, l.member_id, l.last_error
+    loop
+        perform kcoord.share_return(ended.share_partition_id, ended.held, ended.delivery_count, now, ended.last_error,
+                                    ended.member_id, rules, now);
+        insert into {schema}.offsets_shareended as e (lock_id, share_partition_id, member_id, cause, accepted, released,
+                                                      rejected, at)
+        values (ended.id, ended.share_partition_id, ended.member_id, cause, '{{}}', '{{}}', '{{}}', now)
+        on conflict (lock_id) do update set cause = excluded.cause, at = excluded.at;
+        count := count + 1;
+    end loop;
+    return count;
+end
+$$;
 
 -- Tells whether anything happened to the items of a partition; null: it has not begun.
 create function kcoord.share_state(partition_pk bigint) returns bigint

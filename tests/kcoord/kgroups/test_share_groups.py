@@ -56,7 +56,7 @@ async def test_its_starts_are_reset_with_plans(kgroups: Kgroups, mailing: None) 
     reset = ("--reset-offsets", "--group", "mailing", "--topic", "orders:0", "--to-earliest", "--execute")
     run = await kgroups(*reset)
     assert run.status == 0, run.err
-    assert ["mailing", "orders", "0", "0"] in [line.split() for line in run.out.splitlines()]
+    assert ["mailing", "orders", "0", "10"] in [line.split() for line in run.out.splitlines()]
     undo = re.search(r"--undo ([0-9a-f-]{36})", run.err)
     assert undo is not None, run.err
     run = await kgroups("--reset-offsets", "--group", "mailing", "--undo", undo[1], "--execute")
