@@ -86,6 +86,32 @@ def composite(rules: Rules) -> str:
     return "(" + ",".join(str(value) for value in astuple(rules)) + ")"
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a share group (its key) is on a partition; `lag` None: not known. `acquired`: items that members have,
+    `again`: those that wait to be delivered again.
+    """
+
+    pk: int
+    partition: int
+    lag: int | None
+    acquired: int
+    again: int
+
+    @property
+    def ready(self) -> int | None:
+        """Items that nobody has."""
+        return None if self.lag is None else self.lag - self.acquired
+
+
+async def standing(
+    db: Database, connection: Connection, topic: str, groups: Sequence[int], first: int, last: int
+) -> list[Standing]:
+    """Those of these groups that are share groups, on partitions `first` to `last` that they have begun."""
+    parameters = {"topic": topic, "groups": list(groups), "first": first, "last": last}
+    return await db.records(connection, Standing, Q.share_standing, parameters)
+
+
 class ShareStore:
     """The statements. Those of a transaction get its connection."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import structlog
 
 from groups.configs import GroupConfigs
-from groups.store.store import GroupStore
+from groups.engine.service import GroupService
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
@@ -36,7 +36,7 @@ class LockTimers:
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
         self._configs = runtime.get(GroupConfigs)
-        self._groups = runtime.get(GroupStore)
+        self._groups = runtime.get(GroupService)
 
     async def end_overdue(self) -> int:
         """End overdue locks of all groups, and forget what became of old ones; returns how many locks ended.
@@ -62,8 +62,7 @@ class LockTimers:
         parameters = {"group": pk, "most": ENDED_AT_ONCE, "rules": rules, "now": now}
 
         async def work(connection: Connection) -> int:
-            _, ownership = await self._groups.ownership(connection, group_id, hold=True)
-            if not ownership.active:
+            if not await self._groups.counts_time(connection, group_id):
                 return 0
             return int(await self._db.value(connection, Q.expire_share_locks, parameters))
 

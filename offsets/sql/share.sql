@@ -223,6 +223,14 @@ where g.group_id = %(group_id)s
   and kcoord_sees(t.name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
 order by t.name, p.partition
 
+-- name: share_standing
+-- Share groups on some partitions of a topic: lag, what members have, and what waits to be delivered again.
+select p.group_id as pk, p.partition, behind.lag, l.items::bigint as acquired, r.items::bigint as again
+from groups_topic t
+join offsets_sharepartition p on p.topic_id = t.topic_id
+-- include: share_lag
+where t.name = %(topic)s and p.group_id = any(%(groups)s::bigint[]) and p.partition between %(first)s and %(last)s
+
 -- name: share_lag_topics
 -- As `lag_topics` for other groups; how long items have waited is not known.
 select t.name as topic, false as owned, false as deleted, count(*) as partitions,
