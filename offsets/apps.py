@@ -19,6 +19,7 @@ class OffsetsConfig(AppConfig):
 
         from groups.catalogue.topic_deletion import on_topic_deletion
         from groups.catalogue.topics import on_watermarks
+        from groups.nodes.store import on_gap
         from groups.store.locked import before_deletion, on_share_change
         from offsets import checks  # noqa: F401
         from offsets.commit_function import tell_settings
@@ -29,6 +30,7 @@ class OffsetsConfig(AppConfig):
         before_deletion(journal_deletion)
         before_deletion(hooks.forget_group)
         on_share_change(hooks.follow_members)
+        on_gap(hooks.extend_locks)
         on_watermarks(hooks.follow_end)
         on_topic_deletion(deleted_topics.note, deleted_topics.follow_up)
         post_migrate.connect(tell_settings, sender=self)

@@ -103,8 +103,7 @@ async def look(runtime: Runtime, viewer: Viewer, group_id: str, limits: Limits) 
 async def _share(runtime: Runtime, viewer: Viewer, group_id: str) -> ShareLook:
     operators = runtime.get(ItemOperators)
     offsets = await operators.offsets(group_id, viewer.topics)
-    oldest = await operators.items(group_id, state="acquired", limit=1, visible=viewer.topics)
-    return ShareLook(offsets, oldest.items[0].acquired_at if oldest.items else None)
+    return ShareLook(offsets, await operators.oldest(group_id, viewer.topics))
 
 
 async def _assignors(runtime: Runtime, group_id: str) -> Sequence[str]:

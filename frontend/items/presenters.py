@@ -28,12 +28,13 @@ RANGES_SHOWN = 8
 class Figures:
     """What a share group has to do. `ready`: items that a member would get now, retries included.
 
-    `unknown`: partitions of which it is not decided where they begin; they are in none of the sums. `oldest_ms`: since
-    when the oldest lock lasts; None: nothing is acquired.
+    `unknown`: partitions of which it is not known where they end, or not decided where they begin; they are in none of
+    the sums. `lag` and `ready` None: there are no others. `oldest_ms`: since when the oldest lock lasts; None: nothing
+    is acquired.
     """
 
-    lag: int
-    ready: int
+    lag: int | None
+    ready: int | None
     acquired: int
     retry: int
     delayed: int
@@ -54,10 +55,10 @@ class ShareLook:
         """The sums of all partitions."""
         known = [one for one in self.offsets if one.lag is not None]
         acquired, delayed = sum(one.acquired for one in known), sum(one.delayed for one in known)
-        lag = sum(one.lag or 0 for one in known)
+        lag = sum(one.lag or 0 for one in known) if known or not self.offsets else None
         return Figures(
             lag,
-            lag - acquired - delayed,
+            None if lag is None else lag - acquired - delayed,
             acquired,
             sum(one.retry for one in known),
             delayed,

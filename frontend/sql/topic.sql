@@ -25,11 +25,17 @@ known as (
                           order by partition limit %(rows)s) a
     union
     select group_id from (select group_id from offsets_committedoffset where topic = %(topic)s
-                          order by partition limit %(rows)s) o)
+                          order by partition limit %(rows)s) o
+    union
+    select group_id from (select p.group_id
+                          from groups_topic t
+                          join offsets_sharepartition p on p.topic_id = t.topic_id
+                          where t.name = %(topic)s
+                          limit %(rows)s) s)
 
 -- name: topic_groups
--- Groups that committed, as the sampler noted them, and besides these the groups in the first rows of owners and
--- offsets: those that own without having committed, and those that the sampler has not seen yet. The furthest behind
+-- Groups that committed, as the sampler noted them, and besides these the groups in the first rows of owners, offsets and
+-- share groups: those that own without having committed, and those that the sampler has not seen yet. The furthest behind
 -- come first.
 with
 -- include: known

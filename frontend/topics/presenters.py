@@ -9,6 +9,7 @@ from frontend.shown import Known, Shown, Unknown, shown
 from frontend.topics.reads import Cell, TopicGroup, TopicPage, TopicPartition
 from frontend.wording import client_at, compact, member_name, number
 from offsets.core.lag import position
+from offsets.share.store import Standing
 
 LEVELS = (0, 100, 10_000, 1_000_000)
 """A cell has the level of the last of these that its lag is beyond; level 0: it has no lag."""
@@ -25,7 +26,7 @@ LEGEND = (
     ("h4", "3 M", "more"),
     ("loose", "5", "committed, nobody owns it"),
     ("new", "○", "owned, nothing committed"),
-    ("hidden", "?", "committed, watermark unknown"),
+    ("hidden", "?", "committed or begun, end unknown"),
     ("blank", "·", "neither"),
 )
 """Class, sample and meaning of each kind of cell."""
@@ -65,6 +66,8 @@ def heat(partition: TopicPartition, cell: Cell | None) -> Heat:
     where = f"partition {partition.partition}: "
     if cell is None:
         return Heat("·", "blank", f"{where}neither owned nor committed")
+    if cell.standing is not None:
+        return _queue(where, cell.standing)
     owner = f"owned by {_owner(cell, cell.owner)}" if cell.owner else "nobody owns it"
     if cell.committed_offset is None:
         return Heat("○", "new", f"{where}{owner}, nothing committed")
@@ -76,8 +79,19 @@ def heat(partition: TopicPartition, cell: Cell | None) -> Heat:
     return Heat(compact(lag), f"h{level(lag)}{loose}", f"{where}{number(lag)} behind, {owner}")
 
 
+def _queue(where: str, found: Standing) -> Heat:
+    """What a share group has to do on a partition."""
+    if found.lag is None or found.ready is None:
+        return Heat("?", "hidden", f"{where}nobody has said where it ends, or it has not begun")
+    again = f", {number(found.again)} of them again" if found.again else ""
+    said = f"{number(found.lag)} behind: {number(found.ready)} ready{again}, {number(found.acquired)} acquired"
+    return Heat(compact(found.lag), f"h{level(found.lag)}", f"{where}{said}")
+
+
 def _lag(partition: TopicPartition, cell: Cell) -> int | None:
     """How far a group is behind on a partition; None: nothing is committed, or the watermark is not known."""
+    if cell.standing is not None:
+        return cell.standing.lag
     if cell.committed_offset is None or partition.log_end_offset is None:
         return None
     return max(partition.log_end_offset - position(cell.committed_offset, partition.log_start_offset or 0), 0)
@@ -100,7 +114,11 @@ def _row(found: TopicPage, group: TopicGroup, url: str, cells: Mapping[tuple[int
     time_lag: Shown[int] = shown(group.time_lag_ms, group.sampled_at, why=NOT_SAMPLED)
     if len(found.partitions) < found.header.partitions:
         return HeatRow(group, url, looks, lag, time_lag)
-    committed = [_lag(one, cell) for one, cell in drawn if cell is not None and cell.committed_offset is not None]
+    committed = [
+        _lag(one, cell)
+        for one, cell in drawn
+        if cell is not None and (cell.committed_offset is not None or cell.standing is not None)
+    ]
     known = [one for one in committed if one is not None]
     lag = shown(sum(known) if known else None, why=NO_WATERMARK if committed else NOTHING_COMMITTED)
     if isinstance(lag, Unknown) or lag == Known(0):

@@ -9,6 +9,7 @@ from frontend.rows import Millis
 from frontend.viewer import Viewer
 from kcoord.database.pool import Database
 from kcoord.sql import queries
+from offsets.share.store import Standing, standing
 
 Q = queries("frontend")
 
@@ -74,7 +75,9 @@ class TopicGroup:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A group on a partition: what it committed, and the member that owns it, with its client and host if known."""
+    """A group on a partition: what it committed, and the member that owns it, with its client and host if known; of a
+    share group its `standing`.
+    """
 
     pk: int
     partition: int
@@ -82,6 +85,7 @@ class Cell:
     owner: str | None
     client_id: str | None = None
     client_host: str | None = None
+    standing: Standing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,18 @@ class TopicPage:
     partitions: Sequence[TopicPartition]
     groups: Sequence[TopicGroup]
     cells: Sequence[Cell]
+
+
+def _cell(
+    *,
+    pk: int,
+    partition: int,
+    committed_offset: int | None,
+    owner: str | None,
+    client_id: str | None,
+    client_host: str | None,
+) -> Cell:
+    return Cell(pk, partition, committed_offset, owner, client_id, client_host)
 
 
 async def topic_page(db: Database, viewer: Viewer, name: str, first: int, skip: int) -> TopicPage | None:
@@ -112,7 +128,9 @@ async def topic_page(db: Database, viewer: Viewer, name: str, first: int, skip: 
         paged = {"topic": name, "rows": GROUP_ROWS, "limit": GROUPS, "skip": skip, **viewer.with_groups()}
         groups = await db.records(connection, TopicGroup, Q.topic_groups, paged)
         shown = {**span, "groups": [group.pk for group in groups], "all_topics": viewer.topics.unlimited}
-        cells = await db.records(connection, Cell, Q.topic_cells, shown)
+        cells = await db.records(connection, _cell, Q.topic_cells, shown)
+        queued = await standing(db, connection, name, [group.pk for group in groups], first, last)
+        cells += [Cell(one.pk, one.partition, None, None, standing=one) for one in queued]
         return TopicPage(await db.now_ms(connection), header, partitions, groups, cells)
 
 

@@ -87,7 +87,7 @@ def _actions(request: HttpRequest, group_id: str, kind: str, lag: int | None) ->
         one("Snapshot (JSON)", "snapshot.json"),
         Action(*access_link(viewer, Resource.GROUP, group_id)),
         action(viewer, "Alert on this…", f"{reverse('frontend:create-alert-rule')}?{rule}", ALERT_RULE, group_id),
-        one("Reset offsets…", "reset", PLAN, shares=NO_OFFSETS),
+        one("Reset offsets…", "reset", PLAN),
         one("Hold…", "hold", HOLD),
         one("Pins…", "pins", shares=NO_OFFSETS),
         one("Delete offsets…", "delete-offsets", DELETE_OFFSETS, bad=True, shares=NO_OFFSETS),

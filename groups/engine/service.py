@@ -264,6 +264,13 @@ class GroupService:
         """A transaction or a look at a group is under way."""
         return self._mailbox.busy or self._parked.busy
 
+    async def counts_time(self, connection: Connection, group_id: str) -> bool:
+        """Whether somebody runs the timers of the group now, so that something may expire. It stays so until the
+        caller's transaction ends.
+        """
+        _, ownership = await self._store.ownership(connection, group_id, hold=True)
+        return ownership.active
+
     def check_active(self, group_id: str | None = None, said: ProblemFields | None = None) -> None:
         """Raise ProtocolError COORDINATOR_NOT_AVAILABLE if the service is stopped.
 

@@ -5,7 +5,7 @@ Source: docs/decisions/coordinator-nodes.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,19 @@ class Change:
     to_node: str
     reason: str
     gap_ms: Millis | None
+
+
+GapHook = Callable[[Connection, Millis], Awaitable[None]]
+
+_gap_hooks: list[GapHook] = []
+
+
+def on_gap(hook: GapHook) -> None:
+    """Call `hook` in each transaction in which gaps grow: what members renew could not be renewed for a while. For
+    `AppConfig.ready`.
+    """
+    if hook not in _gap_hooks:
+        _gap_hooks.append(hook)
 
 
 class NodeStore:
@@ -130,6 +143,9 @@ class NodeStore:
             gap_ms = max(now - expired_at, 0)
             changes.append(Change(found.partition, owner, int(not died), before, to_node, reason, gap_ms))
         await self.give(connection, changes, now)
+        if died or changes:
+            for hook in _gap_hooks:
+                await hook(connection, now)
         return died or bool(changes)
 
     async def _former(

@@ -1,8 +1,4 @@
-"""The membership of share groups: ShareGroupHeartbeat and ShareGroupDescribe.
-
-ShareFetch and ShareAcknowledge are not served: a client takes an offset that it is given without a record for a gap,
-and settles it as one. Source: share.md 2 and 5; KIP-932.
-"""
+"""The membership of share groups: ShareGroupHeartbeat and ShareGroupDescribe. Source: share.md 2 and 5; KIP-932."""
 
 from __future__ import annotations
 

@@ -135,11 +135,6 @@ def _applied(group_id: str, plan_id: str) -> str:
 def _resettable(api: Api, group_id: str, output: Output) -> Group | None:
     """The group, if it has no members or does not exist; else None, after an error was printed."""
     group = find_group(api, group_id, output)
-    if group is not None and group.is_share:
-        output.error(
-            f"'{group_id}' is a share group: where it begins is set with POST /v1/groups/{{id}}/share-offsets."
-        )
-        return None
     if group is None or group.state in (EMPTY, DEAD):
         return group
     output.error(f"Offsets of group '{group_id}' can only be reset while it is inactive; its state is {group.state}.")
@@ -149,7 +144,7 @@ def _resettable(api: Api, group_id: str, output: Output) -> Group | None:
 def _has_nothing_to_reset(api: Api, group: Group, arguments: Arguments, output: Output) -> bool:
     """All topics are selected, and the group has committed on none: not an error, as in Kafka."""
     assert arguments.reset is not None, "the arguments were checked"
-    if arguments.topics is not None or arguments.reset.strategy in FROM_ELSEWHERE:
+    if group.is_share or arguments.topics is not None or arguments.reset.strategy in FROM_ELSEWHERE:
         return False
     try:
         nothing = group.state == DEAD or not api.committed(group.group_id)

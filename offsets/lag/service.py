@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from groups.core.model.consumer_group import ShareGroup
 from groups.core.subscription import SubscribedTopics, subscribed_topics
 from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
@@ -115,15 +116,35 @@ class _PartitionRow:
 
     @property
     def watermark(self) -> Watermark | None:
-        if self.sampled_at is None:
-            return None
-        return Watermark(self.log_start_offset, self.log_end_offset, self.sampled_at)
+        return _watermark(self)
 
     @property
     def samples(self) -> list[Sample]:
         before = self.before_at, self.before_until, self.before_log_start_offset, self.before_log_end_offset
         after = self.after_at, self.after_until, self.after_log_start_offset, self.after_log_end_offset
         return [Sample(*sample) for sample in (before, after) if None not in sample]
+
+
+@dataclass(frozen=True, slots=True)
+class _SharePartitionRow:
+    """A row of `share_lag_partitions`."""
+
+    topic: str
+    partition: int
+    lag: int | None
+    log_start_offset: Any
+    log_end_offset: Any
+    sampled_at: Any
+
+    @property
+    def watermark(self) -> Watermark | None:
+        return _watermark(self)
+
+
+def _watermark(row: _PartitionRow | _SharePartitionRow) -> Watermark | None:
+    if row.sampled_at is None:
+        return None
+    return Watermark(row.log_start_offset, row.log_end_offset, row.sampled_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,17 +194,20 @@ class LagReads:
         stored = await self._groups.describe(group_id, partitions=False)
         if stored.group is None:
             raise unknown_group(group_id)
+        is_share = isinstance(stored.group, ShareGroup)
         subscribed = subscribed_topics(stored.group)
         named = _Named(group_id, sorted(subscribed.names or ()), topic, visible)
         after = _position(cursor, partitions)
 
         async with self._db.snapshot() as connection:
             now = await self._db.now_ms(connection)
-            totals = await off_loop.records(connection, _TopicRow, Q.lag_topics, {**named.parameters(), "now": now})
-            found: list[_PartitionRow] = []
-            if partitions:
-                page = {"after_topic": after[0], "after_partition": after[1], "limit": limit + 1}
-                page |= named.parameters()
+            by_topic = Q.share_lag_topics if is_share else Q.lag_topics
+            totals = await off_loop.records(connection, _TopicRow, by_topic, {**named.parameters(), "now": now})
+            found: Sequence[_PartitionRow | _SharePartitionRow] = ()
+            page = {"after_topic": after[0], "after_partition": after[1], "limit": limit + 1, **named.parameters()}
+            if partitions and is_share:
+                found = await self._db.records(connection, _SharePartitionRow, Q.share_lag_partitions, page)
+            elif partitions:
                 found = await self._db.records(connection, _PartitionRow, Q.lag_partitions, page)
 
         def shown() -> GroupLag:
@@ -208,8 +232,13 @@ class LagReads:
         )
         return TopicLag(row.topic, row.topic in subscribed or row.owned, row.deleted, total)
 
-    def _partition(self, row: _PartitionRow, now: Millis) -> PartitionPosition:
-        watermark, samples = row.watermark, row.samples
+    def _partition(self, row: _PartitionRow | _SharePartitionRow, now: Millis) -> PartitionPosition:
+        watermark = row.watermark
+        if isinstance(row, _SharePartitionRow):
+            stale = watermark is not None and watermark.stale(now, self._stale_ms)
+            lag = PartitionLag(row.lag, sampled_at=row.sampled_at, stale=stale)
+            return PartitionPosition(row.topic, row.partition, None, None, None, watermark, lag)
+        samples = row.samples
         if watermark is not None:
             reported = watermark.sampled_at
             samples.append(Sample(reported, reported, watermark.log_start_offset, watermark.log_end_offset))

@@ -26,6 +26,6 @@ def replace_functions(apps, schema_editor):
 
 class Migration(migrations.Migration):
 
-    dependencies = [("offsets", "0007_share_journal")]
+    dependencies = [("offsets", "0008_share_plans")]
 
     operations = [migrations.RunPython(replace_functions)]

@@ -54,7 +54,7 @@ class PlannedOffset(ProtocolOwned):
 
     `old_offset` null: nothing was committed. `new_offset` null: the committed offset is removed.
     `old_record_offset` and `applied_record_offset` tell whether anything was committed since the plan was made, and
-    since it was applied.
+    since it was applied; of a share group, whether anything happened to items (`kcoord.share_state`).
     """
 
     pk = models.CompositePrimaryKey("plan_id", "topic", "partition")
@@ -73,6 +73,9 @@ class PlannedOffset(ProtocolOwned):
     log_end_offset = models.BigIntegerField(null=True)
     note = models.TextField(blank=True, default="")
     applied_record_offset = models.BigIntegerField(null=True)
+    old_items = models.JSONField(
+        null=True, help_text="Of a share group that was reset: where the partition was, and the items that went."
+    )
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}: {self.old_offset} -> {self.new_offset}"

@@ -17,11 +17,11 @@ from typing import Any
 
 import structlog
 
-from groups.core.model.commands import ResetOffsets
+from groups.configs import GroupConfigs
+from groups.core.model.commands import ResetOffsets, ResetShare
 from groups.core.model.consumer_group import ShareGroup
 from groups.core.model.events import EventKind
 from groups.core.model.replies import Done
-from groups.core.share.others import without_offsets
 from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
 from groups.store.locked import LockedGroup
@@ -35,7 +35,7 @@ from kcoord.resets.strategies import PARAMETER, Reset, Strategy, check
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from offsets.core.days import DAY_MS
 from offsets.core.plan import application, plan, restoration, revised, totals
-from offsets.core.plan_types import Change, Line, PlanHeader, PlanState
+from offsets.core.plan_types import Change, Line, PlanHeader, PlanState, Problem
 from offsets.core.types import ChangeKind, Millis, Provenance
 from offsets.journal.events import offsets_event
 from offsets.plans.again import request_of
@@ -53,6 +53,7 @@ from offsets.plans.refusals import (
 )
 from offsets.plans.sources import PlanSources, check_readable
 from offsets.plans.store import BEFORE_ALL, PlanStore, chunks
+from offsets.share.store import rules_of
 from offsets.store import OffsetStore
 
 log = structlog.get_logger(__name__)
@@ -60,6 +61,12 @@ log = structlog.get_logger(__name__)
 MOST_TRIMMED = 1_000
 """The most plans that one run of maintenance deletes, so that it ends; the next run continues."""
 
+
+SHARE = "share_group"
+"""The parameter of plans of share groups."""
+OF_COMMITTED = (Strategy.COPY_FROM_GROUP, Strategy.TO_COMMITTED_AT)
+"""Strategies that take what groups have committed."""
+BELOW_ALL = "no item has an offset below 0"
 
 EXTRA_MS = 30_000
 """A plan may be large: it takes effect up to this much later than other requests."""
@@ -110,6 +117,7 @@ class PlanService:
         self._store = runtime.get(PlanStore)
         self._sources = runtime.get(PlanSources)
         self._approval = runtime.get(PlanApproval)
+        self._configs = runtime.get(GroupConfigs)
         self._retention_ms = runtime.config.int("offsets.journal.retention.days") * DAY_MS
 
     async def create(self, group_id: str, reset: Reset, principal: Principal, reason: str = "") -> PlanHeader:
@@ -117,23 +125,32 @@ class PlanService:
 
         Raises ProtocolError INVALID_REQUEST (a parameter, a partition that cannot be planned, each of them named),
         UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND (of
-        the group to copy from, or for a share group).
+        the group to copy from).
         """
         self._groups.check_active()
         request_age.allow(EXTRA_MS)
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
         check(reset)
-        if isinstance((await self._groups.describe(group_id, partitions=False)).group, ShareGroup):
-            raise without_offsets(group_id)
+        share = isinstance((await self._groups.describe(group_id, partitions=False)).group, ShareGroup)
+        if share and reset.strategy in OF_COMMITTED:
+            detail = (
+                f"strategy: share group {group_id!r} has no committed offsets: {reset.strategy.value} is for others"
+            )
+            raise ProtocolError(Error.INVALID_REQUEST, detail, fields={"field": "strategy"})
         now = await self._store.now()
         at = reset.at if reset.duration is None else now - parse_duration(reset.duration)
-        positions, found = await self._sources.gather(group_id, reset, now, at, principal)
+        positions, found = await self._sources.gather(group_id, reset, now, at, principal, share=share)
         # A large plan takes a while to compute; the event loop must serve others meanwhile.
         lines, problems = await asyncio.to_thread(plan, reset, positions, found)
+        if share:
+            problems += tuple(
+                Problem(*line.key, Error.INVALID_REQUEST, BELOW_ALL) for line in lines if (line.new or 0) < 0
+            )
         if problems:
             raise cannot_be_planned(problems)
         lines = revised(lines, clamp=reset.clamp, keep_unknown=reset.keep_unknown)
-        made = _Made(group_id, reset.strategy.value, _parameters(reset, at), lines, reason)
+        parameters = {**_parameters(reset, at), **({SHARE: True} if share else {})}
+        made = _Made(group_id, reset.strategy.value, parameters, lines, reason)
         return await self._insert(made, principal)
 
     async def revise(
@@ -257,19 +274,28 @@ class PlanService:
         if step is _APPLY:
             self._approval.check(found, principal)
         change = await asyncio.to_thread(step.change, await self._store.lines(found.id))
-        create = await self._creates_group(step, found, topics, change)
+        command: ResetOffsets | ResetShare = ResetShare(group_id)
+        if SHARE not in found.parameters:
+            command = ResetOffsets(group_id, await self._creates_group(step, found, topics, change))
+        rules = rules_of(await self._configs.resolved(group_id))
 
         async def write(locked: LockedGroup) -> _Refusal | None:
             refusal = await self._refusal(step, found, topics, locked)
             if refusal is not None:
                 return _Refusal(refusal)
-            await self._write(step, found, change, locked, principal.name)
+            if SHARE not in found.parameters:
+                await self._write(step, found, change, locked, principal.name)
+            elif step is _APPLY:
+                await self._store.set_starts(locked, found.id, rules)
+            else:
+                await self._store.restore_items(locked, found.id)
+            await self._note(step, found, change, locked, principal.name)
             return None
 
-        outcome: Any = await self._groups.execute(ResetOffsets(group_id, create), write, long=True)
+        outcome: Any = await self._groups.execute(command, write, long=True)
         if isinstance(outcome, _Refusal):
             raise outcome.error
-        if isinstance(outcome, Done):
+        if isinstance(outcome, Done) and outcome.error is not Error.NONE:
             raise ProtocolError(outcome.error, outcome.detail)
         log.info("offset_plan_changed", state=step.verb, group_id=group_id, plan_id=found.id, principal=principal.name)
         return await self._store.find(group_id, found.id)
@@ -299,6 +325,9 @@ class PlanService:
         gone = await self._store.gone(topics, found.created_at, locked.connection)
         if gone:
             return is_gone(step.verb, gone)
+        if SHARE in found.parameters:
+            moved = await self._store.items_moved(locked, found.id, step.takes, MOST_LISTED + 1)
+            return has_moved(step.takes, moved) if moved else None
         pending = await self._store.pending(locked, found.id, MOST_LISTED + 1)
         if pending:
             return ProtocolError(
@@ -316,6 +345,11 @@ class PlanService:
             await asyncio.sleep(0)  # pipelined statements never wait, so yield to others
         for removed in chunks(change.removed):
             await self._offsets.remove(locked, removed, provenance)
+        if step is _APPLY:
+            await self._store.note_offsets(locked, found.id)
+
+    async def _note(self, step: _Step, found: PlanHeader, change: Change, locked: LockedGroup, principal: str) -> None:
+        """State, event and audit of a plan that is carried out."""
         locked.acts.append(_act(step, found, change, principal))
         if step is _APPLY:
             await self._store.applied(locked, found.id, principal)

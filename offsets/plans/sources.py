@@ -43,18 +43,27 @@ class PlanSources:
         self._past = runtime.get(Past)
 
     async def gather(
-        self, group_id: str, reset: Reset, now: Millis, at: Millis | None, principal: Principal
+        self,
+        group_id: str,
+        reset: Reset,
+        now: Millis,
+        at: Millis | None,
+        principal: Principal,
+        *,
+        share: bool = False,
     ) -> Sources:
         """The positions that a reset concerns, and the data of its source about them.
 
-        `at`: the instant of strategies that have one. Raises TOPIC_AUTHORIZATION_FAILED for a topic that the caller may
-        describe but not read; topics that it may not describe are skipped unless the request names them.
+        `at`: the instant of strategies that have one. `share`: the group is a share group.
+
+        Raises TOPIC_AUTHORIZATION_FAILED for a topic that the caller may describe but not read; topics that it may not
+        describe are skipped unless the request names them.
         """
         check_readable({topic for topic, _ in _named(reset)}, principal)
         match reset.strategy:
             case Strategy.FROM_FILE:
                 assert reset.csv is not None
-                positions = await self._positions(group_id, list(reset.csv))
+                positions = await self._positions(group_id, list(reset.csv), share=share)
                 found = {key: Found(offset) for key, offset in reset.csv.items()}
             case Strategy.COPY_FROM_GROUP:
                 positions, found = await self._of_group(group_id, reset, principal)
@@ -63,28 +72,32 @@ class PlanSources:
                 positions, found = await self._from_the_past(group_id, reset.scope, now, at, principal)
             case Strategy.TO_DATETIME | Strategy.BY_DURATION:
                 assert at is not None
-                positions = await self._in_scope(group_id, reset.scope, principal)
+                positions = await self._in_scope(group_id, reset.scope, principal, share=share)
                 found = await self._from_samples(positions, at)
             case _:
-                positions, found = await self._in_scope(group_id, reset.scope, principal), {}
+                positions, found = await self._in_scope(group_id, reset.scope, principal, share=share), {}
         check_readable({position.topic for position in positions}, principal)
         if not positions:
             raise NothingMeant(group_id)
         return positions, found
 
-    async def _in_scope(self, group_id: str, scope: Scope, principal: Principal) -> list[Position]:
+    async def _in_scope(
+        self, group_id: str, scope: Scope, principal: Principal, *, share: bool = False
+    ) -> list[Position]:
         if scope is not None:
-            return await self._positions(group_id, await self._partitions(scope))
-        committed = await self._store.committed(group_id)
+            return await self._positions(group_id, await self._partitions(scope), share=share)
+        committed = await self._store.committed(group_id, share=share)
         if len(committed) > MAX_LINES:
             raise too_many(len(committed))
         visible = _visible({position.topic for position in committed}, principal)
         return [position for position in committed if position.topic in visible]
 
-    async def _positions(self, group_id: str, partitions: Sequence[TopicPartition]) -> list[Position]:
+    async def _positions(
+        self, group_id: str, partitions: Sequence[TopicPartition], *, share: bool = False
+    ) -> list[Position]:
         if len(partitions) > MAX_LINES:
             raise too_many(len(partitions))
-        return await self._store.positions(group_id, partitions)
+        return await self._store.positions(group_id, partitions, share=share)
 
     async def _partitions(self, scope: Sequence[tuple[str, tuple[int, ...] | None]]) -> list[TopicPartition]:
         """The partitions that a scope covers. Raises UNKNOWN_TOPIC_OR_PARTITION for a topic that does not exist."""

@@ -24,8 +24,10 @@ from kcoord.sql import queries
 from offsets.core.days import bounds, day_of
 from offsets.core.plan import MAX_LINES
 from offsets.core.plan_types import Committed, Line, Log, PlanHeader, PlanState, Position, Totals
+from offsets.core.share import Rules
 from offsets.core.types import Millis, TopicPartition
 from offsets.plans.refusals import unknown_plan
+from offsets.share.store import composite
 
 Q = queries("offsets")
 
@@ -47,26 +49,33 @@ class PlanStore:
     def __init__(self, runtime: Runtime) -> None:
         self._db: Database = runtime.db
 
-    async def committed(self, group_id: str) -> list[Position]:
-        """Where the group is on every partition on which it has a committed offset; about MAX_LINES at most."""
+    async def committed(self, group_id: str, *, share: bool = False) -> list[Position]:
+        """Where the group is on every partition on which it has a committed offset; about MAX_LINES at most.
+
+        `share`: it is a share group, which is where the first unfinished item is.
+        """
         found: list[Position] = []
+        statement = Q.plan_begun if share else Q.plan_committed
         while len(found) <= MAX_LINES:
             topic, partition = found[-1].key if found else BEFORE_ALL
             parameters = {"group_id": group_id, "after_topic": topic, "after_partition": partition, "limit": CHUNK}
             async with self._db.connection() as connection:
-                some = await self._db.records(connection, _position, Q.plan_committed, parameters)
+                some = await self._db.records(connection, _position, statement, parameters)
             found += some
             if len(some) < CHUNK:
                 break
         return found
 
-    async def positions(self, group_id: str, partitions: Sequence[TopicPartition]) -> list[Position]:
-        """Where the group is on these partitions, by topic and partition; they need not exist."""
+    async def positions(
+        self, group_id: str, partitions: Sequence[TopicPartition], *, share: bool = False
+    ) -> list[Position]:
+        """Where the group is on these partitions, by topic and partition; they need not exist. `share`: as above."""
         found: list[Position] = []
+        statement = Q.plan_begun_named if share else Q.plan_named
         for some in chunks(sorted(partitions)):
             async with self._db.connection() as connection:
                 parameters = {"group_id": group_id, **_arrays(some)}
-                found += await self._db.records(connection, _position, Q.plan_named, parameters)
+                found += await self._db.records(connection, _position, statement, parameters)
         return found
 
     async def journal_topics(self, group_id: str) -> list[str]:
@@ -229,6 +238,31 @@ class PlanStore:
         async with self._db.connection() as own:
             return [(topic, partition) for topic, partition in await self._db.rows(own, statement, parameters)]
 
+    async def items_moved(
+        self, locked: LockedGroup, plan_id: str, state: PlanState, limit: int
+    ) -> list[TopicPartition]:
+        """Partitions of a share group to whose items something happened since the plan was made, or applied."""
+        parameters = {
+            "id": plan_id,
+            "group": locked.pk,
+            "applied": state is not PlanState.PLANNED,
+            "limit": limit,
+        }
+        return [
+            (topic, partition) for topic, partition in await self._db.rows(locked.connection, Q.items_moved, parameters)
+        ]
+
+    async def set_starts(self, locked: LockedGroup, plan_id: str, rules: Rules) -> None:
+        """Let the partitions of a share group begin where the plan says."""
+        parameters = {"id": plan_id, "group": locked.pk, "rules": composite(rules), "now": locked.now}
+        await locked.connection.execute(Q.apply_share_plan.encode(), parameters)
+        await locked.connection.execute(Q.note_applied_items.encode(), {"id": plan_id, "group": locked.pk})
+
+    async def restore_items(self, locked: LockedGroup, plan_id: str) -> None:
+        """Bring back the items that a plan has removed, and where partitions were."""
+        parameters = {"id": plan_id, "group": locked.pk, "now": locked.now}
+        await locked.connection.execute(Q.undo_share_plan.encode(), parameters)
+
     async def gone(self, topics: Sequence[str], since: Millis, connection: Connection | None = None) -> list[str]:
         """Which of these topics were deleted since an instant (ms), including those created again since.
 
@@ -246,9 +280,12 @@ class PlanStore:
         rows = await self._db.rows(locked.connection, Q.pending_on_plan, parameters)
         return [(topic, partition) for topic, partition in rows]
 
-    async def applied(self, locked: LockedGroup, plan_id: str, principal: str) -> None:
-        """Record that a plan is applied, and which lines of the journal did so."""
+    async def note_offsets(self, locked: LockedGroup, plan_id: str) -> None:
+        """Record which lines of the journal applied a plan."""
         await locked.connection.execute(Q.note_applied_offsets.encode(), {"id": plan_id, "group": locked.pk})
+
+    async def applied(self, locked: LockedGroup, plan_id: str, principal: str) -> None:
+        """Record that a plan is applied."""
         parameters = {"id": plan_id, "now": locked.now, "principal": principal}
         await locked.connection.execute(Q.plan_applied.encode(), parameters)
 

@@ -176,7 +176,9 @@ class ShareOffsetView(serializers.Serializer[Any]):
     start_offset = Offset(allow_null=True, help_text="The first offset that is not finished; null: not decided yet.")
     next_offset = Offset(allow_null=True, help_text="Offsets from here on were never given out.")
     end_offset = Offset(help_text="How far the partition goes, as far as is known.")
-    lag = Number(allow_null=True, min_value=0, help_text="Items below the end that are not finished (KIP-1226).")
+    lag = Number(
+        allow_null=True, min_value=0, help_text="Items below the end that are not finished (KIP-1226); null: not known."
+    )
     acquired = Number(min_value=0, help_text="Items that members have.")
     retry = Number(min_value=0, help_text="Items to be delivered again.")
     delayed = Number(min_value=0, help_text="The same, not yet.")
@@ -188,7 +190,7 @@ class ShareOffsets(serializers.Serializer[Any]):
 
     group_id = serializers.CharField()
     partitions = ShareOffsetView(many=True)
-    lag = Number(min_value=0, help_text="The sum, as far as it is known.")
+    lag = Number(allow_null=True, min_value=0, help_text="Of the partitions of which it is known; null: of none.")
 
 
 class NewStart(StrictSerializer):

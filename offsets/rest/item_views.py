@@ -216,7 +216,8 @@ class ShareOffsetsView(NamedGroupView):
         self.query()
         visible = self.visible(Resource.TOPIC)
         found = self.service(lambda runtime: runtime.get(ItemOperators).offsets(self.group_id, visible))
-        lag = sum(partition.lag or 0 for partition in found)
+        known = [partition.lag for partition in found if partition.lag is not None]
+        lag = sum(known) if known else None
         return Response(s.ShareOffsets({"group_id": self.group_id, "partitions": found, "lag": lag}).data)
 
     @describe(

@@ -9,6 +9,7 @@ from groups.catalogue.topic_deletion import TopicDeletion
 from groups.store.locked import Deletion, ShareChange
 from kcoord.database.pool import Connection
 from kcoord.sql import queries
+from offsets.core.types import Millis
 
 Q = queries("offsets")
 
@@ -42,3 +43,11 @@ async def forget_topic(deletion: TopicDeletion) -> None:
 async def follow_end(connection: Connection, topic: str) -> None:
     """The hook of reported watermarks: requests that wait for items of the topic look again."""
     await connection.execute(Q.wake_share_groups.encode(), {"topic": topic})
+
+
+async def extend_locks(connection: Connection, now: Millis) -> None:
+    """The hook of gaps: all locks last for their full time from now, as sessions do.
+
+    Differs from Kafka: there a broker that starts has forgotten what was acquired, and delivers it again.
+    """
+    await connection.execute(Q.extend_share_locks.encode(), {"now": now})

@@ -25,7 +25,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
-from offsets.core.types import Millis
+from offsets.core.types import INT64_MAX, Millis
 from offsets.share.store import Ranges, composite, ranges, rules_of
 
 Q = queries("offsets")
@@ -37,8 +37,6 @@ class Item:
     is over, or from when on they are available again. Instants in ms.
     """
 
-    kind: int
-    id: int
     state: str
     topic: str
     partition: int
@@ -117,25 +115,31 @@ class ItemOperators:
         limit: int,
         visible: Visible = EVERYTHING,
     ) -> Page[Item]:
-        """A page of unfinished items that were given out: what members have, then what is to be delivered again."""
-        kind, after = decode_cursor(cursor, int, int) if cursor is not None else (-1, 0)
+        """A page of unfinished items that were given out, by partition: what members have, by the end of their locks,
+        then what is to be delivered again, by when.
+        """
         async with self._db.snapshot() as connection:
             await self._key(connection, group_id)
+            now = await self._db.now_ms(connection)
             parameters = {
                 "group_id": group_id,
-                "state": state,
                 "member": member,
                 "topic": topic,
-                "after_kind": kind,
-                "after_id": after,
                 "limit": limit + 1,
-                "now": await self._db.now_ms(connection),
+                **_after(cursor),
+                **_within(state, now),
                 **visible.parameters(),
             }
             rows = await self._db.rows(connection, Q.list_items, parameters)
-        found = [_item(*row) for row in rows]
-        shown, more = cut(found, limit)
-        return Page(shown, encode_cursor(shown[-1].kind, shown[-1].id) if more else None)
+        shown, more = cut(rows, limit)
+        return Page([_item(now, *row) for row in shown], _cursor(*shown[-1][:5]) if more else None)
+
+    async def oldest(self, group_id: str, visible: Visible = EVERYTHING) -> Millis | None:
+        """When the items were acquired that members have for the longest (ms); None: nobody has any."""
+        async with self._db.connection() as connection:
+            parameters = {"group_id": group_id, "now": await self._db.now_ms(connection), **visible.parameters()}
+            found: Millis | None = await self._db.value(connection, Q.oldest_lock, parameters)
+            return found
 
     async def dead_letters(
         self,
@@ -339,5 +343,62 @@ class ItemOperators:
         return int(row[0])
 
 
-def _item(kind: int, id: int, state: str, topic: str, partition: int, held: Any, *rest: Any) -> Item:
-    return Item(kind, id, state, topic, partition, ranges(held), *rest)
+LOCKS, RETRIES = 0, 1
+"""The kinds of rows that have items, in the order of lists."""
+_ALL, _NONE = (-1, INT64_MAX), (INT64_MAX, -1)
+"""Instants: after the first, up to the second one."""
+
+
+def _within(state: str | None, now: Millis) -> dict[str, Millis]:
+    """When the locks end and the retries are due that are in a state; None: all."""
+    over, later = (-1, now), (now, INT64_MAX)
+    locks, retries = {
+        None: (_ALL, _ALL),
+        "acquired": (later, _NONE),
+        "retry": (over, over),
+        "delayed": (_NONE, later),
+    }[state]
+    return {"lock_after": locks[0], "lock_last": locks[1], "retry_after": retries[0], "retry_last": retries[1]}
+
+
+def _cursor(kind: int, topic_id: UUID, partition: int, at: Millis, id: int) -> str:
+    return encode_cursor(str(topic_id), partition, kind, at, id)
+
+
+def _after(cursor: str | None) -> dict[str, Any]:
+    """What a page begins after. Raises INVALID_REQUEST for a cursor of another list."""
+    if cursor is None:
+        return {"after_topic": UUID(int=0), "after_partition": -1, "after_lock": -1, "after_retry": -1, "after_id": 0}
+    topic, partition, kind, at, after_id = decode_cursor(cursor, str, int, int, int, int)
+    try:
+        topic_id = UUID(str(topic))
+    except ValueError:
+        refused = "cursor: not a cursor of this list"
+        raise ProtocolError(Error.INVALID_REQUEST, refused, fields={"field": "cursor"}) from None
+    locks, retries = (at, -1) if kind == LOCKS else (INT64_MAX, at)
+    return {
+        "after_topic": topic_id,
+        "after_partition": partition,
+        "after_lock": locks,
+        "after_retry": retries,
+        "after_id": after_id,
+    }
+
+
+def _item(
+    now: Millis,
+    kind: int,
+    topic_id: UUID,
+    partition: int,
+    at: Millis,
+    id: int,
+    topic: str,
+    held: Any,
+    delivery_count: int,
+    member_id: str,
+    acquired_at: Millis | None,
+    last_error: str | None,
+) -> Item:
+    state = ("acquired" if kind == LOCKS else "delayed") if at > now else "retry"
+    lock = id if kind == LOCKS else None
+    return Item(state, topic, partition, ranges(held), delivery_count, member_id, lock, acquired_at, at, last_error)

@@ -118,6 +118,32 @@ class Met:
     members: list[ShareMember]
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a share group (its key) is on a partition; `lag` None: not known. `acquired`: items that members have,
+    `again`: those that wait to be delivered again.
+    """
+
+    pk: int
+    partition: int
+    lag: int | None
+    acquired: int
+    again: int
+
+    @property
+    def ready(self) -> int | None:
+        """Items that nobody has."""
+        return None if self.lag is None else self.lag - self.acquired
+
+
+async def standing(
+    db: Database, connection: Connection, topic: str, groups: Sequence[int], first: int, last: int
+) -> list[Standing]:
+    """Those of these groups that are share groups, on partitions `first` to `last` that they have begun."""
+    parameters = {"topic": topic, "groups": list(groups), "first": first, "last": last}
+    return await db.records(connection, Standing, Q.share_standing, parameters)
+
+
 class ShareStore:
     """The statements. Those of a transaction get its connection."""
 
@@ -192,10 +218,25 @@ class ShareStore:
         return dict(await self._db.rows(connection, Q.waiting_share_members, parameters))
 
     async def available(
-        self, connection: Connection, group_id: str, most_locks: int, now: Millis
+        self,
+        connection: Connection,
+        group_id: str,
+        partitions: Collection[tuple[UUID, int]],
+        most: int,
+        most_locks: int,
+        now: Millis,
     ) -> tuple[dict[tuple[UUID, int], int], Millis | None]:
-        """How many items the partitions of a group could give now, and in how many ms time alone may give more."""
-        parameters = {"group_id": group_id, "most_locks": most_locks, "now": now}
+        """How many items these partitions of a group could give now, counted up to about `most`, and in how many ms
+        time alone may give more.
+        """
+        parameters = {
+            "topics": [topic_id for topic_id, _ in partitions],
+            "partitions": [number for _, number in partitions],
+            "group_id": group_id,
+            "most": most,
+            "most_locks": most_locks,
+            "now": now,
+        }
         rows = await self._db.rows(connection, Q.available_items, parameters)
         due = [due_in_ms for *_, due_in_ms in rows if due_in_ms is not None]
         return {(topic_id, number): count for topic_id, number, count, _ in rows}, min(due, default=None)

@@ -1,4 +1,5 @@
 """The timers of locks. Celery calls them in every installation; who acquires ends the locks of its partitions itself.
+As with sessions, nothing ends while nobody owns the coordinator partition of a group.
 
 Source: share.md 7.4; architecture.md 6.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import structlog
 
 from groups.configs import GroupConfigs
+from groups.engine.service import GroupService
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
@@ -34,6 +36,7 @@ class LockTimers:
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
         self._configs = runtime.get(GroupConfigs)
+        self._groups = runtime.get(GroupService)
 
     async def end_overdue(self) -> int:
         """End overdue locks of all groups, and forget what became of old ones; returns how many locks ended.
@@ -59,6 +62,8 @@ class LockTimers:
         parameters = {"group": pk, "most": ENDED_AT_ONCE, "rules": rules, "now": now}
 
         async def work(connection: Connection) -> int:
+            if not await self._groups.counts_time(connection, group_id):
+                return 0
             return int(await self._db.value(connection, Q.expire_share_locks, parameters))
 
         total = 0

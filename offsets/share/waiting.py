@@ -123,10 +123,14 @@ class ItemWaiters:
     async def _look_once(self, group_id: str) -> None:
         rules = rules_of(await self._configs.resolved(group_id))
         waiters = tuple(self._waiters.get(group_id, ()))
+        partitions = {partition for waiter in waiters for partition in waiter.partitions}
+        most = sum(waiter.most for waiter in waiters)
         async with self._db.connection() as connection:
             now = await self._db.now_ms(connection)
             epochs = await self._store.epochs(connection, group_id, sorted({waiter.member_id for waiter in waiters}))
-            available, due_in_ms = await self._store.available(connection, group_id, rules.most_locks, now)
+            available, due_in_ms = await self._store.available(
+                connection, group_id, partitions, most, rules.most_locks, now
+            )
         for waiter in waiters:
             first = next((partition for partition in waiter.partitions if available.get(partition, 0) > 0), None)
             if first is not None:

@@ -95,11 +95,16 @@ group by l.group_id
 having %(min_lag)s::bigint is null or sum(s.lag) >= %(min_lag)s
 
 -- name: visible_partitions
--- How many partitions of some topics alone groups own or committed an offset on.
+-- How many partitions of some topics alone groups own, committed an offset on, or have begun.
 select i.id, count(distinct (u.topic, u.partition))
 from unnest(%(ids)s::bigint[]) i (id)
 cross join lateral (select topic, partition from groups_assignment where group_id = i.id
                     union all
-                    select topic, partition from offsets_committedoffset where group_id = i.id) u
+                    select topic, partition from offsets_committedoffset where group_id = i.id
+                    union all
+                    select t.name, p.partition
+                    from offsets_sharepartition p
+                    join groups_topic t on t.topic_id = p.topic_id
+                    where p.group_id = i.id) u
 where kcoord_sees(u.topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
 group by i.id

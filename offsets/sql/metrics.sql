@@ -8,8 +8,11 @@ group by g.type, l.state
 order by g.type, l.state
 
 -- name: sampled_offsets
--- Committed offsets of all groups. No names.
-select coalesce(sum(partitions), 0)::bigint from offsets_topiclag
+-- Committed offsets of all groups; share groups have none. No names.
+select coalesce(sum(l.partitions), 0)::bigint
+from offsets_topiclag l
+join groups_group g on g.id = l.group_id
+where g.type <> 'share'
 
 -- name: counted_verdicts
 -- Groups by verdict. No names.

@@ -11,6 +11,39 @@ where g.group_id = %(group_id)s and (o.topic, o.partition) > (%(after_topic)s, %
 order by o.topic, o.partition
 limit %(limit)s
 
+-- name: plan_begun
+-- The same of a share group: what is committed is the first offset that is not finished.
+select t.name as topic, p.partition, p.partition < t.partitions as "exists", behind.start_offset as committed_offset,
+       -1 as leader_epoch, '' as metadata, 0::bigint as commit_timestamp, null::bigint as expire_timestamp,
+       kcoord.share_state(p.id) as record_offset,
+       case when ends.last is not null then coalesce(w.log_start_offset, 0) end as log_start_offset,
+       ends.last as log_end_offset
+from groups_group g
+join offsets_sharepartition p on p.group_id = g.id
+join groups_topic t on t.topic_id = p.topic_id
+-- include: share_lag
+where g.group_id = %(group_id)s and (t.name, p.partition) > (%(after_topic)s, %(after_partition)s)
+order by t.name, p.partition
+limit %(limit)s
+
+-- name: plan_begun_named
+-- The same for partitions that are named, whether or not they exist or are begun.
+select n.topic, n.partition, coalesce(n.partition between 0 and t.partitions - 1, false) as "exists",
+       behind.start_offset as committed_offset, -1 as leader_epoch, '' as metadata, 0::bigint as commit_timestamp,
+       null::bigint as expire_timestamp, kcoord.share_state(p.id) as record_offset,
+       case when ends.last is not null then coalesce(w.log_start_offset, 0) end as log_start_offset,
+       ends.last as log_end_offset
+from unnest(%(topic)s::text[], %(partition)s::int[]) as n (topic, partition)
+left join groups_topic t on t.name = n.topic
+left join groups_group g on g.group_id = %(group_id)s
+cross join lateral (
+    select b.id, n.partition, b.next_offset, coalesce(b.end_offset, 0) as end_offset
+    from (values (0)) one
+    left join offsets_sharepartition b
+         on b.group_id = g.id and b.topic_id = t.topic_id and b.partition = n.partition) p
+-- include: share_lag
+order by n.topic, n.partition
+
 -- name: plan_named
 -- The same for partitions that are named, whether or not they exist or have anything committed. One look into each key
 -- for each of them: a join would be planned by statistics, which do not yet cover a new group.
@@ -184,6 +217,35 @@ left join lateral (
 where l.plan_id = %(id)s and o.record_offset is distinct from l.old_record_offset
 order by l.topic, l.partition
 limit %(limit)s
+
+-- name: items_moved
+-- Partitions of a share group to whose items something happened since the plan was made, or `applied`.
+select l.topic, l.partition
+from offsets_plannedoffset l
+where l.plan_id = %(id)s
+  and (select kcoord.share_state(p.id)
+       from offsets_sharepartition p
+       join groups_topic t on t.topic_id = p.topic_id
+       where p.group_id = %(group)s and t.name = l.topic and p.partition = l.partition)
+      is distinct from case when %(applied)s then l.applied_record_offset else l.old_record_offset end
+order by l.topic, l.partition
+limit %(limit)s
+
+-- name: apply_share_plan
+select kcoord.share_apply_plan(%(id)s, %(group)s, %(rules)s::text::kcoord.share_rules, %(now)s)
+
+-- name: undo_share_plan
+select kcoord.share_undo_plan(%(id)s, %(group)s, %(now)s)
+
+-- name: note_applied_items
+update offsets_plannedoffset l
+set applied_record_offset = (
+    select kcoord.share_state(p.id)
+    from offsets_sharepartition p
+    join groups_topic t on t.topic_id = p.topic_id
+    where p.group_id = %(group)s and t.name = l.topic and p.partition = l.partition
+)
+where l.plan_id = %(id)s
 
 -- name: moved_since_applied
 -- A partition whose offset the plan removed looks the same if a later commit was removed again: the journal tells the

@@ -136,7 +136,8 @@ select max(at) from offsets_lagsample
 -- The next groups, with about the given number of offsets together; at least one group.
 select max(id)
 from (select id, sum(offsets) over (order by id) - offsets as before
-      from (select g.id, (select count(*) from offsets_committedoffset o where o.group_id = g.id) as offsets
+      from (select g.id, (select count(*) from offsets_committedoffset o where o.group_id = g.id)
+                         + (select count(*) from offsets_sharepartition p where p.group_id = g.id) as offsets
             from groups_group g
             where g.id > %(after)s
             order by g.id
@@ -146,7 +147,8 @@ where before < %(offsets)s
 -- name: sample_lag
 -- The lag of each partition and the totals, as in `offsets.core.lag` and `offsets.core.samples`: a test compares them.
 -- `b` is the last sample at which the log ended at the committed offset or before, `n` the one after it. Partitions
--- without a watermark count only among the committed offsets, those that are owned alone only among the group's.
+-- without a watermark count only among the committed offsets, those that are owned alone only among the group's. What a
+-- share group has committed is the first offset that is not finished; how long that has waited is not known.
 with behind as (
     select o.group_id, o.topic, o.committed_offset, w.log_end_offset,
            case when w.id is not null then greatest(w.log_end_offset - c.position, 0) end as lag,
@@ -177,12 +179,18 @@ with behind as (
         order by at
         limit 1) n on true
     where o.group_id > %(after)s and o.group_id <= %(upto)s
+    union all
+    select p.group_id, t.name, behind.start_offset, ends.last, behind.lag, null
+    from offsets_sharepartition p
+    join groups_topic t on t.topic_id = p.topic_id
+    -- include: share_lag
+    where p.group_id > %(after)s and p.group_id <= %(upto)s
 ), topics as (
     select group_id, topic, max(lag) as max_lag,
            kcoord_bigint(sum(lag)) as lag,
            case when bool_and(time_lag_ms is not null) filter (where lag is not null) then max(time_lag_ms)
            end as time_lag_ms,
-           kcoord_bigint(sum(committed_offset)) as committed_offsets,
+           coalesce(kcoord_bigint(sum(committed_offset)), 0) as committed_offsets,
            kcoord_bigint(sum(log_end_offset)) as log_end_offsets,
            count(*) as partitions, count(*) - count(lag) as unknown_partitions
     from behind

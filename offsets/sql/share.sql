@@ -42,25 +42,40 @@ join groups_consumermember m on m.group_id = g.id
 where g.group_id = %(group_id)s and m.member_id = any(%(members)s::text[])
 
 -- name: available_items
--- How many items each partition of a group could give now, and in how many ms time alone may give it more.
+-- How many items these partitions of a group could give now to who asks for `most`, and in how many ms time alone may
+-- give more. Each row has an item or more, so `most` rows of what is due are enough; locks are counted only where there
+-- is something to give, and no more of them than there may be.
 select p.topic_id, p.partition,
-       least(greatest(ends.last - coalesce(p.next_offset, greatest(ends.last - 1, 0)), 0) + r.due + l.overdue,
-             greatest(%(most_locks)s - l.locked, 0))::bigint as available,
-       least(r.next, l.next) - %(now)s as due_in_ms
+       case when ready.items > 0 then least(ready.items, greatest(%(most_locks)s::bigint - (
+                select coalesce(sum(kcoord.size_of(x.held)), 0)
+                from (select held from offsets_sharelock
+                      where share_partition_id = p.id and until > %(now)s::bigint
+                      limit %(most_locks)s::bigint) x), 0))
+            else 0 end::bigint as available,
+       least((select min(not_before) from offsets_shareretry
+              where share_partition_id = p.id and not_before > %(now)s::bigint),
+             (select min(until) from offsets_sharelock
+              where share_partition_id = p.id and until > %(now)s::bigint)) - %(now)s::bigint as due_in_ms
 from groups_group g
-join offsets_sharepartition p on p.group_id = g.id
+cross join unnest(%(topics)s::uuid[], %(partitions)s::int[]) a (topic_id, partition)
+join offsets_sharepartition p on p.group_id = g.id and p.topic_id = a.topic_id and p.partition = a.partition
 left join groups_topic t on t.topic_id = p.topic_id
 left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
 cross join lateral (select greatest(p.end_offset, w.log_end_offset) as last) ends
 cross join lateral (
-    select coalesce(sum(kcoord.size_of(x.held)) filter (where x.not_before <= %(now)s), 0) as due,
-           min(x.not_before) filter (where x.not_before > %(now)s) as next
-    from offsets_shareretry x where x.share_partition_id = p.id) r
-cross join lateral (
-    select coalesce(sum(kcoord.size_of(x.held)) filter (where x.until <= %(now)s), 0) as overdue,
-           coalesce(sum(kcoord.size_of(x.held)) filter (where x.until > %(now)s), 0) as locked,
-           min(x.until) filter (where x.until > %(now)s) as next
-    from offsets_sharelock x where x.share_partition_id = p.id) l
+    select greatest(ends.last - coalesce(p.next_offset, greatest(ends.last - 1, 0)), 0)
+           + coalesce((select sum(kcoord.size_of(x.held))
+                       from ((select held from offsets_shareretry
+                              where share_partition_id = p.id and not_before <= %(now)s::bigint
+                              order by not_before
+                              limit %(most)s::bigint)
+                             union all
+                             (select held from offsets_sharelock
+                              where share_partition_id = p.id and until <= %(now)s::bigint
+                              order by until
+                              limit %(most)s::bigint)) x), 0) as items
+    offset 0  -- once for each partition
+) ready
 where g.group_id = %(group_id)s
 
 -- name: wake_share_groups
@@ -83,6 +98,9 @@ order by g.id
 -- name: expire_share_locks
 select kcoord.share_expire(%(group)s, %(most)s, %(rules)s::text::kcoord.share_rules, %(now)s)
 
+-- name: extend_share_locks
+update offsets_sharelock set until = %(now)s + lock_ms where until < %(now)s + lock_ms
+
 -- name: forget_ended_locks
 -- Ids grow, so that the oldest are first.
 delete from offsets_shareended e
@@ -99,38 +117,52 @@ select kcoord.share_leave(%(group)s, %(members)s::text[], kcoord.share_rules_of(
 select kcoord.share_forget(%(group)s, %(topics)s::uuid[])
 
 -- name: list_items
--- Locks before retries, each by id.
-select i.kind, i.id, i.state, i.topic, i.partition, i.held, i.delivery_count, i.member_id, i.lock, i.acquired_at,
-       i.until, i.last_error
-from (
-    (select 0 as kind, l.id, case when l.until > %(now)s then 'acquired' else 'retry' end as state, t.name as topic,
-            p.partition, l.held, l.delivery_count, l.member_id, l.id as lock, l.acquired_at, l.until, l.last_error
-     from groups_group g
-     join offsets_sharepartition p on p.group_id = g.id
-     join groups_topic t on t.topic_id = p.topic_id
-     join offsets_sharelock l on l.share_partition_id = p.id
-     where g.group_id = %(group_id)s and (0, l.id) > (%(after_kind)s, %(after_id)s)
-       and (%(topic)s::text is null or t.name = %(topic)s)
+-- By partition; in each locks before retries, both by time: so is the index, and a page looks at no more of each partition
+-- than it may show.
+select i.kind, p.topic_id, p.partition, i.at, i.id, p.topic, i.held, i.delivery_count, i.member_id, i.acquired_at,
+       i.last_error
+from (select p.id, p.topic_id, p.partition, t.name as topic,
+             case when f.is_first then greatest(%(after_lock)s::bigint, %(lock_after)s::bigint) else %(lock_after)s::bigint end as lock_after,
+             case when f.is_first then greatest(%(after_retry)s::bigint, %(retry_after)s::bigint) else %(retry_after)s::bigint end as retry_after,
+             case when f.is_first then %(after_id)s::bigint else 9223372036854775807 end as after_id
+      from groups_group g
+      join offsets_sharepartition p on p.group_id = g.id
+      join groups_topic t on t.topic_id = p.topic_id
+      cross join lateral (
+          select (p.topic_id, p.partition) = (%(after_topic)s::uuid, %(after_partition)s) as is_first) f
+      where g.group_id = %(group_id)s and (p.topic_id, p.partition) >= (%(after_topic)s::uuid, %(after_partition)s)
+        and (%(topic)s::text is null or t.name = %(topic)s)
+        and kcoord_sees(t.name, %(visible_names)s, %(visible_prefixes)s,
+                        %(visible_denied)s, %(visible_denied_prefixes)s)
+      order by p.topic_id, p.partition) p
+cross join lateral (
+    (select 0 as kind, l.until as at, l.id, l.held, l.delivery_count, l.member_id, l.acquired_at, l.last_error
+     from offsets_sharelock l
+     where l.share_partition_id = p.id and l.until <= %(lock_last)s::bigint and (l.until, l.id) > (p.lock_after, p.after_id)
        and (%(member)s::text is null or l.member_id = %(member)s)
-       and (%(state)s::text is null or %(state)s = case when l.until > %(now)s then 'acquired' else 'retry' end)
-       and kcoord_sees(t.name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
-     order by l.id limit %(limit)s)
+     order by l.until, l.id
+     limit %(limit)s)
     union all
-    (select 1, r.id, case when r.not_before > %(now)s then 'delayed' else 'retry' end, t.name, p.partition, r.held,
-            r.delivery_count, r.last_member, null, null, r.not_before, r.last_error
-     from groups_group g
-     join offsets_sharepartition p on p.group_id = g.id
-     join groups_topic t on t.topic_id = p.topic_id
-     join offsets_shareretry r on r.share_partition_id = p.id
-     where g.group_id = %(group_id)s and (1, r.id) > (%(after_kind)s, %(after_id)s)
-       and (%(topic)s::text is null or t.name = %(topic)s)
+    (select 1, r.not_before, r.id, r.held, r.delivery_count, r.last_member, null, r.last_error
+     from offsets_shareretry r
+     where r.share_partition_id = p.id and r.not_before <= %(retry_last)s::bigint
+       and (r.not_before, r.id) > (p.retry_after, p.after_id)
        and (%(member)s::text is null or r.last_member = %(member)s)
-       and (%(state)s::text is null or %(state)s = case when r.not_before > %(now)s then 'delayed' else 'retry' end)
-       and kcoord_sees(t.name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
-     order by r.id limit %(limit)s)
+     order by r.not_before, r.id
+     limit %(limit)s)
 ) i
-order by i.kind, i.id
+order by p.topic_id, p.partition, i.kind, i.at, i.id
 limit %(limit)s
+
+-- name: oldest_lock
+-- When the items were acquired that members have for the longest.
+select min(l.acquired_at)
+from groups_group g
+join offsets_sharepartition p on p.group_id = g.id
+join groups_topic t on t.topic_id = p.topic_id
+join offsets_sharelock l on l.share_partition_id = p.id and l.until > %(now)s
+where g.group_id = %(group_id)s
+  and kcoord_sees(t.name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
 
 -- name: list_dead_letters
 select d.id, t.name as topic, p.partition, d."offset", d.delivery_count, d.cause, d.error, d.member_id, d.at
@@ -171,31 +203,83 @@ select kcoord.share_replay(%(group)s, %(ids)s::bigint[], %(reset_count)s, %(rule
 -- name: discard_dead_letters
 select kcoord.share_discard(%(group)s, %(ids)s::bigint[], %(now)s)
 
+-- fragment: share_lag
+-- Of the partition `p` of a topic `t`: where it ends, what is given out and not finished, and the lag, as KIP-1226 has
+-- it: what is neither accepted nor given up below the end. Null: where it begins is not decided, or nobody has said
+-- where it ends; an end of 0 that a worker says is none.
+left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
+cross join lateral (
+    select case when w.id is not null or p.end_offset > 0 then greatest(p.end_offset, w.log_end_offset) end as last
+) ends
+cross join lateral (
+    select coalesce(sum(upper(h) - lower(h)), 0) as items, min(lower(h)) as first
+    from offsets_sharelock x cross join lateral unnest(x.held) h
+    where x.share_partition_id = p.id) l
+cross join lateral (
+    select coalesce(sum(upper(h) - lower(h)), 0) as items, min(lower(h)) as first
+    from offsets_shareretry x cross join lateral unnest(x.held) h
+    where x.share_partition_id = p.id) r
+cross join lateral (
+    select least(p.next_offset, l.first, r.first) as start_offset,
+           case when p.next_offset is not null and ends.last is not null
+                then (greatest(ends.last - p.next_offset, 0) + l.items + r.items)::bigint end as lag
+) behind
+
 -- name: share_offsets
--- `start_offset`: the first offset that is not finished; null: not decided yet. Lag as KIP-1226 has it: what is neither
--- accepted nor given up below the end.
-select t.name as topic, t.topic_id, p.partition, p.next_offset, ends.last as end_offset,
-       least(p.next_offset, l.first, r.first) as start_offset,
-       case when p.next_offset is not null
-            then (greatest(ends.last - p.next_offset, 0) + l.items + r.ready + r.delayed)::bigint end as lag,
-       l.items::bigint as acquired, r.ready::bigint as retry, r.delayed::bigint as delayed,
-       (select count(*) from offsets_sharedead d where d.share_partition_id = p.id) as dead
+-- `start_offset`: the first offset that is not finished; null: not decided yet.
+select t.name as topic, t.topic_id, p.partition, p.next_offset, coalesce(ends.last, 0) as end_offset,
+       behind.start_offset, behind.lag, l.items::bigint as acquired, (r.items - d.items)::bigint as retry,
+       d.items::bigint as delayed, (select count(*) from offsets_sharedead d where d.share_partition_id = p.id) as dead
 from groups_group g
 join offsets_sharepartition p on p.group_id = g.id
 join groups_topic t on t.topic_id = p.topic_id
-left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
-cross join lateral (select greatest(p.end_offset, w.log_end_offset) as last) ends
+-- include: share_lag
 cross join lateral (
-    select coalesce(sum(kcoord.size_of(x.held)), 0) as items, min(lower(x.held)) as first
-    from offsets_sharelock x where x.share_partition_id = p.id) l
-cross join lateral (
-    select coalesce(sum(kcoord.size_of(x.held)) filter (where x.not_before <= %(now)s), 0) as ready,
-           coalesce(sum(kcoord.size_of(x.held)) filter (where x.not_before > %(now)s), 0) as delayed,
-           min(lower(x.held)) as first
-    from offsets_shareretry x where x.share_partition_id = p.id) r
+    select coalesce(sum(kcoord.size_of(x.held)), 0) as items
+    from offsets_shareretry x where x.share_partition_id = p.id and x.not_before > %(now)s) d
 where g.group_id = %(group_id)s
   and kcoord_sees(t.name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
 order by t.name, p.partition
+
+-- name: share_standing
+-- Share groups on some partitions of a topic: lag, what members have, and what waits to be delivered again.
+select p.group_id as pk, p.partition, behind.lag, l.items::bigint as acquired, r.items::bigint as again
+from groups_topic t
+join offsets_sharepartition p on p.topic_id = t.topic_id
+-- include: share_lag
+where t.name = %(topic)s and p.group_id = any(%(groups)s::bigint[]) and p.partition between %(first)s and %(last)s
+
+-- name: share_lag_topics
+-- As `lag_topics` for other groups; how long items have waited is not known.
+select t.name as topic, false as owned, false as deleted, count(*) as partitions,
+       count(*) - count(behind.lag) as unknown_partitions, kcoord_bigint(sum(behind.lag)) as lag,
+       null::bigint as time_lag_ms, null::bigint as at_least_ms,
+       min(w.sampled_at) filter (where behind.lag is not null) as sampled_at
+from groups_group g
+join offsets_sharepartition p on p.group_id = g.id
+join groups_topic t on t.topic_id = p.topic_id
+-- include: share_lag
+where g.group_id = %(group_id)s and (%(topic)s::text is null or t.name = %(topic)s)
+  and kcoord_sees(t.name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
+group by t.name
+order by t.name
+
+-- name: share_lag_partitions
+-- As `lag_partitions`: a page, of which alone locks and retries are added up.
+select t.topic, t.partition, behind.lag, w.log_start_offset, w.log_end_offset, w.sampled_at
+from (select t.id, t.name as topic, p.id as pk, p.partition
+      from groups_group g
+      join offsets_sharepartition p on p.group_id = g.id
+      join groups_topic t on t.topic_id = p.topic_id
+      where g.group_id = %(group_id)s and (%(topic)s::text is null or t.name = %(topic)s)
+        and (t.name, p.partition) > (%(after_topic)s, %(after_partition)s)
+        and kcoord_sees(t.name, %(visible_names)s, %(visible_prefixes)s,
+                        %(visible_denied)s, %(visible_denied_prefixes)s)
+      order by t.name, p.partition
+      limit %(limit)s) t
+join offsets_sharepartition p on p.id = t.pk
+-- include: share_lag
+order by t.topic, t.partition
 
 -- name: alter_share_offset
 select kcoord.share_alter(%(group)s, %(topic_id)s, %(partition)s, %(start)s)

@@ -11,7 +11,7 @@ from kcoord.quotas.budgets import Budget
 from kcoord.wire.api import Api
 from offsets.api import handlers, txn_handlers
 from offsets.group_list import GroupListReads
-from offsets.wire import commits, fetches, logs, share, transactions
+from offsets.wire import commits, fetches, items, logs, share, transactions
 
 APIS: tuple[Api, ...] = (
     Api(0, "produce", (3, 9), logs.produce, logs.refused_produce, is_hot=True, budget=Budget.WRITES),
@@ -42,6 +42,8 @@ APIS: tuple[Api, ...] = (
     Api(66, "list_transactions", (0, 1), transactions.list_transactions),
     Api(74, "list_config_resources", (0, 1), configs.list_config_resources),
     Api(75, "describe_topic_partitions", (0, 0), partitions.describe_topic_partitions, partitions.refused),
+    Api(78, "share_fetch", (1, 2), items.share_fetch, items.refused, waits=True, is_hot=True),
+    Api(79, "share_acknowledge", (1, 2), items.share_acknowledge, items.refused),
     Api(90, "describe_share_group_offsets", (0, 1), share.describe_offsets, share.refused_description),
     Api(
         91,

@@ -48,7 +48,7 @@ async def list_offsets(call: Call, request: Fields) -> Answer:
 async def _offsets(call: Call, view: TopicView, entry: Fields) -> Answer:
     ends = call.runtime.get(LogEnds)
     refused = {
-        p.partition_index: _refusal(call, view, Operation.DESCRIBE, entry.name, p.partition_index)
+        p.partition_index: refusal_of(call, view, Operation.DESCRIBE, entry.name, p.partition_index)
         for p in entry.partitions
     }
     asked = [p for p in entry.partitions if refused[p.partition_index] is Error.NONE]
@@ -117,7 +117,7 @@ async def _nothing(call: Call, view: TopicView, name: str | None, entry: Fields)
     if name is None:
         return {"topic_id": entry.topic_id, "partitions": _unread(entry.partitions, Error.UNKNOWN_TOPIC_ID.code)}
     numbers = [partition.partition for partition in entry.partitions]
-    errors = {number: _refusal(call, view, Operation.READ, name, number) for number in numbers}
+    errors = {number: refusal_of(call, view, Operation.READ, name, number) for number in numbers}
     readable = [number for number in numbers if errors[number] is Error.NONE]
     logs = await call.runtime.get(LogEnds).lately(name, readable) if readable else {}
 
@@ -222,7 +222,7 @@ def _unread(partitions: Iterable[Fields], code: int) -> list[Answer]:
     ]
 
 
-def _refusal(call: Call, view: TopicView, operation: Operation, name: str, partition: int) -> Error:
+def refusal_of(call: Call, view: TopicView, operation: Operation, name: str, partition: int) -> Error:
     """Why a partition is not told of; NONE: it is. Rights come first, so that they do not reveal what exists."""
     if not call.principal.may_topic(operation, name):
         return Error.TOPIC_AUTHORIZATION_FAILED

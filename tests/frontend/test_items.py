@@ -38,7 +38,7 @@ def places(seed: Seed) -> dict[str, Any]:
 
 def test_the_group_shows_what_there_is_to_do(person: Client) -> None:
     page = words(person, "/groups/mailing")
-    assert "Lag 57 1 not begun" in page
+    assert "Lag 57 1 not known" in page
     assert "Ready 43 3 again 1 delayed" in page
     assert "Acquired 13 the oldest" in page
     assert "Dead letters 3" in page

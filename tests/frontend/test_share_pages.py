@@ -35,7 +35,8 @@ def test_the_page_of_the_group(person: Client) -> None:
     assert page.count("2 partitions entries 1, 2") == 1
     assert "Leader" not in page
     assert "Nothing has been committed" not in page
-    assert "Reset offsets… A share group has no committed offsets." in page
+    assert "Pins… A share group has no committed offsets." in page
+    assert "Reset offsets… A share group" not in page
     assert WORKERS[1] in words(person, "/groups/mailing?tab=members")
     assert "a partition begins when a member first names its topic" in words(person, "/groups/mailing?tab=offsets")
 

@@ -12,6 +12,7 @@ from frontend.topics.presenters import LEGEND, heat, level
 from frontend.topics.reads import GROUP_ROWS, GROUPS, PARTITIONS, Cell, TopicPartition
 from kcoord.sql import queries
 from tests.conftest import START_MS
+from tests.frontend.item_seed import queue
 from tests.frontend.seed import Seed, now_ms, working_group
 from tests.frontend.viewers import ALL
 from tests.support.database import cloned_database
@@ -138,3 +139,12 @@ def test_the_lag_of_a_topic_with_undrawn_partitions_says_of_when_it_is(person: C
     page = person.get("/topics/orders").content.decode()
     cell = page[page.index("7,777") :][:200]
     assert "2 min ago" in cell
+
+
+def test_a_share_group_has_items_in_its_cells(person: Client, seed: Seed) -> None:
+    queue(seed)
+    page = person.get("/topics/entries").content.decode()
+    assert "partition 0: 57 behind: 44 ready, 4 of them again, 13 acquired" in page
+    assert "partition 1: 0 behind: 0 ready, 0 acquired" in page
+    assert "partition 2: nobody has said where it ends, or it has not begun" in page
+    assert "Members of a share group share partitions" in page

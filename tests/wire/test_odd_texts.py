@@ -139,7 +139,8 @@ def codes(tree: Any) -> Iterator[int]:
 
 def places(api: Any) -> Iterator[tuple[int, tuple[str, ...]]]:
     """First and last version of an API with the paths of their strings; joins of the first ones would wait."""
-    for version in dict.fromkeys((api.versions[1], max(api.versions[0], 4) if api.waits else api.versions[0])):
+    first, last = api.versions
+    for version in dict.fromkeys((last, max(first, min(last, 4)) if api.waits else first)):
         for path in strings(request_class(api.name, version)):
             yield version, path
 

@@ -1,8 +1,9 @@
-"""Kafka's Java share consumer: it joins, and without ShareFetch it does not stay (docs/kafka-clients.md)."""
+"""Kafka's Java share consumer: it is given nothing, and stays in its group (docs/kafka-clients.md)."""
 
 from __future__ import annotations
 
 import subprocess
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -18,18 +19,18 @@ pytestmark = [
 ]
 
 
-def test_a_share_consumer_joins_and_sends_no_heartbeats_while_it_waits(listening: Listening, tmp_path: Path) -> None:
+SESSION_MS, SECONDS = 2_000, 10
+
+
+def test_a_share_consumer_stays_in_its_group_beyond_its_session(listening: Listening, tmp_path: Path) -> None:
     settings = tmp_path / "settings.properties"
     java.write_properties(settings, {**java.login_of(listening.login()), "group.id": "java-share"})
-    command = [*java.program(Path(__file__).parent / "java_member" / "Share.java"), str(settings), TOPIC, "20"]
+    listening.service.request("PATCH", "groups/java-share/config", json={"share.session.timeout.ms": SESSION_MS})
+    command = [*java.program(Path(__file__).parent / "java_member" / "Share.java"), str(settings), TOPIC, str(SECONDS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.stdout == "polled 0\n", done.stdout + done.stderr
-    described = listening.service.describe("java-share")
-    assert described["type"] == "share"
     events = listening.service.request("GET", "groups/java-share/events").json()["events"]
-    assert [event["kind"] for event in events if event["kind"].startswith("member_")][::-1] == [
-        "member_joined",
-        "member_reconciled",
-        "member_expired",
-    ]
-    assert described["state"] == "Empty", "its session of 6 s was over before it was closed"
+    found = {event["kind"]: event["at"] for event in events if event["kind"].startswith("member_")}
+    assert list(found)[::-1] == ["member_joined", "member_reconciled", "member_left"], "it left when it was closed"
+    stayed = datetime.fromisoformat(found["member_left"]) - datetime.fromisoformat(found["member_joined"])
+    assert stayed.total_seconds() * 1000 > 3 * SESSION_MS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx
 import pytest
 
@@ -50,10 +52,17 @@ async def test_members_and_state(kgroups: Kgroups, worker: None) -> None:
     assert "Stable" in row
 
 
-async def test_its_offsets_are_not_reset_with_plans(kgroups: Kgroups, mailing: None) -> None:
-    run = await kgroups("--reset-offsets", "--group", "mailing", "--all-topics", "--to-earliest", "--dry-run")
-    assert run.status != 0
-    assert "'mailing' is a share group" in run.out
+async def test_its_starts_are_reset_with_plans(kgroups: Kgroups, mailing: None) -> None:
+    reset = ("--reset-offsets", "--group", "mailing", "--topic", "orders:0", "--to-earliest", "--execute")
+    run = await kgroups(*reset)
+    assert run.status == 0, run.err
+    assert ["mailing", "orders", "0", "10"] in [line.split() for line in run.out.splitlines()]
+    undo = re.search(r"--undo ([0-9a-f-]{36})", run.err)
+    assert undo is not None, run.err
+    run = await kgroups("--reset-offsets", "--group", "mailing", "--undo", undo[1], "--execute")
+    assert run.status == 0, run.err
+    lines = [line.split() for line in (await kgroups("--describe", "--group", "mailing")).out.splitlines()]
+    assert ["mailing", "orders", "0", "17", "83"] in lines
 
 
 async def test_they_are_listed_when_asked_for(kgroups: Kgroups, mailing: None) -> None:

@@ -54,12 +54,12 @@ async def test_who_has_what_and_why(api: httpx.AsyncClient, job: str, clock: Vir
     }
     delayed = {**free, "state": "delayed", "offsets": [[1, 1]], "until": rfc3339(at + 5_000), "last_error": "SMTP 451"}
     retry = {**free, "state": "retry", "offsets": [[3, 3]], "until": rfc3339(at), "last_error": None}
-    assert (await get(api, "items"))["items"] == [acquired, delayed, retry]
+    assert (await get(api, "items"))["items"] == [acquired, retry, delayed]
     for query, expected in {
         "state=acquired": [acquired],
         "state=delayed": [delayed],
         "state=retry": [retry],
-        "member=w": [acquired, delayed, retry],
+        "member=w": [acquired, retry, delayed],
         "member=v": [],
         "topic=job&state=retry": [retry],
         "topic=other": [],
@@ -70,7 +70,7 @@ async def test_who_has_what_and_why(api: httpx.AsyncClient, job: str, clock: Vir
         page = await get(api, f"items?limit=1{cursor and f'&cursor={cursor}'}")
         found += page["items"]
         cursor = page["next_cursor"]
-    assert found == [acquired, delayed, retry]
+    assert found == [acquired, retry, delayed]
     clock.advance(30_000)
     assert [item["state"] for item in (await get(api, "items"))["items"]] == ["retry"] * 3
 
