@@ -52,15 +52,8 @@ TABLES: Mapping[str, Table] = {
         _columns(
             "group_name string, topic string, partition int, committed_offset bigint, leader_epoch int,"
             "metadata string, commit_timestamp bigint, expire_timestamp bigint, member_id string, generation_id int,"
-            "record_offset bigint"
-        ),
-    ),
-    "pending_offsets": Table(
-        "offsets_pendingoffset",
-        _columns(
-            "group_name string, topic string, partition int, producer_id bigint, committed_offset bigint,"
-            "leader_epoch int, metadata string, commit_timestamp bigint, opened_at bigint, record_offset bigint,"
-            "member_id string, generation_id int"
+            "record_offset bigint, topic_partitions int, topic_created_at bigint, topic_deleted boolean,"
+            "log_start_offset bigint, log_end_offset bigint, sampled_at bigint"
         ),
     ),
     "topics": Table(
@@ -70,23 +63,6 @@ TABLES: Mapping[str, Table] = {
     "deleted_topics": Table(
         "offsets_deletedtopic", _columns("topic string, deleted_at bigint, record_offset bigint, swept boolean")
     ),
-    "watermarks": Table(
-        "groups_watermark",
-        _columns(
-            "topic string, topic_key bigint, partition int, log_start_offset bigint, log_end_offset bigint,"
-            "sampled_at bigint"
-        ),
-    ),
-    "samples": Table(
-        "offsets_watermarksample",
-        _columns(
-            "topic string, topic_key bigint, partition int, at bigint, until bigint, log_start_offset bigint,"
-            "log_end_offset bigint"
-        ),
-    ),
-    "lag_samples": Table(
-        "offsets_lagsample", _columns("group_name string, topic string, at bigint, lag bigint, time_lag_ms bigint")
-    ),
     "events": Table(
         "groups_event",
         _columns(
@@ -95,25 +71,7 @@ TABLES: Mapping[str, Table] = {
     ),
     "groups": Table(
         "groups_group",
-        _columns(
-            "group_key bigint, group_name string, type string, state string, state_since bigint, generation_id int,"
-            "assignment_epoch int, protocol_type string, protocol_name string, held_until bigint, version bigint,"
-            "created_at bigint, updated_at bigint"
-        ),
-    ),
-    "members": Table(
-        "groups_member",
-        _columns(
-            "group_name string, member_id string, instance_id string, client_id string, client_host string,"
-            "session_deadline bigint, last_heartbeat_at bigint"
-        ),
-    ),
-    "consumer_members": Table(
-        "groups_consumermember",
-        _columns(
-            "group_name string, member_id string, instance_id string, client_id string, client_host string,"
-            "member_epoch int, previous_member_epoch int, state int, session_deadline bigint"
-        ),
+        _columns("group_name string, type string, created_at bigint, converted_at bigint"),
     ),
     "share_partitions": Table(
         "offsets_sharepartition", _columns("group_name string, topic string, partition int, next_offset bigint")
@@ -121,11 +79,4 @@ TABLES: Mapping[str, Table] = {
     "share_locks": Table("offsets_sharelock", _HELD),
     "share_retries": Table("offsets_shareretry", _HELD),
     "share_dead": Table("offsets_sharedead", _HELD),
-    "assignments": Table(
-        "groups_assignment",
-        _columns(
-            "group_name string, topic_id string, topic string, partition int, member_id string, generation_id int,"
-            "pending boolean"
-        ),
-    ),
 }

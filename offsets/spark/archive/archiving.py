@@ -170,6 +170,8 @@ Staged = tuple[Files, tuple[ManifestDay, ...]]
 
 def _added(run: Run, spark: SparkSession, table: ArchiveTable, files: Files) -> Staged:
     """The staged files, and what they add to each day, read back from them."""
+    if not files:
+        return files, ()
     rows = read_files(spark, table.storage, f"{STAGING}/{run.id}", [path for path, _ in files])
     return files, manifest_days(day_totals(rows))
 

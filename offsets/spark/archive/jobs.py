@@ -75,7 +75,7 @@ def day_totals(rows: DataFrame) -> DataFrame:
         F.count(F.lit(1)).alias("rows"), F.sum(high).alias("high"), F.sum(low).alias("low")
     )
     checksum = F.col("high").cast("decimal(20,0)") * F.lit(Decimal(1 << HALF_BITS)) + F.col("low")
-    return counted.select(PARTITION, "rows", checksum.alias("checksum")).orderBy(PARTITION)
+    return counted.select(PARTITION, "rows", checksum.alias("checksum"))
 
 
 def not_in(rows: DataFrame, archived: DataFrame) -> DataFrame:
@@ -93,8 +93,9 @@ def _same_row(left: DataFrame, right: DataFrame) -> Column:
 
 
 def manifest_days(totals: DataFrame) -> tuple[ManifestDay, ...]:
-    """The result of `day_totals`, for a manifest."""
-    return tuple(ManifestDay(row["date"].isoformat(), row["rows"], int(row["checksum"])) for row in totals.collect())
+    """The result of `day_totals`, for a manifest, by date."""
+    days = sorted(totals.collect(), key=lambda row: row["date"])
+    return tuple(ManifestDay(row["date"].isoformat(), row["rows"], int(row["checksum"])) for row in days)
 
 
 def counted_days(days: Iterable[ManifestDay]) -> list[DayTotal]:

@@ -11,10 +11,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from offsets.spark.reconcile.findings import KEY, finding, spread
-
-EVENTS = ("group_converted", "member_replaced")
-"""The kinds of events that are read."""
+from offsets.spark.reconcile.findings import finding, spread
 
 
 def two_members(lines: DataFrame, events: DataFrame, events_from: int) -> DataFrame:
@@ -38,38 +35,39 @@ def fenced_generations(lines: DataFrame, events: DataFrame, events_from: int) ->
     return spread(found, _of_members("fenced_generation", "newest", "generation_id"))
 
 
-def fenced_in_classic_groups(history: DataFrame, groups: DataFrame, events: DataFrame, events_from: int) -> DataFrame:
-    """`fenced_generation`, in the whole group: in the classic protocol all members commit in the group's generation.
+def judged(history: DataFrame, groups: DataFrame, events_from: int) -> DataFrame:
+    """The history with `is_judged`: lines whose generation is that of their group, so that all of the group compare.
 
-    For existing groups, since they were created or converted. Transactional commits are left out: their lines are
-    written when the transaction ends.
+    In the classic protocol all members commit in the group's generation: in existing groups, since they were created or
+    converted. Transactional commits are left out: their lines are written when the transaction ends.
     """
-    lines = _of_classic_groups(history, groups, events, events_from)
-    older = Window.partitionBy("group_name").orderBy(F.desc("generation_id"))
-    newer = older.rowsBetween(Window.unboundedPreceding, -1)
-    first = F.min(F.struct("id", "at", "member_id", "generation_id")).alias("first")
-    generations = (
-        lines.groupBy("group_name", "generation_id")
-        .agg(first, F.max("id").alias("last_id"))
-        .withColumn("newest", F.min("first").over(newer))
-        .where(F.col("last_id") > F.col("newest.id"))
-        .select("group_name", "generation_id", "newest")
-    )
-    found = lines.join(F.broadcast(generations), ["group_name", "generation_id"])
+    since = F.greatest("created_at", F.coalesce("converted_at", F.lit(0)), F.lit(events_from)).alias("since")
+    known = groups.where(F.col("type") == "classic").select("group_name", since)
+    counts = (F.col("kind") == "commit") & (F.col("generation_id") >= 0) & (F.col("at") > F.col("since"))
+    joined = history.join(F.broadcast(known), "group_name", "left")
+    return joined.withColumn("is_judged", F.coalesce(counts, F.lit(False))).drop("since")
+
+
+def overtaken(lines: DataFrame) -> DataFrame:
+    """Generations of groups with a line after a line of a `newest` one, again and again. `lines`: of `order.notable`.
+
+    Of each partition and generation the first and the last judged line are turns, so turns tell all.
+    """
+    by_generation = Window.partitionBy("group_name").orderBy(F.desc(F.col("generation_id").cast("bigint")))
+    newer = by_generation.rangeBetween(Window.unboundedPreceding, -1)
+    first = F.min(F.struct("id", "at", "member_id", "generation_id")).over(newer)
+    turns = lines.where("is_turn").select("group_name", "generation_id", "id", "at", "member_id")
+    late = turns.withColumn("newest", first).where(F.col("id") > F.col("newest.id"))
+    return late.select("group_name", "generation_id", "newest")
+
+
+def fenced_in_classic_groups(history: DataFrame, generations: DataFrame) -> DataFrame:
+    """`fenced_generation`, in the whole group. `history`: of `judged`, `generations`: of `overtaken`."""
+    found = history.where("is_judged").join(F.broadcast(generations.distinct()), ["group_name", "generation_id"])
     return spread(
         found.where(F.col("id") > F.col("newest.id")),
         _of_members("fenced_generation", "newest", "generation_id"),
     )
-
-
-def _of_classic_groups(history: DataFrame, groups: DataFrame, events: DataFrame, events_from: int) -> DataFrame:
-    converted = events.where(F.col("kind") == "group_converted").groupBy("group_name").agg(F.max("at").alias("at"))
-    since = F.greatest("created_at", F.coalesce("at", F.lit(0)), F.lit(events_from)).alias("since")
-    known = groups.where(F.col("type") == "classic").join(converted, "group_name", "left").select("group_name", since)
-    commits = history.where((F.col("kind") == "commit") & (F.col("generation_id") >= 0)).select(
-        *KEY, "id", "at", "member_id", "generation_id"
-    )
-    return commits.join(F.broadcast(known), "group_name").where(F.col("at") > F.col("since"))
 
 
 def _not_converted(found: DataFrame, since: Column, events: DataFrame) -> DataFrame:

@@ -37,7 +37,9 @@ LISTED = ("journal_ids", "members", "generations", "instants")
 """Evidence that every finding has, if only as an empty list."""
 
 
-def finding(kind: str, *, expected: Column | None = None, found: Column | None = None, **evidence: Column) -> Column:
+def finding(
+    kind: str | Column, *, expected: Column | None = None, found: Column | None = None, **evidence: Column
+) -> Column:
     """A struct of the columns that a finding has besides its key."""
     parts = []
     for name, kind_of in EVIDENCE.items():
@@ -45,7 +47,7 @@ def finding(kind: str, *, expected: Column | None = None, found: Column | None =
         parts.append(evidence.get(name, missing).cast(kind_of).alias(name))
     nothing = F.lit(None)
     return F.struct(
-        F.lit(kind).alias("kind"),
+        (F.lit(kind) if isinstance(kind, str) else kind).alias("kind"),
         (nothing if expected is None else expected).cast("bigint").alias("expected"),
         (nothing if found is None else found).cast("bigint").alias("found"),
         F.struct(*parts).alias("evidence"),

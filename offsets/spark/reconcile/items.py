@@ -12,6 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from offsets.spark.reconcile.findings import KEY, finding, spread
 
+HELD = ("share_locks", "share_retries", "share_dead")
+"""The tables with ranges that are held, in one form."""
+
 BEGIN, DONE, DEAD = "items_begin", "items_done", "items_dead"
 
 _PARTS = ("accept", "gap", "discard")
@@ -25,16 +28,18 @@ def of_items() -> Column:
     return F.col("kind").isin(BEGIN, DONE, DEAD)
 
 
-def misplaced(history: DataFrame, partitions: DataFrame, held: DataFrame) -> DataFrame:
+def told(history: DataFrame) -> DataFrame:
+    """The lines that say where items began and which are finished: they are used several times."""
+    said = F.from_json("metadata", _SAID).alias("said")
+    return history.where(F.col("kind").isin(BEGIN, DONE)).select(*KEY, "id", "at", "member_id", said)
+
+
+def misplaced(lines: DataFrame, partitions: DataFrame, held: DataFrame) -> DataFrame:
     """`item_lost` and `item_twice`, one for each range of offsets that are in no place, or in several.
 
-    `partitions`: `KEY` and `next_offset` (null: not begun). `held`: `KEY`, `first` and `after` of a range that a
-    row has.
+    `lines`: of `told`. `partitions`: `KEY` and `next_offset` (null: not begun). `held`: `KEY`, `first` and `after` of
+    a range that a row has.
     """
-    said = F.from_json("metadata", _SAID).alias("said")
-    # Beginnings and ends are told apart by what they say: two reads of one table that differ only in a filter that the
-    # source decides are one to Spark.
-    lines = history.where(F.col("kind").isin(BEGIN, DONE)).select(*KEY, "id", "at", "member_id", said)
     begun = (
         lines.where(F.col("said.begin").isNotNull())
         .groupBy(*KEY)

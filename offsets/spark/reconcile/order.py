@@ -1,15 +1,16 @@
 """The history of each partition, line by line: where it goes back in offsets or in time, and which line is the last.
 
 One pass over all lines, sorted by partition and `id`: within a group a larger id was written later. Only the few
-notable lines are passed on to the other jobs.
+notable lines are passed on to the other jobs, so the history is read once unless a fence failed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from operator import or_
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from offsets.spark.reconcile.findings import KEY, finding, spread
@@ -23,12 +24,16 @@ COLUMNS = (
 SIGNS = ("goes_back", "is_earlier", "changes_hands", "is_older")
 """Columns of `notable` lines that may be a finding."""
 
+OVERTAKEN = "is_overtaken"
+"""The sign of a whole group, of `fencing.overtaken`."""
+
 COMMITS = ("commit", "txn_commit")
 """Lines that consumers wrote. Writes of operators and the service may go back: that is the purpose of resets."""
 
 
 def notable(history: DataFrame) -> DataFrame:
-    """Lines that are the last of their partition (`is_last`), or that may be a finding (`SIGNS`), with what was before.
+    """Lines that are the last of their partition (`is_last`), that may be a finding (`SIGNS`), with what was before, or
+    that begin or end a row of lines of one generation (`is_turn`). `history`: of `fencing.judged`.
 
     `before`: the line before. `segment`: counts the removals before the line; a group that was deleted and created
     again, whose generations restart, always has one in between. `other`: the last line of a member before it in the
@@ -37,30 +42,34 @@ def notable(history: DataFrame) -> DataFrame:
     lines = Window.partitionBy(*KEY).orderBy("id")
     earlier = lines.rowsBetween(Window.unboundedPreceding, -1)
     removals = F.sum(F.col("committed_offset").isNull().cast("int")).over(earlier)
-    line = F.struct("id", "at", "kind", "committed_offset")
+    line = F.struct("id", "at", "kind", "committed_offset", "generation_id", "is_judged")
     by_member = F.struct("segment", "generation_id", "id", "at", "member_id", "committed_offset")
     seen = (
-        history.select(*COLUMNS)
+        history.select(*COLUMNS, "is_judged")
         .withColumn("segment", F.coalesce(removals, F.lit(0)))
         .withColumn("before", F.lag(line).over(lines))
-        .withColumn("is_last", F.lead("id").over(lines).isNull())
+        .withColumn("after", F.lead(F.struct("generation_id", "is_judged")).over(lines))
         .withColumn("other", F.last(F.when(of_member(), by_member), ignorenulls=True).over(earlier))
         .withColumn("newest", F.max(F.when(of_member(), by_member)).over(earlier))
     )
     signs = {
+        "is_last": F.col("after").isNull(),
+        "is_turn": is_turn(),
         "goes_back": goes_back(),
         "is_earlier": is_earlier(),
         "changes_hands": changes_hands(),
         "is_older": is_older(),
     }
-    return seen.withColumns(signs).where(reduce(or_, map(F.col, ("is_last", *SIGNS))))
+    return seen.withColumns(signs).drop("after").where(reduce(or_, map(F.col, ("is_last", "is_turn", *SIGNS))))
 
 
-def signs_in(lines: DataFrame) -> dict[str, int]:
-    """How many `notable` lines have each sign, and how many are `is_last`: absent signs need no job."""
-    names = ("is_last", *SIGNS)
-    row = lines.agg(*[F.count_if(F.col(name)).alias(name) for name in names]).collect()[0]
-    return {name: row[name] for name in names}
+def signs_in(lines: DataFrame, overtaken: Callable[[DataFrame], DataFrame]) -> dict[str, int]:
+    """How many `notable` lines have each sign, how many are `is_last`, and how many `overtaken` finds (`OVERTAKEN`):
+    absent signs need no job.
+    """
+    counts = Observation("signs")
+    counted = lines.observe(counts, *[F.count_if(F.col(name)).alias(name) for name in ("is_last", *SIGNS)])
+    return {OVERTAKEN: overtaken(counted).count(), **counts.get}
 
 
 def of_member(line: str = "") -> Column:
@@ -68,6 +77,15 @@ def of_member(line: str = "") -> Column:
     return (
         F.col(f"{line}kind").isin(*COMMITS) & (F.col(f"{line}generation_id") >= 0) & (F.col(f"{line}member_id") != "")
     )
+
+
+def is_turn() -> Column:
+    """The first or the last of some lines of one generation, one behind the other, that are judged by their group."""
+    before, after, generation = F.col("before"), F.col("after"), F.col("generation_id")
+    goes_on = [
+        F.coalesce(one["is_judged"] & (one["generation_id"] == generation), F.lit(False)) for one in (before, after)
+    ]
+    return F.col("is_judged") & ~(goes_on[0] & goes_on[1])
 
 
 def goes_back() -> Column:

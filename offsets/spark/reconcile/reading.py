@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
 
 from psycopg.rows import scalar_row
 from pyspark.sql import DataFrame, SparkSession
@@ -16,10 +15,18 @@ from offsets.spark.archive.storage import Storage
 from offsets.spark.archive.table import ArchiveTable, has_table, open_table
 from offsets.spark.errors import JobError
 from offsets.spark.postgres import Q, Snapshot, connect, exported_snapshot, use_snapshot
-from offsets.spark.reconcile.fencing import EVENTS
+from offsets.spark.reconcile.findings import KEY
 from offsets.spark.reconcile.order import COLUMNS
+from offsets.spark.reconcile.state import VIEW
 from offsets.spark.runs import Run
 from offsets.spark.source import read_table
+
+COLUMNS_OF = {
+    "topics": ("topic", "created_at"),
+    "deleted_topics": ("topic",),
+    "events": ("group_name", "at", "kind", "member_id"),
+}
+"""Columns that are read of tables that have more."""
 
 ATTEMPTS = 5
 """The number of attempts to take a snapshot during which no archive was published."""
@@ -27,19 +34,12 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Tables with the columns that the jobs name; `events` of `fencing.EVENTS` alone. `share_partitions` and `held`: of
-    `items.misplaced`.
-    """
+    """Tables with the columns that the jobs name. `table`: one that only some findings need, by its name."""
 
     history: DataFrame
     view: DataFrame
-    topics: DataFrame
-    deleted_topics: DataFrame
-    watermarks: DataFrame
     groups: DataFrame
-    events: DataFrame
-    share_partitions: DataFrame
-    held: DataFrame
+    table: Callable[[str], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def read_inputs(run: Run, spark: SparkSession, conninfo: str, table: ArchiveTabl
     """The tables, lazily. Raises JobError for another installation's archive."""
 
     def read(name: str, *columns: str) -> DataFrame:
-        return read_table(spark, name, conninfo, snapshot.id, columns=columns or None)
+        return read_table(spark, name, conninfo, snapshot.id, columns=columns or COLUMNS_OF.get(name))
 
     if table is None or table.manifest is None:
         history = read("journal", *COLUMNS)
@@ -101,19 +101,10 @@ def read_inputs(run: Run, spark: SparkSession, conninfo: str, table: ArchiveTabl
         history = read_history(run, spark, table, conninfo, snapshot, columns=COLUMNS)
     return Inputs(
         history=history,
-        view=read("offsets"),
-        topics=read("topics", "topic", "partitions", "created_at"),
-        deleted_topics=read("deleted_topics", "topic"),
-        watermarks=read("watermarks"),
-        groups=read("groups", "group_name", "type", "created_at"),
-        events=_of_kinds(read("events", "group_name", "at", "kind", "member_id"), EVENTS),
-        share_partitions=read("share_partitions"),
-        held=reduce(DataFrame.unionByName, map(read, ("share_locks", "share_retries", "share_dead"))),
+        view=read("offsets", *KEY, *VIEW),
+        groups=read("groups"),
+        table=read,
     )
-
-
-def _of_kinds(events: DataFrame, kinds: Sequence[str]) -> DataFrame:
-    return events.where(events["kind"].isin(*kinds))
 
 
 def find_horizon(conninfo: str, snapshot: Snapshot, events_retention_ms: int) -> Horizon:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -14,11 +15,17 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from offsets.core.days import DAY_MS
 from offsets.spark.archive.storage import Storage
 from offsets.spark.postgres import DEADLINE_MS
-from offsets.spark.reconcile.fencing import fenced_generations, fenced_in_classic_groups, two_members
+from offsets.spark.reconcile.fencing import (
+    fenced_generations,
+    fenced_in_classic_groups,
+    judged,
+    overtaken,
+    two_members,
+)
 from offsets.spark.reconcile.findings import KEY, as_json
-from offsets.spark.reconcile.items import BEGIN, misplaced, of_items
+from offsets.spark.reconcile.items import BEGIN, HELD, misplaced, of_items, told
 from offsets.spark.reconcile.keeping import export, store
-from offsets.spark.reconcile.order import last_lines, notable, rewinds, signs_in, times_backwards
+from offsets.spark.reconcile.order import OVERTAKEN, last_lines, notable, rewinds, signs_in, times_backwards
 from offsets.spark.reconcile.reading import Horizon, Inputs, find_archive, find_horizon, read_inputs, settled
 from offsets.spark.reconcile.state import Known, compared, side_by_side
 from offsets.spark.runs import Outcome, Run
@@ -97,20 +104,19 @@ def reconcile(
             begun = F.count_if(F.col("kind") == BEGIN).alias("begun")
             rows = F.count(F.lit(1)).alias("rows")
             counted = inputs.history.observe(seen, rows, F.min("id").alias("first_id"), begun)
-            lines = notable(counted.where(~of_items())).persist(StorageLevel.DISK_ONLY)
-            signs = signs_in(lines)
+            history = judged(counted.where(~of_items()), inputs.groups, horizon.events_from)
+            lines = notable(history).persist(StorageLevel.DISK_ONLY)
+            signs = signs_in(lines, overtaken)
             run.enter("compare")
             known = Known(seen.get["first_id"], horizon.sure_since, options.margin_ms)
             found = find(inputs, lines, signs, known, horizon)
             if seen.get["begun"]:
-                found = found.unionByName(misplaced(inputs.history, inputs.share_partitions, inputs.held))
+                found = found.unionByName(_of_items(inputs))
             found = found.persist(StorageLevel.DISK_ONLY)
-            by_kind = {row["kind"]: row["count"] for row in found.groupBy("kind").count().orderBy("kind").collect()}
-            listed = [as_json(row) for row in _first(found, options.most_listed).collect()] if by_kind else []
+            listed, by_kind = _listed(found, options.most_listed)
             run.enter("keep")
             exported = export(found, storage, str(run.id)) if by_kind and storage is not None else []
-            found.unpersist()
-            lines.unpersist()
+            spark.catalog.clearCache()
     run.confirm()
     store(conninfo, run.id, listed, sum(by_kind.values()))
     return ReconcileReport(
@@ -122,19 +128,18 @@ def find(inputs: Inputs, lines: DataFrame, signs: Mapping[str, int], known: Know
     """All findings about committed offsets. `lines`: of `order.notable`, which are used several times; `signs`: of
     `order.signs_in`.
     """
-    both = side_by_side(last_lines(lines), inputs.view, inputs.topics, inputs.deleted_topics, inputs.watermarks)
-    found = [
-        compared(both, known),
-        fenced_in_classic_groups(inputs.history, inputs.groups, inputs.events, horizon.events_from),
-    ]
+    found = [compared(side_by_side(last_lines(lines), inputs.view), known)]
+    if signs[OVERTAKEN]:
+        history = judged(inputs.history, inputs.groups, horizon.events_from)
+        found.append(fenced_in_classic_groups(history, overtaken(lines)))
     if signs["goes_back"]:
-        found.append(rewinds(lines, inputs.topics, inputs.deleted_topics))
+        found.append(rewinds(lines, inputs.table("topics"), inputs.table("deleted_topics")))
     if signs["is_earlier"]:
         found.append(times_backwards(lines))
     if signs["changes_hands"]:
-        found.append(two_members(lines, inputs.events, horizon.events_from))
+        found.append(two_members(lines, inputs.table("events"), horizon.events_from))
     if signs["is_older"]:
-        found.append(fenced_generations(lines, inputs.events, horizon.events_from))
+        found.append(fenced_generations(lines, inputs.table("events"), horizon.events_from))
     together = reduce(DataFrame.unionByName, found)
     if not signs["is_older"]:
         return together
@@ -142,8 +147,21 @@ def find(inputs: Inputs, lines: DataFrame, signs: Mapping[str, int], known: Know
     return together.withColumn("line_id", _last_id()).dropDuplicates([*KEY, "kind", "line_id"]).drop("line_id")
 
 
-def _first(found: DataFrame, count: int) -> DataFrame:
-    return found.orderBy(*KEY, "kind", _last_id()).limit(count)
+def _of_items(inputs: Inputs) -> DataFrame:
+    held = reduce(DataFrame.unionByName, map(inputs.table, HELD))
+    return misplaced(told(inputs.history).persist(StorageLevel.DISK_ONLY), inputs.table("share_partitions"), held)
+
+
+def _listed(found: DataFrame, most: int) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """The first findings, and how many there are of each kind."""
+    seen = Observation("found")
+    counted = found.observe(seen, F.count(F.lit(1)).alias("findings"))
+    listed = [as_json(row) for row in counted.orderBy(*KEY, "kind", _last_id()).limit(most).collect()]
+    if seen.get["findings"] == len(listed):
+        by_kind: Mapping[str, int] = Counter(one["kind"] for one in listed)
+    else:
+        by_kind = {row["kind"]: row["count"] for row in found.groupBy("kind").count().collect()}
+    return listed, dict(sorted(by_kind.items()))
 
 
 def _last_id() -> Column:

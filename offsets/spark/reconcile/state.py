@@ -13,7 +13,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from offsets.spark.reconcile.findings import KEY, finding, spread
 
-VIEW = ("committed_offset", "leader_epoch", "metadata", "commit_timestamp", "record_offset", "generation_id")
+VIEW = (
+    *("committed_offset", "leader_epoch", "metadata", "commit_timestamp", "record_offset", "generation_id"),
+    *("topic_partitions", "topic_created_at", "topic_deleted", "log_start_offset", "log_end_offset", "sampled_at"),
+)
+"""Columns of the committed offsets that reconcile reads, with those of their topics and logs."""
+
+OTHER_METADATA, BEYOND, BELOW = "other_metadata", "beyond_log_end", "below_log_start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,52 +36,37 @@ class Known:
     margin_ms: int = 0
 
 
-def side_by_side(
-    last: DataFrame, view: DataFrame, topics: DataFrame, deleted: DataFrame, watermarks: DataFrame
-) -> DataFrame:
-    """A row for each partition that the history or the view knows: `line`, `row`, `log`, `life`, `going`.
-
-    `line` and `row` are null if only the other side knows it; `life` is the topic, `going`: the topic was deleted and
-    its offsets are still being removed.
-    """
+def side_by_side(last: DataFrame, view: DataFrame) -> DataFrame:
+    """A row for each partition that the history or the view knows: `line` and `row`, of which one may be null."""
     lines = last.select(*KEY, F.struct(*[name for name in last.columns if name not in KEY]).alias("line"))
-    rows = view.select(*KEY, F.struct(*VIEW).alias("row"))
-    life = topics.select("topic", F.struct("partitions", "created_at").alias("life"))
-    going = deleted.select("topic").distinct().withColumn("going", F.lit(True))
-    log = watermarks.select(
-        "topic", "partition", F.struct("log_start_offset", "log_end_offset", "sampled_at").alias("log")
-    )
-    return (
-        lines.join(rows, list(KEY), "full")
-        .join(F.broadcast(life), "topic", "left")
-        .join(F.broadcast(going), "topic", "left")
-        .join(F.broadcast(log), ["topic", "partition"], "left")
-    )
+    return lines.join(view.select(*KEY, F.struct(*VIEW).alias("row")), list(KEY), "full")
 
 
 def compared(both: DataFrame, known: Known) -> DataFrame:
     """The findings of one pass over both sides: `disagreements` and `outside_of_logs`."""
-    return spread(both, *disagreements(known), *outside_of_logs(known))
+    wrong = {**disagreements(known), **outside_of_logs(known)}
+    kinds = F.array_compact(F.array(*[F.when(condition, F.lit(kind)) for kind, condition in wrong.items()]))
+    return spread(both.withColumn("kind", F.explode(kinds)), _evidence())
 
 
-def disagreements(known: Known) -> list[Column]:
+def disagreements(known: Known) -> dict[str, Column]:
     """`missing_in_view`, `missing_in_journal`, `surplus_in_view`, `other_offset`, `other_metadata`."""
     line, row = F.col("line"), F.col("row")
     lost = _is_known(row, known) & (line.isNull() | (row["record_offset"] > line["id"]))
     there = line.isNotNull() & row.isNotNull() & ~(row["record_offset"] > line["id"])
     removed = line["committed_offset"].isNull()
     # A sweep's removal for a deleted topic, while something was committed on the current topic of the same name.
-    of_old_topic = (line["kind"] == "topic_delete") & (row["commit_timestamp"] >= F.col("life.created_at"))
+    of_old_topic = (line["kind"] == "topic_delete") & (row["commit_timestamp"] >= row["topic_created_at"])
     same = row["committed_offset"] == line["committed_offset"]
     same_rest = (row["metadata"] == line["metadata"]) & (row["leader_epoch"] == line["leader_epoch"])
     written = (row["record_offset"] == line["id"]) | (line["kind"] == "txn_commit")
-    return [
-        F.when(line.isNotNull() & ~removed & row.isNull(), _disagreement("missing_in_view", line, row)),
-        F.when(row.isNotNull() & lost, _disagreement("missing_in_journal", line, row)),
-        F.when(there & removed & ~F.coalesce(of_old_topic, F.lit(False)), _disagreement("surplus_in_view", line, row)),
-        F.when(there & ~removed & ~same, _disagreement("other_offset", line, row)),
-        F.when(there & ~removed & same & written & ~same_rest, _disagreement("other_metadata", line, row)),
-    ]
+    return {
+        "missing_in_view": line.isNotNull() & ~removed & row.isNull(),
+        "missing_in_journal": row.isNotNull() & lost,
+        "surplus_in_view": there & removed & ~F.coalesce(of_old_topic, F.lit(False)),
+        "other_offset": there & ~removed & ~same,
+        OTHER_METADATA: there & ~removed & same & written & ~same_rest,
+    }
 
 
 def _is_known(row: Column, known: Known) -> Column:
@@ -84,61 +75,58 @@ def _is_known(row: Column, known: Known) -> Column:
     return recent if known.first_id is None else recent | (row["record_offset"] > known.first_id)
 
 
-def _disagreement(kind: str, line: Column, row: Column) -> Column:
-    def known(column: Column) -> Column:
-        return F.array_compact(F.array(column))
-
-    texts = {"metadata": F.array(line["metadata"], row["metadata"])} if kind == "other_metadata" else {}
-    repaired = F.struct(
-        *[line[name].alias(name) for name in ("id", "at", "committed_offset", "leader_epoch", "metadata")],
-        line["expire_timestamp"].alias("expire_timestamp"),
-    )
-    return finding(
-        kind,
-        expected=line["committed_offset"],
-        found=row["committed_offset"],
-        journal_ids=known(line["id"]),
-        members=F.array_remove(known(line["member_id"]), ""),
-        generations=known(line["generation_id"]),
-        instants=F.array_compact(F.array(line["at"], row["commit_timestamp"])),
-        record_offset=row["record_offset"],
-        line=F.when(line.isNotNull(), repaired),
-        **texts,
-    )
-
-
-def outside_of_logs(known: Known) -> list[Column]:
+def outside_of_logs(known: Known) -> dict[str, Column]:
     """`topic_gone`, `partition_gone`, `beyond_log_end`, `below_log_start`: committed offsets compared with the logs.
 
     If a topic was deleted and its offsets are still being removed, nothing is reported. Logs only grow at their ends: a
     watermark newer than the commit proves where the log ended then, any other does not. Logs only lose records at their
     beginnings, so any watermark proves that.
     """
-    row, log, life = F.col("row"), F.col("log"), F.col("life")
-    committed = row.isNotNull() & F.col("going").isNull()
+    row = F.col("row")
+    committed = row.isNotNull() & ~row["topic_deleted"]
     written_at = F.greatest(row["commit_timestamp"], F.col("line.at"))
-    beyond = (row["committed_offset"] > log["log_end_offset"]) & (log["sampled_at"] > written_at + known.margin_ms)
-    below = row["committed_offset"] < log["log_start_offset"]
-    return [
-        F.when(committed & life.isNull(), _outside("topic_gone")),
-        F.when(committed & (F.col("partition") >= life["partitions"]), _outside("partition_gone")),
-        F.when(committed & beyond, _outside("beyond_log_end", log["log_end_offset"])),
-        F.when(committed & below, _outside("below_log_start", log["log_start_offset"])),
-    ]
+    is_proved = row["sampled_at"] > written_at + known.margin_ms
+    return {
+        "topic_gone": committed & row["topic_created_at"].isNull(),
+        "partition_gone": committed & (F.col("partition") >= row["topic_partitions"]),
+        BEYOND: committed & (row["committed_offset"] > row["log_end_offset"]) & is_proved,
+        BELOW: committed & (row["committed_offset"] < row["log_start_offset"]),
+    }
 
 
-def _outside(kind: str, expected: Column | None = None) -> Column:
-    row, log = F.col("row"), F.col("log")
+def _evidence() -> Column:
+    """The finding of a row of `side_by_side` with its `kind`.
+
+    What is outside of a log is proved by row and log, everything else by line and row.
+    """
+    kind, line, row = F.col("kind"), F.col("line"), F.col("row")
+    is_outside = kind.isin("topic_gone", "partition_gone", BEYOND, BELOW)
+    end_of_log = F.when(kind == BEYOND, row["log_end_offset"]).when(kind == BELOW, row["log_start_offset"])
+
+    def known(*columns: Column) -> Column:
+        return F.array_compact(F.array(*columns))
+
+    def of_log(name: str) -> Column:
+        return F.when(is_outside, row[name])
+
+    repaired = F.struct(
+        *[line[name].alias(name) for name in ("id", "at", "committed_offset", "leader_epoch", "metadata")],
+        line["expire_timestamp"].alias("expire_timestamp"),
+    )
     return finding(
         kind,
-        expected=expected,
+        expected=F.when(is_outside, end_of_log).otherwise(line["committed_offset"]),
         found=row["committed_offset"],
-        journal_ids=F.array_compact(F.array("line.id")),
-        members=F.array_remove(F.array_compact(F.array("line.member_id")), ""),
-        generations=F.array(row["generation_id"]),
-        instants=F.array(row["commit_timestamp"]),
+        journal_ids=known(line["id"]),
+        members=F.array_remove(known(line["member_id"]), ""),
+        generations=F.when(is_outside, F.array(row["generation_id"])).otherwise(known(line["generation_id"])),
+        instants=F.when(is_outside, F.array(row["commit_timestamp"])).otherwise(
+            known(line["at"], row["commit_timestamp"])
+        ),
         record_offset=row["record_offset"],
-        log_start_offset=log["log_start_offset"],
-        log_end_offset=log["log_end_offset"],
-        sampled_at=log["sampled_at"],
+        log_start_offset=of_log("log_start_offset"),
+        log_end_offset=of_log("log_end_offset"),
+        sampled_at=of_log("sampled_at"),
+        metadata=F.when(kind == OTHER_METADATA, F.array(line["metadata"], row["metadata"])),
+        line=F.when(~is_outside & line.isNotNull(), repaired),
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from kcoord.resets.instants import clock
@@ -92,19 +92,24 @@ def report(
         run.enter("read events")
         rebalanced = read_rebalances(spark, conninfo, options)
         run.enter("read")
-        moved = jobs.moves(read_archive(spark, table)).persist()
-        rows = moved.count()
+        commits, moved = _counted(jobs.moves(read_archive(spark, table)))
+        moved = moved.persist()
         storage.remove_folder(UNFINISHED)
         written, counts = [], {}
         for name, frame in tables(moved, rebalanced, options, int(time.time() * 1000)).items():
             run.enter(f"write {name}")
-            kept = frame.persist()
-            counts[name] = kept.count()
+            counted, kept = _counted(frame)
             written += _keep(_sorted(name, kept), storage, f"{FOLDER}/run={run.id}/{name}")
-            kept.unpersist()
+            counts[name] = counted.get["rows"]
         days = totals_by_day(moved, rebalanced)
         moved.unpersist()
-    return Report(rows, counts, days, tuple(written), rebalanced.since)
+    return Report(commits.get["rows"], counts, days, tuple(written), rebalanced.since)
+
+
+def _counted(frame: DataFrame) -> tuple[Observation, DataFrame]:
+    """The rows, which the first action counts."""
+    counted = Observation()
+    return counted, frame.observe(counted, F.count(F.lit(1)).alias("rows"))
 
 
 def read_rebalances(spark: SparkSession, conninfo: str, options: ReportOptions) -> Rebalances:

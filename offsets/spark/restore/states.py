@@ -62,8 +62,11 @@ class GroupStates:
 
 
 def collected(states: DataFrame) -> GroupStates:
-    """What `states_at` found, brought to the driver: some 60 bytes for each partition that a group ever read."""
-    return GroupStates(states.orderBy(*KEY).toArrow())
+    """What `states_at` found, brought to the driver: some 60 bytes for each partition that a group ever read.
+
+    Sorted here: Spark would compute the states once more, to find ranges of equal size.
+    """
+    return GroupStates(states.toArrow().sort_by([(name, "ascending") for name in KEY]))
 
 
 def newest(rows: DataFrame) -> tuple[int, int]:

@@ -5,16 +5,17 @@ select ctid as block, id, at, xact_id, kind, group_name, topic, partition, commi
 from {table}
 
 -- name: offsets
+-- With the topic and the log of each: what is not among the columns that are read is not joined either. `topic_deleted`:
+-- offsets of a topic of this name are still being removed.
 select o.ctid as block, g.group_id as group_name, o.topic, o.partition, o.committed_offset, o.leader_epoch, o.metadata,
-       o.commit_timestamp, o.expire_timestamp, o.member_id, o.generation_id, o.record_offset
+       o.commit_timestamp, o.expire_timestamp, o.member_id, o.generation_id, o.record_offset,
+       t.partitions as topic_partitions, t.created_at as topic_created_at,
+       o.topic in (select topic from offsets_deletedtopic) as topic_deleted,
+       w.log_start_offset, w.log_end_offset, w.sampled_at
 from {table} o
 join groups_group g on g.id = o.group_id
-
--- name: pending_offsets
-select o.ctid as block, g.group_id as group_name, o.topic, o.partition, o.producer_id, o.committed_offset,
-       o.leader_epoch, o.metadata, o.commit_timestamp, o.opened_at, o.record_offset, o.member_id, o.generation_id
-from {table} o
-join groups_group g on g.id = o.group_id
+left join groups_topic t on t.name = o.topic
+left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
 
 -- name: topics
 select ctid as block, id as topic_key, name as topic, topic_id::text as topic_id, partitions, created_at
@@ -24,49 +25,17 @@ from {table}
 select ctid as block, topic, deleted_at, record_offset, swept
 from {table}
 
--- name: watermarks
-select w.ctid as block, t.name as topic, w.topic_id as topic_key, w.partition, w.log_start_offset, w.log_end_offset,
-       w.sampled_at
-from {table} w
-join groups_topic t on t.id = w.topic_id
-
--- name: samples
--- Watermarks over time. A deleted topic has no name, and maintenance removes its samples soon.
-select s.ctid as block, t.name as topic, s.topic_id as topic_key, s.partition, s.at, s.until, s.log_start_offset,
-       s.log_end_offset
-from {table} s
-left join groups_topic t on t.id = s.topic_id
-
--- name: lag_samples
-select ctid as block, group_name, topic, at, lag, time_lag_ms
-from {table}
-
 -- name: events
 select ctid as block, id, group_name, at, kind, generation_id, member_id, detail::text as detail
 from {table}
 
 -- name: groups
-select ctid as block, id as group_key, group_id as group_name, type, state, state_since, generation_id,
-       assignment_epoch, protocol_type, protocol_name, held_until, version, created_at, updated_at
-from {table}
-
--- name: members
-select m.ctid as block, g.group_id as group_name, m.member_id, m.instance_id, m.client_id, m.client_host,
-       m.session_deadline, m.last_heartbeat_at
-from {table} m
-join groups_group g on g.id = m.group_id
-
--- name: consumer_members
-select m.ctid as block, g.group_id as group_name, m.member_id, m.instance_id, m.client_id, m.client_host,
-       m.member_epoch, m.previous_member_epoch, m.state, m.session_deadline
-from {table} m
-join groups_group g on g.id = m.group_id
-
--- name: assignments
-select a.ctid as block, g.group_id as group_name, a.topic_id, a.topic, a.partition, a.member_id, a.generation_id,
-       a.pending
-from {table} a
-join groups_group g on g.id = a.group_id
+-- `converted_at`: when an event last says that the group changed its protocol.
+select g.ctid as block, g.group_id as group_name, g.type, g.created_at, c.converted_at
+from {table} g
+left join (
+    select group_name, max(at) as converted_at from groups_event where kind = 'group_converted' group by group_name
+) c on c.group_name = g.group_id
 
 -- name: share_partitions
 select p.ctid as block, g.group_id as group_name, t.name as topic, p.partition, p.next_offset

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from offsets.spark.session import SparkSettings, start_spark
-from tests.offsets.spark.support import Archive
+from tests.offsets.spark.support import Archive, for_few_rows
 from tests.support.journal import drop_days
 
 
@@ -28,8 +28,8 @@ def spark_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(spark_directory: Path, spark_classes: None) -> Iterator[SparkSession]:
-    """Spark on two cores of this machine."""
-    session = start_spark(SparkSettings("local[2]", spark_directory))
+    """Spark on two cores of this machine, for few rows."""
+    session = for_few_rows(start_spark(SparkSettings("local[2]", spark_directory)))
     yield session
     session.stop()
 

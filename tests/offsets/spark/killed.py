@@ -29,8 +29,10 @@ from offsets.spark.archive.storage import Storage
 from offsets.spark.archive.table import ArchiveTable
 from offsets.spark.runs import RunRequest, running
 from offsets.spark.session import SparkSettings, start_spark
+from tests.offsets.spark.support import for_few_rows
 
-POINTS = ("writing", "staged", "moved", "announced", "published", "compacted")
+POINTS = ("staged", "moved", "announced", "published", "compacted", "writing")
+"""The one at which Java dies comes last."""
 
 
 def die() -> None:
@@ -77,7 +79,7 @@ def run_until(point: str, conninfo: str, path: str, spark: SparkSession) -> None
 
 def main(directory: str) -> None:
     """Die as often as asked."""
-    spark = start_spark(SparkSettings("local[2]", Path(directory)))
+    spark = for_few_rows(start_spark(SparkSettings("local[2]", Path(directory))))
     for line in sys.stdin:
         conninfo, path, point = json.loads(line)
         pid = 0 if point == "writing" else os.fork()

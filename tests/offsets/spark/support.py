@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +49,43 @@ def fill(conninfo: str, count: int, *, first: int = START_MS, step: int = 60_000
     """Write `count` lines from `first` on, one each `step` ms: with NULLs, empty texts, quotes and line ends."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute(FILL, {"first": first, "step": step, "count": count})
+
+
+FEW_ROWS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Settings of a session. To plan again and to compile, Spark needs more time than a few rows."""
+
+
+def for_few_rows(spark: SparkSession) -> SparkSession:
+    """The session, which from now on runs our jobs in half the CPU time; `test_command` and `test_million` run them as
+    the service does.
+    """
+    for name, value in FEW_ROWS.items():
+        spark.conf.set(name, value)
+    return spark
+
+
+@contextmanager
+def as_in_service(spark: SparkSession) -> Iterator[None]:
+    """Without `for_few_rows`."""
+    for name in FEW_ROWS:
+        spark.conf.unset(name)
+    spark.conf.set(
+        "spark.sql.shuffle.partitions", str(spark.sparkContext.getConf().get("spark.sql.shuffle.partitions"))
+    )
+    try:
+        yield
+    finally:
+        for_few_rows(spark)
+
+
+def jobs_begun(spark: SparkSession) -> int:
+    """How many jobs Spark has begun: every scan of an input and every broadcast needs one."""
+    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 
 
 def make_day(conninfo: str, day: int) -> None:

@@ -15,7 +15,7 @@ from offsets.journal import journal_days
 from offsets.journal.journal_days import JournalDays
 from offsets.spark.postgres import exported_snapshot
 from tests.conftest import START_MS
-from tests.offsets.spark.support import Archive, fill, journal_rows, make_day, runs_of
+from tests.offsets.spark.support import Archive, fill, journal_rows, make_day
 
 pytestmark = pytest.mark.whole("test_round_trip has Spark archive, restore and reconcile")
 
@@ -128,27 +128,24 @@ async def test_a_day_is_kept_while_the_archive_is_damaged(archived: Archive, day
     assert (await days.keep()).dropped == [NAME], "it is whole again"
 
 
-async def test_rows_of_another_timeline_cover_nothing(archived: Archive, days: JournalDays) -> None:
-    change(archived, "update offsets_archivedday set timeline = timeline + 1")
-    assert (await days.keep()).dropped == []
-
-
-async def test_a_day_that_a_run_reads_is_dropped_later_and_commits_do_not_wait(
+async def test_a_day_of_another_timeline_is_kept_and_one_that_a_run_reads_is_dropped_later(
     archived: Archive, days: JournalDays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    change(archived, "update offsets_archivedday set timeline = timeline + 1")
+    assert (await days.keep()).dropped == []
+    change(archived, "update offsets_archivedday set timeline = timeline - 1")
     monkeypatch.setattr(journal_days, "LOCK_ATTEMPTS", 1)
     with exported_snapshot(archived.conninfo):
         assert NAME in (await days.keep()).put_off
     assert (await days.keep()).dropped == [NAME]
 
 
-async def test_without_an_archive_retention_alone_decides(
-    archived: Archive, database: str, clock: VirtualClock
-) -> None:
-    runtime = Runtime(Config({"offsets.journal.retention.days": 5}), database, clock)
+async def test_without_an_archive_retention_alone_decides(journal: str, clock: VirtualClock) -> None:
+    make_day(journal, OLD)
+    fill(journal, 40, first=FIRST, step=1)
+    fill(journal, 30, first=FIRST - DAY_MS, step=1)
+    runtime = Runtime(Config({"offsets.journal.retention.days": 5}), journal, clock)
     await runtime.start()
-    change(archived, "truncate offsets_sparkrun, offsets_archivedday, offsets_reconcilefinding")
     report = await runtime.get(JournalDays).keep()
     await runtime.stop()
     assert (report.dropped, report.trimmed) == ([NAME], 30)
-    assert runs_of(database) == []

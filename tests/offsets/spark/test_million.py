@@ -6,12 +6,13 @@ import psycopg
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from offsets.core.days import DAY_MS, day_of
 from offsets.spark.archive.archiving import ArchiveOptions
 from offsets.spark.archive.schema import COLUMNS
 from tests.conftest import START_MS
-from tests.offsets.spark.support import SEEN, Archive, counted_days, fill, make_day
+from tests.offsets.spark.support import SEEN, Archive, as_in_service, counted_days, fill, make_day
 
 pytestmark = pytest.mark.whole("large")
 
@@ -25,14 +26,16 @@ where inhparent = 'offset_commit_log'::regclass and pg_relation_size(inhrelid) /
 """
 
 
-def test_many_rows_are_archived_compacted_and_equal_to_those_in_postgres(archive: Archive) -> None:
+def test_many_rows_are_archived_compacted_and_equal_to_those_in_postgres(archive: Archive, spark: SparkSession) -> None:
     first = START_MS // DAY_MS * DAY_MS
     for day in range(DAYS):
         make_day(archive.conninfo, day_of(first) + day)
     options = ArchiveOptions(most_files=len(RUNS) - 1, slice_blocks=SLICE_BLOCKS)
-    for rows in RUNS:
-        fill(archive.conninfo, rows, first=first, step=DAYS * DAY_MS // rows - 1)
-        assert archive.run(options).rows == rows
+    with as_in_service(spark):
+        for rows in RUNS:
+            fill(archive.conninfo, rows, first=first, step=DAYS * DAY_MS // rows - 1)
+            assert archive.run(options).rows == rows
+        assert archive.run(options).rows == 0
     with psycopg.connect(archive.conninfo) as connection:
         assert connection.execute(LARGE_DAYS, (SLICE_BLOCKS,)).fetchone() == (DAYS,), "several slices each"
     table = DeltaTable(f"{archive.path}/journal")

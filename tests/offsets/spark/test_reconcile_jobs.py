@@ -46,14 +46,16 @@ def test_nothing_is_found_in_clean_histories(
 
 
 class Scenes(World):
-    """Lines written by hand, each scene in a group of its own; all on partition 0 of one topic."""
+    """Lines written by hand, each scene in a group of its own; all on one topic."""
 
-    def scene(self, group: str, kind: str, *commits: tuple[str, int], converts_after: int = -1) -> None:
-        """Commits by (member, generation), each of a larger offset than the one before."""
+    def scene(
+        self, group: str, kind: str, *commits: tuple[str, int], converts_after: int = -1, partitions: int = 1
+    ) -> None:
+        """Commits by (member, generation), each of a larger offset than the one before, on these partitions in turn."""
         self.groups[group] = Group(group, kind, self.now)
         for number, (member, generation) in enumerate(commits):
             self.now += 10
-            self.write((group, "t1-x", 0), "commit", 100 + number, member, generation)
+            self.write((group, "t1-x", number % partitions), "commit", 100 + number, member, generation)
             if number == converts_after:
                 self.event(group, "group_converted")
 
@@ -70,6 +72,7 @@ def scenes() -> Scenes:
     world.scene("older-epoch-of-its-own", "consumer", ("a", 4), ("a", 3))  # KIP-1251
     world.scene("older-of-its-own", "classic", ("a", 4), ("a", 3))
     world.scene("converted", "consumer", ("a", 4), ("b", 1), converts_after=0)
+    world.scene("across", "classic", ("a", 3), ("b", 4), ("a", 3), partitions=2)
     world.scene("simple", "classic", ("a", 4), ("", -1), ("b", 5))
     world.scene("removed", "consumer", ("a", 4))
     world.remove(("removed", "t1-x", 0), "group_delete")
@@ -80,6 +83,7 @@ def scenes() -> Scenes:
 def test_generations_are_compared_within_a_life_and_a_protocol(spark: SparkSession) -> None:
     found = [(one["kind"], one["group"], one["expected"], one["found"]) for one in found_in(spark, scenes())]
     assert found == [
+        ("fenced_generation", "across", 4, 3),
         ("two_members", "came-back", 101, 102),
         ("fenced_generation", "fenced", 4, 3),
         ("fenced_generation", "older-of-its-own", 4, 3),

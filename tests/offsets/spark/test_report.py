@@ -187,7 +187,7 @@ def test_a_run_keeps_its_tables_beside_the_archive(archive: Archive, spark: Spar
         running(archive.conninfo, "report", RunRequest("test")) as run,
     ):
         report(run, lambda: spark, archive.conninfo, archive.storage(), ReportOptions())
-    fill(archive.conninfo, 5_000)
+    fill(archive.conninfo, 500, step=DAY_MS // 100)
     put_events(archive.conninfo)
     archive.run()
     with running(archive.conninfo, "report", RunRequest("test")) as run:

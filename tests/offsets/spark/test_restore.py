@@ -164,10 +164,11 @@ async def test_ten_moments_of_an_archive_whose_days_were_dropped(
     shadow = Shadow(runtime, clock, archive.conninfo, 2)
     await shadow.begin()
     for _ in range(3):
-        await shadow.live(20, 60 * 3_600_000)
+        await shadow.live(20, 6 * 3_600_000)
+        clock.advance(25 * DAY_MS)
         await asyncio.to_thread(archive.run)
         await runtime.get(JournalDays).keep()
-    await shadow.live(20, 60 * 3_600_000)
+    await shadow.live(20, 6 * 3_600_000)
     first, kept = shadow.states[0][0], journal_rows(archive.conninfo)[0][1]
     assert kept > first + 30 * DAY_MS, "days were dropped"
     moments = shadow.moments(8) + [random.Random(at).randint(first, kept) for at in (1, 2)]

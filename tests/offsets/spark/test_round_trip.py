@@ -30,7 +30,7 @@ async def test_an_empty_database_is_filled_from_the_archive_alone(
 ) -> None:
     shadow = Shadow(runtime, clock, archive.conninfo, 8)
     await shadow.begin()
-    await shadow.live(40, 20 * 3_600_000)
+    await shadow.live(40, 3 * 3_600_000)
     await asyncio.to_thread(archive.run)
     last = archive.rows()[-1][0]
     known = details(archive.conninfo)
