@@ -154,7 +154,7 @@ async def delete_offsets(call: Call, request: Fields) -> Answer:
     responses = [
         {
             "topic_name": name,
-            "topic_id": _topic_id(view, name),
+            "topic_id": _topic_id(view, name) if error is Error.NONE else None,
             "error_code": error.code,
             "error_message": _message(error),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.differential import share_scenarios  # noqa: F401 - they are added to ALL
 from tests.differential.scenes import ALL, SUBSCRIBED, Scene, scenario
 from tests.differential.sequences import LONG_METADATA, UNKNOWN_TOPIC
 
