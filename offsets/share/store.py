@@ -153,7 +153,7 @@ class ShareStore:
     async def meet(self, connection: Connection, tickets: Sequence[Ticket]) -> Met:
         """Read whose requests these are, and lock the locks that they settle."""
         parameters = {
-            "override": self._db.clock.override_ms(),
+            "override": self._db.clock.override_ms,
             "locks": numbers(sorted({lock for ticket in tickets for lock in ticket.locks})),
             "groups": texts(ticket.group_id for ticket in tickets),
             "members": texts(ticket.member_id for ticket in tickets),
