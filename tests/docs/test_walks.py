@@ -36,10 +36,10 @@ from tests.wire.client import request_frame
 
 MOST_FILES = {"join": 53, "consumer-heartbeat": 56, "offsets/commit": 52, "heartbeat": 23}
 """Entered for one reason each: of coordinator nodes whether this node answers (`groups.nodes.hosting`), and the
-partition of the group (`groups.core.coordinator`); what the lanes may answer or write without a transaction of the group (`groups.lane`, `offsets.lane`); counts without a lock
-(`kcoord.tallies`); of quotas what a request counts as (`groups.api.metering`) and who is limited
-(`kcoord.quotas.quotas`); of fail-overs whether Postgres was taken over from (`kcoord.database.origin`), and what was
-acknowledged (`offsets.acknowledged`)."""
+partition of the group (`groups.core.coordinator`); what the lanes may answer or write without a transaction of the
+group (`groups.lane`, `offsets.lane`); counts without a lock (`kcoord.tallies`); of quotas what a request counts as
+(`groups.api.metering`) and who is limited (`kcoord.quotas.quotas`); of fail-overs whether Postgres was taken over from
+(`kcoord.database.origin`), and what was acknowledged (`offsets.acknowledged`)."""
 
 JOIN = {
     "member_id": "",
