@@ -100,9 +100,10 @@ def decide(group: Group | None, command: Command, env: Env) -> Decision:
     deadline of the group lies at or before `env.now`, if `env.may_expire`.
     """
     turn = Turn(group, env)
-    expire_hold(turn)
-    rearm(turn)
-    _expire(turn)
+    if group is not None:
+        expire_hold(turn)
+        rearm(turn)
+        _expire(turn)
     answered = len(turn.answers)
     try:
         reply = _handle(turn, command)
@@ -127,7 +128,7 @@ def _expire(turn: Turn) -> None:
         _expire_members(turn, remove_without_conversion)
     elif isinstance(turn.group, ConsumerGroup):
         _expire_members(turn, remove_members)
-    if not isinstance(turn.group, EpochGroup):
+    if isinstance(turn.group, ClassicGroup):
         expire(turn)
 
 

@@ -34,13 +34,12 @@ from tests.support.members import eventually, stable_member
 from tests.support.told import told
 from tests.wire.client import request_frame
 
-MOST_FILES = {"join": 55, "consumer-heartbeat": 60, "offsets/commit": 53, "heartbeat": 24}
-"""Entered for one reason each: of coordinator nodes whether this node answers (`groups.nodes.hosting`), the partition
-of the group (`groups.core.coordinator`), and whether its deadlines start over (`groups.core.rearming`); what the lanes
-may answer or write without a transaction of the group (`groups.lane`, `offsets.lane`); counts without a lock
-(`kcoord.tallies`); of quotas what a request counts as (`groups.api.metering`) and who is limited
-(`kcoord.quotas.quotas`); of fail-overs whether Postgres was taken over from (`kcoord.database.origin`), and what was
-acknowledged (`offsets.acknowledged`)."""
+MOST_FILES = {"join": 54, "consumer-heartbeat": 57, "offsets/commit": 52, "heartbeat": 24}
+"""Entered for one reason each: of coordinator nodes whether this node answers (`groups.nodes.hosting`), and the
+partition of the group (`groups.core.coordinator`); what the lanes may answer or write without a transaction of the
+group (`groups.lane`, `offsets.lane`); counts without a lock (`kcoord.tallies`); of quotas what a request counts as
+(`groups.api.metering`) and who is limited (`kcoord.quotas.quotas`); of fail-overs whether Postgres was taken over from
+(`kcoord.database.origin`), and what was acknowledged (`offsets.acknowledged`)."""
 
 JOIN = {
     "member_id": "",
@@ -58,7 +57,7 @@ HEARTBEAT = {
     "subscribed_topic_names": ["orders"],
     "topic_partitions": [],
 }
-MOST_FILES_OF_KAFKA = {"join_group": 56, "consumer_group_heartbeat": 68, "offset_commit": 59, "heartbeat": 23}
+MOST_FILES_OF_KAFKA = {"join_group": 55, "consumer_group_heartbeat": 65, "offset_commit": 58, "heartbeat": 23}
 """The same requests over Kafka's protocol."""
 
 COMMIT = {"topics": [{"name": "orders", "partitions": [{"partition": 0, "committed_offset": 7}]}]}

@@ -1,6 +1,6 @@
 """Consumer-heartbeats that change nothing but the deadline of a session, told without deciding them.
 
-The licence is a property test: what is accepted here is what `decide` answers in the same way, with one `TimerArmed`
+Tested as a property: what is accepted here is what `decide` answers in the same way, with one `TimerArmed`
 of the session and no effect.
 
 Source: consumer.md 2; architecture.md 4, "Fast lanes".

@@ -1,4 +1,4 @@
-"""The licence of answers from memory: what they accept, `decide` answers in the same way, with the same effect."""
+"""The equivalence of answers from memory: what they accept, `decide` answers in the same way, with the same effect."""
 
 from __future__ import annotations
 

@@ -158,6 +158,12 @@ async def test_the_id_of_a_topic_that_may_not_be_seen_is_unknown(
     assert (answer["name"], answer["partitions"][0]["error"]) == (topic, "TOPIC_AUTHORIZATION_FAILED")
 
 
+async def test_who_may_commit_on_a_topic_but_not_see_it_is_not_told_its_id(client_with: ClientWith, topic: str) -> None:
+    client = await client_with("read:group:*", f"read:topic:{topic}", f"deny:describe:topic:{topic}")
+    answer = (await client.post(COMMIT, json=commit_body({"partition": 0, "committed_offset": 1}))).json()["topics"][0]
+    assert (answer["name"], answer["topic_id"], answer["partitions"][0]["error"]) == (topic, None, "NONE")
+
+
 async def test_what_concerns_the_member_fails_the_whole_request(
     members: Members, api: httpx.AsyncClient, topic: str
 ) -> None:

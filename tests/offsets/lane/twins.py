@@ -23,7 +23,7 @@ from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.service import OffsetService
-from tests.offsets.commit_function.test_commit_function_licence import random_commit
+from tests.offsets.commit_function.test_commit_function_equivalence import random_commit
 from tests.support.commands import random_command
 from tests.support.commits import OffsetCommit
 from tests.support.consumer_commands import random_consumer_command

@@ -1,4 +1,4 @@
-"""The licence of answers from memory, through whole processes: replies and rows are those of one without the lane.
+"""The equivalence of answers from memory, through whole processes: replies and rows are those of one without the lane.
 
 Random histories of groups of both protocols. Another process changes the group in between, half of the time; sessions
 that were renewed in memory are stored late; topics are deleted and created again, and time passes. That the lane and
@@ -26,8 +26,8 @@ from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.groups.lane.support import Process, from_memory, register
-from tests.offsets.commit_function.test_commit_function_licence import COUNTS, PAUSES_MS
-from tests.offsets.lane.test_lane_licence import replace_topic
+from tests.offsets.commit_function.test_commit_function_equivalence import COUNTS, PAUSES_MS
+from tests.offsets.lane.test_lane_equivalence import replace_topic
 from tests.offsets.lane.twins import Ids, Twin, with_and_without
 from tests.support.commands import random_join
 from tests.support.consumer_commands import random_heartbeat

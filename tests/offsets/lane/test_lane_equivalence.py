@@ -1,4 +1,4 @@
-"""The licence of the commit lane: whatever way commits take, they are answered the same and leave the same rows.
+"""The equivalence of the commit lane: whatever way commits take, they are answered the same and leave the same rows.
 
 Random histories of groups of both protocols, with another process that changes the group in between, topics that are
 deleted and created again, outages that start deadlines over, and time that passes.
@@ -19,7 +19,7 @@ from groups.catalogue.topics import TopicService
 from groups.engine import decision_context
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
-from tests.offsets.commit_function.test_commit_function_licence import COUNTS, PAUSES_MS
+from tests.offsets.commit_function.test_commit_function_equivalence import COUNTS, PAUSES_MS
 from tests.offsets.lane.twins import Ids, Twin, accepted, with_and_without
 from tests.offsets.lane.ways import ways
 from tests.support.journal import assert_journal_agrees

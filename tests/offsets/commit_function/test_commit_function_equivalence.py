@@ -1,4 +1,4 @@
-"""The licence of `kcoord.commit_offsets`: it accepts what the coordinator would accept, and writes the same rows.
+"""The equivalence of `kcoord.commit_offsets`: it accepts what the coordinator would accept, and writes the same rows.
 
 Random groups of both protocols, in all states, with timers that are overdue or not; random callers.
 """
@@ -123,7 +123,7 @@ def test_the_function_accepts_what_the_coordinator_accepts_and_writes_the_same(c
 
 async def example(runtime: Runtime, clock: VirtualClock, random: Random, consumer: bool, seen: Counter[str]) -> None:
     """One group, one caller: the function in a transaction that is rolled back, then the service."""
-    group_id = f"licence-{uuid.uuid4()}"
+    group_id = f"equivalence-{uuid.uuid4()}"
     with psycopg.connect(runtime.db.conninfo) as connection:
         began = clock_of(connection)
         group = random_group(random, group_id, began, consumer)
