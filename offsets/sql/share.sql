@@ -54,8 +54,12 @@ select p.topic_id, p.partition,
             else 0 end::bigint as available,
        least((select min(not_before) from offsets_shareretry
               where share_partition_id = p.id and not_before > %(now)s::bigint),
-             (select min(until) from offsets_sharelock
-              where share_partition_id = p.id and until > %(now)s::bigint)) - %(now)s::bigint as due_in_ms
+             -- Compared as a row, so that the index by `until`, of the locks of all groups, cannot be used.
+             (select case when x.share_partition_id = p.id then x.until end
+              from (select share_partition_id, until from offsets_sharelock
+                    where (share_partition_id, until) > (p.id, %(now)s::bigint)
+                    order by share_partition_id, until
+                    limit 1) x)) - %(now)s::bigint as due_in_ms
 from groups_group g
 cross join unnest(%(topics)s::uuid[], %(partitions)s::int[]) a (topic_id, partition)
 join offsets_sharepartition p on p.group_id = g.id and p.topic_id = a.topic_id and p.partition = a.partition

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from groups.core.model.verdicts import RANKS, VerdictKind
 from groups.lane.entries import LAST_PARTS, STORED_PARTS
-from kcoord.config import BY_NAME, Config
+from kcoord.config import Config
 from offsets.core.verdicts import (
     FIRST_SEEN,
     STUCK_STATES,
@@ -61,10 +61,9 @@ def test_a_group_is_stuck_only_in_a_state_that_it_should_pass_through(state: str
     session_ms=st.integers(6_000, 1_800_000),
     heartbeats=st.lists(st.floats(0.001, 1 / 3), min_size=1, max_size=40),
     seen=st.floats(0, 1),
-    percent=st.integers(BY_NAME["verdict.late.percent"].minimum or 0, BY_NAME["verdict.late.percent"].maximum or 0),
 )
 def test_a_member_in_time_is_never_late_although_its_session_is_stored_behind(
-    session_ms: int, heartbeats: list[float], seen: float, percent: int
+    session_ms: int, heartbeats: list[float], seen: float
 ) -> None:
     """Whatever the pauses up to a third of the session, and whenever the row is looked at: the lane stores a session
     if a tenth has passed since it was stored before, and the last one after a fifth.
@@ -81,7 +80,7 @@ def test_a_member_in_time_is_never_late_although_its_session_is_stored_behind(
             stored_at = at
     looked_at = NOW + int((at - NOW) * seen)
     armed_at = [armed for written, armed in rows if written <= looked_at][-1]
-    assert late(StoredSession(armed_at, armed_at + session_ms), looked_at, replace(T, late_percent=percent)) is None
+    assert late(StoredSession(armed_at, armed_at + session_ms), looked_at, T) is None
 
 
 @given(session_ms=st.integers(6_000, 60_000), percent=st.integers(45, 95))
