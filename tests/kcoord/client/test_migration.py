@@ -97,6 +97,7 @@ def service(postgres: str) -> Iterator[Service]:
 
 
 @pytest.mark.processes
+@pytest.mark.whole("a program of the docs; the default has the Python client's own tests")
 def test_program_after_the_change_runs(service: Service, tmp_path: Path) -> None:
     service.topic(2, "orders")
     for partition in (0, 1):

@@ -26,15 +26,20 @@ from tests.support.offset_doors import (
     offset_door,
     request_ids,
 )
+from tests.support.selection import sample
 
 COMMIT = commit("ok")
 
 
-def test_requests_cut_at_every_byte() -> None:
+EVERY = 8
+
+
+@pytest.mark.parametrize("start", sample(range(EVERY), "the bytes between those of the default"))
+def test_requests_cut_at_every_byte(start: int) -> None:
     requests = commit("ok1"), fetch(), commit("slow", b"X-Request-Id: mine"), beat("ok")
     expected = one_by_one(offset_door()[0], *requests, LAST_COMMIT)
     whole = b"".join(requests)
-    for at in range(len(whole)):
+    for at in range(start, len(whole), EVERY):
         door, offsets = offset_door()
         assert all_of(door, whole[:at], whole[at:] + LAST_COMMIT) == expected, whole[:at]
         assert [plain.member_id for plain in offsets.begun] == ["ok1", "slow", "ok-last"]

@@ -16,16 +16,22 @@ from kcoord.config import Config
 from kcoord.database import request_age
 from kcoord.process.turnstile import Kind
 from tests.support.doors import LAST, Client, Door, Service, all_of, beat, heartbeat, one_by_one, run, statuses, until
+from tests.support.selection import sample
 
 AT_ONCE = Kind.READ.at_once
+
 BODY = b'{"member_id":"ok","generation_id":1}'
 
 
-def test_requests_cut_at_every_byte() -> None:
+EVERY = 8
+
+
+@pytest.mark.parametrize("start", sample(range(EVERY), "the bytes between those of the default"))
+def test_requests_cut_at_every_byte(start: int) -> None:
     requests = beat("ok1"), beat("later"), beat("ok2", b"X-Request-Id: mine")
     expected = one_by_one(Door(Config({})), *requests, LAST)
     whole = b"".join(requests)
-    for at in range(len(whole)):
+    for at in range(start, len(whole), EVERY):
         door = Door(Config({}))
         assert all_of(door, whole[:at], whole[at:] + LAST) == expected, whole[:at]
         assert [command.member_id for command in door.service.at_once] == ["ok1", "ok2", "ok-last"]
