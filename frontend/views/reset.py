@@ -41,7 +41,7 @@ from kcoord.access.rights import Principal
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.resets.strategies import Reset
+from kcoord.resets.strategies import OF_COMMITTED, Reset
 from kcoord.rest.paging import Page
 from offsets.core.plan_types import PlanHeader
 from offsets.plans.service import PlanService
@@ -203,9 +203,10 @@ def _form(given: Given, seen: _Seen, zone: tzinfo) -> dict[str, Any]:
     except ProtocolError:
         ticked, unread = Ticks(), given.get("topics", "")  # as it was typed, to be corrected
     offered = presets(seen.now, zone)
-    listed = {line.topic for line in seen.ticks.topics}
+    listed, instants = {line.topic for line in seen.ticks.topics}, {str(preset.at) for preset in offered}
+    refused = OF_COMMITTED if seen.group and seen.group.type == "share" else ()
     return {
-        "choices": [_offered(choice, given, {str(preset.at) for preset in offered}, zone) for choice in CHOICES],
+        "choices": [_offered(one, given, instants, zone) for one in CHOICES if one.strategy not in refused],
         "chosen": given.get("strategy", ""),
         "presets": offered,
         "zone": exact(seen.now, zone).rpartition(" ")[2],

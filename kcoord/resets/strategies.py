@@ -47,6 +47,9 @@ PARAMETER: Mapping[Strategy, str | None] = {
 }
 """The parameter that a strategy needs; each takes one at most."""
 
+OF_COMMITTED = frozenset({Strategy.COPY_FROM_GROUP, Strategy.TO_COMMITTED_AT})
+"""Strategies that take what groups have committed: not for share groups."""
+
 PARAMETERS = tuple(sorted({name for name in PARAMETER.values() if name is not None}))
 
 

@@ -31,7 +31,7 @@ from kcoord.database import request_age
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.instants import parse_duration
-from kcoord.resets.strategies import PARAMETER, Reset, Strategy, check
+from kcoord.resets.strategies import OF_COMMITTED, PARAMETER, Reset, Strategy, check
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from offsets.core.days import DAY_MS
 from offsets.core.plan import application, plan, restoration, revised, totals
@@ -64,8 +64,6 @@ MOST_TRIMMED = 1_000
 
 SHARE = "share_group"
 """The parameter of plans of share groups."""
-OF_COMMITTED = (Strategy.COPY_FROM_GROUP, Strategy.TO_COMMITTED_AT)
-"""Strategies that take what groups have committed."""
 BELOW_ALL = "no item has an offset below 0"
 
 EXTRA_MS = 30_000

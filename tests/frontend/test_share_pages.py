@@ -84,6 +84,19 @@ def test_an_empty_one(person: Client, seed: Seed) -> None:
 
 
 @pytest.mark.usefixtures("group")
+def test_a_reset_offers_no_committed_offsets(operator: Client, seed: Seed) -> None:
+    seed.group("other", "Empty")
+    found = [
+        [
+            name in words(operator, f"/groups/{group}/reset")
+            for name in ("Earliest", "Copy another group", "Committed at")
+        ]
+        for group in ("mailing", "other")
+    ]
+    assert found == [[True, False, False], [True, True, True]]
+
+
+@pytest.mark.usefixtures("group")
 @pytest.mark.parametrize(("page", "shown"), [("simulate", "share group"), ("reset", ""), ("delete-offsets", "")])
 def test_what_does_not_apply_breaks_no_page(operator: Client, page: str, shown: str) -> None:
     answer = operator.get(f"/groups/mailing/{page}")
