@@ -21,12 +21,14 @@ QUIET = {
     "uvicorn.access": logging.ERROR,
     "django.request": logging.ERROR,
     "httpx": logging.WARNING,
+    "py4j": logging.WARNING,
     "celery.beat": logging.WARNING,
     "celery.worker.consumer.connection": logging.WARNING,
     "celery.worker.strategy": logging.WARNING,
     "celery.app.trace": logging.WARNING,
 }
-"""Loggers that repeat the access log, report every second that the timers ran, or name an address that is not used."""
+"""Loggers that repeat the access log, report every second that the timers ran, name an address that is not used, or say
+that a connection to Spark's Java ended."""
 
 REFUSALS = ("django.security.DisallowedHost",)
 """Loggers that log a refused request as a program error with a traceback: any client could fill the log."""

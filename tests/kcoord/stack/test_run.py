@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from kcoord.stack import bootstrap, run
 from tests.support.database import cloned_database
 from tests.support.http_members import HttpMember, make_token
-from tests.support.processes import Running, free_port, start
+from tests.support.processes import READY_SECONDS, Running, free_port, start
 from tests.support.tls import copy
 
 pytestmark = [
@@ -144,7 +144,7 @@ def test_what_keeps_a_role_from_starting_is_one_line(
     role: str, conninfo: str | None, env: dict[str, object], problem: str
 ) -> None:
     with start_role(role, conninfo, **env) as running:
-        assert running.wait() == 2, running.output
+        assert running.wait(READY_SECONDS) == 2, running.output
         (event,) = events(running)
         assert event["event"] == "cannot_start"
         assert event["problem"].startswith(problem)
