@@ -15,6 +15,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Kind, Lines, Turnstile, places_of
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.gateway import Gateway
+from offsets.share.lane import ItemLane
 from tests.support.database import ROOT
 from tests.support.rounds import counted_rounds
 
@@ -191,6 +192,7 @@ async def test_every_queue_is_documented() -> None:
     HttpPeers(PeerLimits.of(runtime.config))
     admission = runtime.get(Admission)
     await admission._stop()
+    runtime.get(ItemLane)
     queues = shown("kcoord_admission_waiting").keys() | shown("kcoord_admission_held").keys()
     assert {
         "reads",
@@ -203,6 +205,7 @@ async def test_every_queue_is_documented() -> None:
         "big",
         "kafka_requests",
         "kafka_bytes",
+        "items",
     } <= queues
     documented = (ROOT / "docs/monitoring/README.md").read_text()
     assert [queue for queue in sorted(queues) if f"`{queue}`" not in documented] == []
