@@ -210,7 +210,7 @@ select kcoord.share_discard(%(group)s, %(ids)s::bigint[], %(now)s)
 -- fragment: share_lag
 -- Of the partition `p` of a topic `t`: where it ends, what is given out and not finished, and the lag, as KIP-1226 has
 -- it: what is neither accepted nor given up below the end. Null: where it begins is not decided, or nobody has said
--- where it ends; an end of 0 that a worker says is none.
+-- where it ends; an end of 0 that a worker reports counts as unknown.
 left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
 cross join lateral (
     select case when w.id is not null or p.end_offset > 0 then greatest(p.end_offset, w.log_end_offset) end as last

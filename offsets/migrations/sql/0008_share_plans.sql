@@ -98,7 +98,7 @@ end
 $$;
 
 -- What a plan has removed is there again, and the partitions are where they were; the caller has checked that nothing
--- happened since. A partition that the plan began has not begun any more. The journal says anew what is finished, since
+-- happened since. A partition that the plan began has not begun any more. The journal says again what is finished, since
 -- what it said before the reset no longer counts.
 create function kcoord.share_undo_plan(plan_pk uuid, group_pk bigint, now bigint) returns void
 language plpgsql set search_path = pg_catalog, pg_temp

@@ -1,7 +1,7 @@
 -- Acquire and settle for many members at once, and at the cost of few statements for one. The rules are those of
 -- 0006_share_items.sql, whose other functions call these.
 -- Plans are generic where a parameter is an array or a limit: plans for the values at hand always look cheaper, so
--- Postgres would plan every call anew, which takes longer than the call.
+-- Postgres would make a new plan for every call, which takes longer than the call.
 
 drop function if exists kcoord.share_take(bigint, text, bigint, bigint, kcoord.share_rules, bigint);
 drop function if exists kcoord.share_acquire(
