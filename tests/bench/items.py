@@ -59,7 +59,7 @@ Connection = psycopg.Connection[Any]
 
 @dataclass
 class Spent:
-    """What one way used for so many items of one size: seconds of CPU of all processes, those of Postgres, and WAL."""
+    """What one way used for items of one size: seconds of CPU of all processes, those of Postgres, and WAL."""
 
     items: int = 0
     cpu: float = 0.0
