@@ -30,6 +30,8 @@ limit %(limit)s
 
 -- name: plan_progress
 -- Where the partitions of a plan are now. `planned_lag`: right after the plan is applied, over logs that are known.
+-- Each partition is looked up by itself: a join compares all with all, for seconds, while Postgres takes a group that
+-- has just grown, or a plan that was just made, for a few rows.
 select count(*) as partitions,
        count(*) filter (where o.committed_offset is not distinct from l.new_offset) as as_planned,
        count(*) filter (where o.committed_offset > l.new_offset) as ahead,
@@ -44,9 +46,15 @@ select count(*) as partitions,
                               %(topic_denied)s, %(topic_denied_prefixes)s)
             limit 10000) p) as topics
 from offsets_plannedoffset l
-left join offsets_committedoffset o on o.group_id = %(pk)s and o.topic = l.topic and o.partition = l.partition
-left join groups_topic t on t.name = l.topic
-left join groups_watermark w on w.topic_id = t.id and w.partition = l.partition
+left join lateral (select committed_offset
+                   from offsets_committedoffset
+                   where group_id = %(pk)s and topic = l.topic and partition = l.partition
+                   limit 1) o on true
+left join lateral (select m.id, m.log_start_offset, m.log_end_offset
+                   from groups_topic t
+                   join groups_watermark m on m.topic_id = t.id and m.partition = l.partition
+                   where t.name = l.topic
+                   limit 1) w on true
 where l.plan_id = %(id)s
   and kcoord_sees(l.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
 

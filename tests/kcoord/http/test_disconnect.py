@@ -59,6 +59,15 @@ async def member_of(service: GroupService, member_id: str) -> ClassicMember:
     return group.members[member_id]
 
 
+async def session_counts(service: GroupService, member_id: str, clock: VirtualClock) -> None:
+    """Wait until the session of a member counts from now."""
+
+    async def counts() -> bool:
+        return (await member_of(service, member_id)).session_deadline == clock.now_ms() + SESSION_TIMEOUT_MS
+
+    await eventually(counts, "the session counts from the end of the connection")
+
+
 async def test_a_waiting_client_that_goes_away_is_noticed(
     members: Members, token: str, service: GroupService, clock: VirtualClock
 ) -> None:
@@ -77,10 +86,7 @@ async def test_a_waiting_client_that_goes_away_is_noticed(
     assert connection.sent == []
     assert [line["status"] for line in lines if line["event"] == "request"] == [499]
 
-    async def session_counts() -> bool:
-        return (await member_of(service, leader["member_id"])).session_deadline == clock.now_ms() + SESSION_TIMEOUT_MS
-
-    await eventually(session_counts, "the session counts from the end of the connection")
+    await session_counts(service, leader["member_id"], clock)
     response = await members.api.post("/v1/groups/g/leave", json={"members": [{"member_id": other}]})
     assert response.json()["members"][0]["error_code"] == 0
     assert (await asyncio.wait_for(newcomer, 10)).status_code == 200

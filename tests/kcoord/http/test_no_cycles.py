@@ -15,8 +15,9 @@ import pytest
 
 from groups.engine.mailbox import Mailbox
 from groups.engine.service import GroupService
+from kcoord.database.clock import VirtualClock
 from kcoord.protocol.errors import Action, Error, ProtocolError
-from tests.kcoord.http.test_disconnect import Connection
+from tests.kcoord.http.test_disconnect import Connection, session_counts
 from tests.support.api import Members, assert_problem, identity, join_body
 from tests.support.members import join
 
@@ -74,14 +75,19 @@ async def test_a_refused_join_is_freed(token: str, members: Members) -> None:
     assert of_requests(found) == {}
 
 
-async def test_a_waiting_client_that_goes_away_is_freed(token: str, members: Members) -> None:
+async def test_a_waiting_client_that_goes_away_is_freed(
+    token: str, members: Members, service: GroupService, clock: VirtualClock
+) -> None:
     async def gone() -> None:
-        body = msgspec.json.encode(join_body(await members.pending_id()))
-        connection = Connection(token, "/v1/groups/g/join", body)
+        member_id = await members.pending_id()
+        connection = Connection(token, "/v1/groups/g/join", msgspec.json.encode(join_body(member_id)))
         serving = asyncio.create_task(connection.run())
-        await members.until_parked("g", msgspec.json.decode(body)["member_id"], "awaiting_join")
+        await members.until_parked("g", member_id, "awaiting_join")
+        clock.advance(1_000)
         connection.close()
         await asyncio.wait_for(serving, 10)
+        # What follows the end of the request goes on by itself; a search meanwhile stalls its transaction.
+        await session_counts(service, member_id, clock)
 
     await gone()
     with searched() as found:
