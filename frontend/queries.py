@@ -126,16 +126,6 @@ class GroupBrief:
         return self.held_until is not None and self.held_until > self.now
 
 
-@dataclass(frozen=True, slots=True)
-class EventPage:
-    """A page of a group's events, newest first. `exists`: the group still exists."""
-
-    now: Millis
-    exists: bool
-    events: tuple[rows.Event, ...]
-    more: bool
-
-
 async def group_page(db: Database, viewer: Viewer, group_id: str, limits: Limits) -> GroupPage | None:
     """Everything about one group, None if there is no such group for the viewer.
 
@@ -306,21 +296,6 @@ async def coordinator(db: Database, partition: int) -> rows.Coordinator | None:
     """The owner of a coordinator partition; None if it never had one."""
     async with db.connection() as connection:
         return await db.record(connection, rows.Coordinator, Q.group_coordinator, {"partition": partition})
-
-
-async def event_page(db: Database, viewer: Viewer, group_id: str, before: int | None, limit: int = 100) -> EventPage:
-    """Events of a group older than the event `before`; the newest if it is None. Events outlive their group.
-
-    Empty for a group that the viewer may not describe.
-    """
-    async with db.snapshot() as connection:
-        now = await db.now_ms(connection)
-        if not viewer.sees_group(group_id):
-            return EventPage(now, False, (), False)
-        header = await db.row(connection, Q.group_header, {"group_id": group_id})
-        events = await _events(db, connection, viewer, group_id, before, limit + 1)
-        named = await named_events(db, connection, viewer, group_id, events[:limit])
-        return EventPage(now, header is not None, tuple(named), len(events) > limit)
 
 
 async def _events(

@@ -8,9 +8,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
+from django.urls import reverse
 
+from frontend.allowed import PLAN, missing
 from frontend.group.rows import LAST_PAGE, PAGE_ROWS, Pages, Table
 from frontend.queries import GroupPage, Limits
+from frontend.viewer import viewer_of
 from frontend.views.page import BadAddress, address, choice, number, text
 
 TABS: Mapping[str, str] = {
@@ -18,6 +21,18 @@ TABS: Mapping[str, str] = {
     "members": "Members",
     "offsets": "Partitions",
 }
+"""The tabs of the page of the group itself."""
+SHARE_PAGES: Mapping[str, str] = {"items": "Items", "dead-letters": "Dead letters"}
+PAST_PAGES: Mapping[str, str] = {
+    "history": "History",
+    "rebalances": "Rebalances",
+    "commits": "Commits",
+    "events": "Events",
+}
+"""They outlive the group, and keep the span of time from one to the next."""
+SETTING_PAGES: Mapping[str, str] = {"config": "Configuration", "reset-offsets": "Reset"}
+BELOW: Mapping[str, str] = {"offset-plan": "reset-offsets"}
+"""Pages that a tab leads to."""
 MEMBER_SORTS: Mapping[str, str] = {
     "": "As they joined",
     "client": "Client and host",
@@ -41,7 +56,7 @@ ONLY: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """A link of the navigation. `count` None: nothing to count."""
+    """A link of the navigation. `count` None: nothing to count, or it is not known on this page."""
 
     label: str
     url: str
@@ -54,14 +69,35 @@ def tab_of(request: HttpRequest) -> str:
     return choice(request, "tab", TABS) or "overview"
 
 
-def tabs(request: HttpRequest, chosen: str, members: int, partitions: int) -> list[Tab]:
-    """The navigation; the search for topics is kept from tab to tab."""
-    counts = {"members": members, "offsets": partitions}
-    kept = {"topic": request.GET.get("topic", "")}
-    return [
-        Tab(label, _with(request.path, {"tab": _in_url(name), **kept}), name == chosen, counts.get(name))
-        for name, label in TABS.items()
-    ]
+def tabs(request: HttpRequest, group_id: str, kind: str | None, counts: Mapping[str, int]) -> list[Tab]:
+    """The navigation of all pages of a group, on one of them.
+
+    `kind`: the group's type; None: there is no such group now, and only its past is shown. `counts`: what is known, by
+    tab. The search for topics is kept among the tabs of the group itself. Actions say why the person may not reset.
+    """
+    match = request.resolver_match
+    page = match.url_name if match else ""
+    here = BELOW.get(page or "", page)
+    links = []
+    if kind is not None:
+        chosen = tab_of(request) if here == "group" else ""
+        of_group = tab_urls(request, group_id, keep=here == "group")
+        links = [Tab(TABS[name], url, name == chosen, counts.get(name)) for name, url in of_group.items()]
+    pages = {**(SHARE_PAGES if kind == "share" else {}), **PAST_PAGES, **(SETTING_PAGES if kind is not None else {})}
+    if missing(viewer_of(request), PLAN, group_id):
+        pages.pop("reset-offsets", None)
+    span = {name: request.GET.get(name, "") for name in ("from", "to")} if here in PAST_PAGES else {}
+    for name, label in pages.items():
+        url = reverse(f"frontend:{name}", args=[group_id])
+        links.append(Tab(label, _with(url, span if name in PAST_PAGES else {}), name == here, counts.get(name)))
+    return links
+
+
+def tab_urls(request: HttpRequest, group_id: str, *, keep: bool = True) -> dict[str, str]:
+    """Where the tabs of the group itself are; `keep`: with the search for topics."""
+    url = reverse("frontend:group", args=[group_id])
+    kept = {"topic": request.GET.get("topic", "")} if keep else {}
+    return {name: _with(url, {"tab": _in_url(name), **kept}) for name in TABS}
 
 
 def _in_url(tab: str) -> str:
@@ -121,9 +157,11 @@ def pages(request: HttpRequest, table: Table, shown: int, matching: int) -> Page
 
 def context_of(request: HttpRequest, tab: str, limits: Limits, page: GroupPage, partitions: int) -> dict[str, Any]:
     """What the tabs add to the context of the page. `partitions`: how many the group has, for the tab of that name."""
-    links = tabs(request, tab, page.counts.members, partitions)
-    urls = dict(zip(TABS, (link.url for link in links), strict=True))
-    context: dict[str, Any] = {"tab": tab, "tabs": links, "tab_urls": urls}
+    context: dict[str, Any] = {
+        "tab": tab,
+        "tab_urls": tab_urls(request, page.header.group_id),
+        "tab_counts": {"members": page.counts.members, "offsets": partitions},
+    }
     if tab == "members":
         table, shown = limits.member_table, len(page.members)
         context |= {"table": table, "sorts": MEMBER_SORTS.items()}

@@ -39,11 +39,12 @@ class Wanted:
 class History:
     """A page of rebalances, newest first. `older`: the event before which to continue; None if there is nothing more.
 
-    `recent`: those of the page before they were filtered, if the page reaches up to the present.
+    `type`: of the group; None if it was deleted. `recent`: those of the page before they were filtered, if the page
+    reaches up to the present.
     """
 
     now: Millis
-    exists: bool
+    type: str | None
     shown: tuple[Episode, ...]
     recent: tuple[Episode, ...]
     older: int | None
@@ -59,7 +60,7 @@ async def history_in(db: Database, connection: Connection, viewer: Viewer, group
     """As `history`, in a snapshot that has begun."""
     now = await db.now_ms(connection)
     if not viewer.sees_group(group_id):
-        return History(now, False, (), (), None)
+        return History(now, None, (), (), None)
     asked = {
         "group_id": group_id,
         "kinds": list(KINDS),
@@ -73,14 +74,14 @@ async def history_in(db: Database, connection: Connection, viewer: Viewer, group
     events = await db.records(connection, viewer.event, Q.rebalance_events, asked)
     more = len(events) > EVENTS_READ
     events = await named_events(db, connection, viewer, group_id, events[:EVENTS_READ][::-1])
-    state, members = header if header is not None else (None, None)
+    kind, state, members = header if header is not None else (None, None, None)
     newest = wanted.before is None and (wanted.until is None or wanted.until > now)
     settled = not newest or state not in WAITING
     found = episodes(events, settled=settled, members=members if newest else None)
-    return _page(now, header is not None, found, wanted, more=more)
+    return _page(now, kind, found, wanted, more=more)
 
 
-def _page(now: Millis, exists: bool, found: list[Episode], wanted: Wanted, *, more: bool) -> History:
+def _page(now: Millis, kind: str | None, found: list[Episode], wanted: Wanted, *, more: bool) -> History:
     if more and len(found) > 1:
         found = found[1:]  # its first events are on the next page
     shown = [episode for episode in found if wanted.causes is None or episode.cause in wanted.causes]
@@ -88,15 +89,15 @@ def _page(now: Millis, exists: bool, found: list[Episode], wanted: Wanted, *, mo
     if len(shown) > MOST_SHOWN:
         shown = shown[-MOST_SHOWN:]
         older = shown[0].id
-    return History(now, exists, tuple(shown[::-1]), tuple(found) if wanted.newest else (), older)
+    return History(now, kind, tuple(shown[::-1]), tuple(found) if wanted.newest else (), older)
 
 
 @dataclass(frozen=True, slots=True)
 class EventsOfSpan:
-    """A page of a group's events, newest first. `exists`: the group still exists; `more`: there are older ones."""
+    """A page of a group's events, newest first. `type`: None if the group was deleted; `more`: there are older ones."""
 
     now: Millis
-    exists: bool
+    type: str | None
     events: tuple[Event, ...]
     more: bool
 
@@ -114,8 +115,8 @@ async def events_of(db: Database, viewer: Viewer, group_id: str, wanted: Wanted,
     async with db.snapshot() as connection:
         now = await db.now_ms(connection)
         if not viewer.sees_group(group_id):
-            return EventsOfSpan(now, False, (), False)
+            return EventsOfSpan(now, None, (), False)
         header = await db.row(connection, Q.group_standing, {"group_id": group_id})
         events = await db.records(connection, viewer.event, Q.events_in_span, asked)
         named = await named_events(db, connection, viewer, group_id, events[:limit])
-    return EventsOfSpan(now, header is not None, tuple(named), len(events) > limit)
+    return EventsOfSpan(now, header[0] if header else None, tuple(named), len(events) > limit)

@@ -30,7 +30,7 @@ left join offsets_grouplag l on l.group_id = g.id
 where g.group_id = any(%(group_ids)s::text[])
 
 -- name: group_standing
-select g.state,
+select g.type, g.state,
        (select count(*) from groups_member m where m.group_id = g.id)
        + (select count(*) from groups_consumermember m where m.group_id = g.id) as members
 from groups_group g

@@ -13,6 +13,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from frontend import wording, zones
+from frontend.group.tabs import tabs
 from frontend.rows import Names
 from frontend.shown import OF_GROUPS, ON_TOPICS, Hidden, Shown, Unknown, limited, shown
 from frontend.states import State
@@ -62,6 +63,13 @@ SCOPES = {
     "names": ("all_names", "that you may see"),
 }
 """What a statement is about -> what of the menu says that the viewer sees all of it, and the words if not."""
+
+
+@register.inclusion_tag("frontend/group_tabs.html", takes_context=True)
+def group_tabs(context: Mapping[str, Any]) -> dict[str, Any]:
+    """The navigation of a group's pages: of `group_id` and `group_type`, with `tab_counts` where they are known."""
+    counts = context.get("tab_counts", {})
+    return {"tabs": tabs(context["request"], context["group_id"], context["group_type"], counts)}
 
 
 @register.simple_tag(takes_context=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -11,6 +12,7 @@ from django.views.decorators.http import require_safe
 from frontend import queries
 from frontend.rows import Names
 from frontend.viewer import Viewer, viewer_of
+from frontend.views.actions import header
 from frontend.views.groups import group_url
 from frontend.views.page import BadAddress, address, choice, fixed, instant, member_names, message, page, show, text
 from kcoord.process import bridge
@@ -63,10 +65,12 @@ def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
     found = _read(viewer, group_id, wanted, text(request, "after") or None)
     if found is None:
         return message(request, 404, "No such group", f"{group_id} has no commit history, or it is no longer kept.")
-    context = {
+    brief = header(request, group_id)
+    context: dict[str, Any] = {
         "group_id": group_id,
         "group_url": group_url(group_id),
-        "now": bridge.call(lambda runtime: queries.now(runtime.db)),
+        "group_type": brief.type if brief else None,
+        "now": brief.now if brief else bridge.call(lambda runtime: queries.now(runtime.db)),
         "lines": _lines(viewer, group_id, found.items),
         "wanted": {name: text(request, name) for name in ("topic", "partition")}
         | {"from": wanted.since, "to": wanted.until, "kind": kind},

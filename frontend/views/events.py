@@ -22,17 +22,15 @@ def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
     wanted, viewer = wanted_events(request), viewer_of(request)
     found = bridge.call(lambda runtime: events_of(runtime.db, viewer, group_id, wanted))
     spanned = wanted.since is not None or wanted.until is not None
-    if not found.exists and not found.events and not spanned:
+    if found.type is None and not found.events and not spanned:
         return missing(request, group_id)
     query = address(request, before=None).removeprefix(request.path)
     context = {
         "now": found.now,
         "group_id": group_id,
-        "exists": found.exists,
+        "group_type": found.type,
         "events": lines(found.events),
         "group_url": group_url(group_id),
-        "history_url": f"{group_url(group_id)}/history{query}",
-        "rebalances_url": f"{group_url(group_id)}/rebalances{query}",
         "since": wanted.since,
         "until": wanted.until,
         "all_url": request.path if spanned else None,

@@ -199,7 +199,7 @@ def rebalances_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
 
     async def read(runtime: Runtime, before: int | None) -> tuple[Sequence[Sequence[object]], int | None]:
         found = await history(runtime.db, viewer, group_id, Wanted(before))
-        if not found.exists and not found.shown and before is None:
+        if found.type is None and not found.shown and before is None:
             raise unknown_group(group_id)
         return [
             (

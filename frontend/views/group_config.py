@@ -90,6 +90,7 @@ def group_config(request: HttpRequest, group_id: str) -> HttpResponse:
         "group_id": group_id,
         "group_url": groups.group_url(group_id),
         "brief": brief,
+        "group_type": brief.type if brief else None,
         "state": state(brief.state, held=brief.held) if brief else None,
         "lines": [_line(entry, request.POST, problems) for entry in entries],
         "lacking": missing(viewer_of(request), CHANGE_CONFIG, group_id),

@@ -108,7 +108,7 @@ def events_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
 
     async def read(runtime: Runtime, before: int | None) -> tuple[Sequence[Event], int | None]:
         found = await events_of(runtime.db, viewer, group_id, replace(wanted, before=before), MAX_LIMIT)
-        if not found.exists and not found.events and before is None:
+        if found.type is None and not found.events and before is None:
             raise unknown_group(group_id)
         return found.events, found.events[-1].id if found.more else None
 

@@ -46,5 +46,6 @@ def group_states(request: HttpRequest, group_id: str) -> HttpResponse:
         "possible": [arrow for arrow in drawn.arrows if arrow.possible] if drawn else [],
         "members_hidden": found.members_hidden,
         "kind": group.type,
+        "group_type": group.type,
     }
     return show(request, "group_states", context, section="groups")

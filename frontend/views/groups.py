@@ -80,7 +80,6 @@ def _actions(request: HttpRequest, group_id: str, kind: str, lag: int | None) ->
         return action(viewer, label, f"{here}/{tail}", need, group_id, bad=bad)
 
     return [
-        one("Configuration…", "config"),
         one("Labels…", "labels"),
         one("Simulate…", "simulate", shares=NO_SIMULATION),
         one("Snapshot for a ticket (Markdown)", "snapshot.md"),
@@ -145,11 +144,15 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         **_labels(looked.labels, group_id),
         **_addresses(group_id, reports=viewer.topics.unlimited),
         "only_owners": settings.KCOORD.only_owners,
+        "group_id": group_id,
+        "group_type": found.header.type,
     }
     if looked.share is not None:
         context |= looked.share.context(most=OVERVIEW_PARTITIONS if tab == "overview" else PARTITIONS_SHOWN)
     partitions = found.totals.partitions if looked.share is None else len(looked.share.offsets)
     context |= context_of(request, tab, limits, found, partitions)
+    if looked.share is not None and context["items"].dead:
+        context["tab_counts"]["dead-letters"] = context["items"].dead
     context |= focus.context_of(
         request,
         wanted,

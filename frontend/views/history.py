@@ -59,12 +59,12 @@ def group_rebalances(request: HttpRequest, group_id: str) -> HttpResponse:
         int(before[0]) if before else None, instant(request, "from"), instant(request, "to"), chosen_causes(chosen)
     )
     found = bridge.call(lambda runtime: history(runtime.db, viewer, group_id, wanted))
-    if not found.exists and not found.shown and wanted == Wanted():
+    if found.type is None and not found.shown and wanted == Wanted():
         return missing(request, group_id)
     context = {
         "group_id": group_id,
         "group_url": group_url(group_id),
-        "exists": found.exists,
+        "group_type": found.type,
         "now": found.now,
         "lines": episode_lines(group_id, found, wanted.since, wanted.until),
         "unrest": _unrest(found.recent, found.now) if wanted.newest else "",

@@ -174,6 +174,7 @@ def _listed(
     return {
         "group_id": brief.group_id,
         "group_url": group_url(brief.group_id),
+        "group_type": brief.type,
         "now": brief.now,
         "refusal": refusal,
         "wanted": wanted,

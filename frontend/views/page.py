@@ -16,8 +16,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import content_disposition_header
 
-from frontend import queries, zones
+from frontend import zones
 from frontend.allowed import Forbidden
+from frontend.history.reads import Wanted, events_of
 from frontend.names import names_of
 from frontend.navigation import navigation_of
 from frontend.outage import unavailable
@@ -146,7 +147,7 @@ def missing(request: HttpRequest, group_id: str) -> HttpResponse:
     """The page of a group that does not exist, or not for this person; with its last events, if any can be seen."""
     viewer, found = viewer_of(request), None
     if "\0" not in group_id:
-        found = bridge.call(lambda runtime: queries.event_page(runtime.db, viewer, group_id, None, limit=10))
+        found = bridge.call(lambda runtime: events_of(runtime.db, viewer, group_id, Wanted(), limit=10))
     context = {
         "group_id": group_id,
         "now": found.now if found else 0,

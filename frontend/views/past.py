@@ -41,14 +41,14 @@ def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
     span = span_of(request, bridge.call(lambda runtime: queries.now(runtime.db)))
     found = bridge.call(lambda runtime: past(runtime.db, viewer, group_id, span, chosen_causes(cause)))
     changes = journal(viewer, group_id, _changes(span), limit=CHANGES_SHOWN)
-    if not found.rebalances.exists and not found.rebalances.shown and found.lag.lag == [] and not changes:
+    if found.rebalances.type is None and not found.rebalances.shown and found.lag.lag == [] and not changes:
         return missing(request, group_id)
     now = found.rebalances.now
     here = group_url(group_id)
     context: dict[str, Any] = {
         "group_id": group_id,
         "group_url": here,
-        "exists": found.rebalances.exists,
+        "group_type": found.rebalances.type,
         "now": now,
         "span": span,
         "presets": preset_links(request, span),

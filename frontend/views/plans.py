@@ -101,6 +101,7 @@ def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> Http
         **_allowed(viewer, group_id),
         "group_id": group_id,
         "group_url": group_url(group_id),
+        "group_type": found.group.type if found.group else None,
         "lines": found.lines.items,
         "risky_lines": found.risky.items,
         "more_risky_url": address(request, only="risky", after=None) if found.risky.next_cursor else None,

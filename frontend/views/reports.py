@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from frontend import queries
 from frontend.allowed import Forbidden, require_all
 from frontend.archive.reports import DAYS_SHOWN, all_causes, day_plots, group_lines, group_plots, totals
+from frontend.history.reads import EventsOfSpan, Wanted, events_of
 from frontend.rows import Millis
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
@@ -183,23 +184,23 @@ def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
     viewer = viewer_of(request)
     asked = text(request, "run") or None
 
-    async def read(runtime: Runtime) -> tuple[SparkRun | None, GroupReport | None, queries.EventPage]:
+    async def read(runtime: Runtime) -> tuple[SparkRun | None, GroupReport | None, EventsOfSpan]:
         reports = runtime.get(Reports)
         run = await asked_run(reports, asked) if asked else await reports.run()
         found = await reports.of_group(run, group_id) if run else None
-        return run, found, await queries.event_page(runtime.db, viewer, group_id, None, limit=1)
+        return run, found, await events_of(runtime.db, viewer, group_id, Wanted(), limit=1)
 
     try:
         run, found, events = bridge.call(read)
     except (NoReport, ReportUnreadable) as error:
         return without_report(request, error)
-    if found is None and not events.exists and not events.events:
+    if found is None and events.type is None and not events.events:
         return missing(request, group_id)
     context = {
         "now": events.now,
         "group_id": group_id,
         "group_url": group_url(group_id),
-        "exists": events.exists,
+        "group_type": events.type,
         "run": run,
         "run_url": run_url(run.id) if run and viewer.sees_cluster else "",
         "query": f"?{urlencode({'run': asked})}" if asked else "",

@@ -120,6 +120,7 @@ def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
         "group_id": group_id,
         "group_url": group_url(group_id),
         "group": seen.group,
+        "group_type": seen.group.type if seen.group else None,
         "state": state(seen.group.state, held=seen.group.held) if seen.group else None,
         "reason": given.get("reason", ""),
         "recent": [(plan, _recent_words(plan, viewer, zone)) for plan in seen.recent.items],

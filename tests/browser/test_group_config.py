@@ -22,7 +22,6 @@ async def test_an_override_is_refused_mended_and_removed(page: Page, seed: Seed,
     wrongs.expected.append("400")  # the form that is refused
     seed.consumer_group("tuned", "Stable", epoch=4, assignment_epoch=4)
     await page.goto("/groups/tuned")
-    await page.get_by_text("Actions", exact=True).click()
     await page.get_by_role("link", name="Configuration").click()
     session = page.get_by_label("consumer.session.timeout.ms")
     await expect(session).to_be_visible()

@@ -8,9 +8,9 @@ from html import unescape
 from django.test import Client
 from psycopg.types.json import Jsonb
 
+from frontend.history.reads import Wanted, events_of
 from frontend.names import SEARCHED, named_events
 from frontend.overview.parts import OverviewParts
-from frontend.queries import event_page
 from frontend.wording import member_name, short_id
 from kcoord.database.pool import Database
 from kcoord.process.runtime import Runtime
@@ -62,17 +62,17 @@ async def test_members_of_a_consumer_group_are_named_by_events_alone_for_who_see
     pk = seed.consumer_group("billing", "Stable", epoch=1, assignment_epoch=1)
     seed.consumer_member(pk, "m1", epoch=1)
     event(seed, "member_left", "m1")
-    (everything,) = (await event_page(db, ALL, "billing", None)).events
+    (everything,) = (await events_of(db, ALL, "billing", Wanted())).events
     assert "@" in everything.names["m1"]
     limited = viewer("describe:group:*", "describe:topic:orders")
-    (some,) = (await event_page(db, limited, "billing", None)).events
+    (some,) = (await events_of(db, limited, "billing", Wanted())).events
     assert some.names == {}
 
 
 async def test_joins_are_looked_for_among_the_newest_events(db: Database, seed: Seed) -> None:
     event(seed, "member_joined", "m1", client_id="c", client_host="h")
     event(seed, "member_left", "m1")
-    found = (await event_page(db, ALL, "billing", None, limit=1)).events
+    found = (await events_of(db, ALL, "billing", Wanted(), limit=1)).events
     assert found[0].names == {"m1": "c@h"}
     with seed.connection.cursor() as cursor:
         cursor.executemany(

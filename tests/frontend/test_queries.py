@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from frontend import presenters, queries
+from frontend.history.reads import Wanted, events_of
 from frontend.queries import Limits
 from kcoord.database.pool import Connection, Database
 from tests.frontend.seed import Seed, member_id, now_ms, working_group
@@ -139,9 +140,9 @@ async def test_everything_of_a_huge_group_can_be_asked_for(seed: Seed, db: Datab
 async def test_history_goes_on_where_the_page_before_ended_and_outlives_the_group(seed: Seed, db: Database) -> None:
     for number in range(7):
         seed.event("gone", "group_created", number)
-    first = await queries.event_page(db, ALL, "gone", None, limit=3)
-    assert not first.exists
+    first = await events_of(db, ALL, "gone", Wanted(), limit=3)
+    assert first.type is None
     assert first.more
-    second = await queries.event_page(db, ALL, "gone", first.events[-1].id, limit=10)
+    second = await events_of(db, ALL, "gone", Wanted(first.events[-1].id), limit=10)
     assert [event.generation_id for event in (*first.events, *second.events)] == [6, 5, 4, 3, 2, 1, 0]
     assert not second.more

@@ -18,8 +18,8 @@ from django.test import Client
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from frontend.history.reads import Wanted, events_of
 from frontend.live import seen_of
-from frontend.queries import event_page
 from frontend.viewer import viewer
 from kcoord.access.people import People
 from kcoord.access.rights import Resource, digest
@@ -137,7 +137,7 @@ def streamed(user_id: int) -> set[str | None]:
 def timeline(user: object, group_id: str) -> list[list[str]]:
     """The topics of each event of a group that a person sees."""
     seen_by = viewer(user)
-    found = bridge.call(lambda runtime: event_page(runtime.db, seen_by, group_id, None))
+    found = bridge.call(lambda runtime: events_of(runtime.db, seen_by, group_id, Wanted()))
     return [list(event.detail["topics"]) for event in found.events]
 
 
