@@ -154,7 +154,7 @@ class Api:
     `handler` returns the answer, or a coroutine that does, None for no answer at all, and may raise ProtocolError,
     which `refuse(request, version, code, detail)` turns into an answer. `waits`: a request may be parked, and ends when
     its connection does. `is_hot`: members call it all the time, so it needs no turn. `is_quick`: most requests are
-    answered from memory, without a task (`kcoord.wire.dispatch.at_once`). Such a handler must not change the request:
+    answered from memory, without a task (`kcoord.wire.dispatch.respond`). Such a handler must not change the request:
     others may be given the same one. `budget`: what quotas count it as; None: only its bytes.
     """
 
