@@ -131,7 +131,7 @@ class Call(msgspec.Struct, frozen=True):
         return found
 
     def over_http(self, body: Any, group_id: str = "", transactional_id: str = "") -> serving.Call[Any]:
-        """The call that the same request would be over HTTP, for what takes one (`Operation.carry_out` does)."""
+        """The call that the same request would be over HTTP, for an operation (`Operation.run`)."""
         return serving.Call(
             self.runtime, self.principal, body, group_id, serving.NO_QUERY, self.client_host, transactional_id
         )

@@ -15,8 +15,7 @@ import structlog
 from kcoord.http.peers import Peer, Phase, Reason
 from kcoord.process.turnstile import Kind, Turn
 from kcoord.wire.api import HangUp, Session
-from kcoord.wire.dispatch import Receipt, may_wait, respond
-from kcoord.wire.frames import SIZE
+from kcoord.wire.dispatch import SIZE, Receipt, may_wait, respond
 from kcoord.wire.reading import Frame, Malformed
 
 log = structlog.get_logger(__name__)

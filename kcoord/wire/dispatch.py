@@ -4,16 +4,20 @@ The order is that of requests over HTTP (`kcoord.http.serving`): who asks, then 
 rules of the token.
 
 Quotas: requests are carried out, and their sender is silent for a while (KIP-124, KIP-219).
+
+Source: Kafka's RequestHeader and ResponseHeader, versions 1 and 2, 0 and 1. The answer to ApiVersions always has the
+header of version 0, because its client does not know yet what the server understands (KIP-511).
 """
 
 from __future__ import annotations
 
 import asyncio
+import struct
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -29,10 +33,86 @@ from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget
 from kcoord.quotas.quotas import Quotas
-from kcoord.wire import frames, session
-from kcoord.wire.api import SUCCESS, UNSUPPORTED_VERSION, Answer, Api, Call, HangUp, Session, response_class
-from kcoord.wire.frames import API_VERSIONS, Header
-from kcoord.wire.reading import Fields, Frame, Malformed
+from kcoord.wire import session
+from kcoord.wire.api import (
+    SUCCESS,
+    UNSUPPORTED_VERSION,
+    Answer,
+    Api,
+    Call,
+    HangUp,
+    Session,
+    request_class,
+    response_class,
+)
+from kcoord.wire.reading import Fields, Frame, Malformed, read, shown, varint
+from kcoord.wire.writing import write
+
+API_VERSIONS = 18
+SIZE = struct.Struct(">i")
+_FIXED = struct.Struct(">hhih")
+
+
+class Header(NamedTuple):
+    """The part that all requests have in common. `body_at`: where that of a version with legacy headers begins."""
+
+    key: int
+    version: int
+    correlation_id: int
+    client_id: str
+    body_at: int
+
+
+def read_header(frame: Frame) -> Header:
+    """The header of a request, without its tagged fields. Raises Malformed."""
+    try:
+        key, version, correlation_id, length = _FIXED.unpack_from(frame)
+    except struct.error:
+        raise Malformed("the header is cut off") from None
+    at = _FIXED.size
+    if length < -1 or at + length > len(frame):
+        raise Malformed("the client id exceeds the frame")
+    end = at + max(length, 0)
+    return Header(key, version, correlation_id, shown(frame[at:end]), end)
+
+
+def read_body(name: str, header: Header, frame: Frame) -> Fields:
+    """The body of a request. Raises Malformed.
+
+    What follows it is not looked at, as in Kafka: librdkafka asks for all topics with three bytes too many.
+    """
+    cls: Any = request_class(name, header.version)
+    at = header.body_at
+    try:
+        if cls.__flexible__:
+            at = _skip_tags(frame, at)
+    except IndexError:
+        raise Malformed("the header is cut off") from None
+    return read(cls, frame, at)[0]
+
+
+def _skip_tags(frame: Frame, at: int) -> int:
+    count, at = varint(frame, at)
+    for _ in range(count):
+        _tag, at = varint(frame, at)
+        length, at = varint(frame, at)
+        at += length
+        if at > len(frame):
+            raise Malformed("a tagged field of the header exceeds the frame")
+    return at
+
+
+def encoded(key: int, name: str, version: int, correlation_id: int, body: Answer) -> bytes:
+    """An answer with its size and header."""
+    cls: Any = response_class(name, version)
+    out = bytearray(4)
+    out += SIZE.pack(correlation_id)
+    if cls.__flexible__ and key != API_VERSIONS:
+        out.append(0)
+    write(cls, body, out)
+    SIZE.pack_into(out, 0, len(out) - 4)
+    return bytes(out)
+
 
 log = structlog.get_logger(__name__)
 
@@ -132,12 +212,12 @@ class Decoded:
     def __init__(self, apis: Mapping[int, Api], raw: bytes) -> None:
         frame = Frame(raw[:4] + NO_CORRELATION + raw[4:])
         frame.items = 0
-        header = frames.read_header(frame)
+        header = read_header(frame)
         self.api = apis[header.key]
         self.version, self.client_id = header.version, header.client_id
         if not self.api.serves(header.version):
             raise Malformed("the version is not served")
-        self.content = frames.read_body(self.api.name, header, frame)
+        self.content = read_body(self.api.name, header, frame)
         if frame.unstorable:
             raise Malformed("a text cannot be stored")
         self.requests = metrics.kafka_requests(self.api.name, header.version)
@@ -151,13 +231,13 @@ class Decoded:
 
     def answer(self, correlation_id: bytes, body: Answer) -> bytes:
         """Another answer."""
-        (number,) = frames.SIZE.unpack(correlation_id)
-        return frames.answer(self.api.key, self.api.name, self.version, number, body)
+        (number,) = SIZE.unpack(correlation_id)
+        return encoded(self.api.key, self.api.name, self.version, number, body)
 
 
 @cache
 def _success(key: int, name: str, version: int) -> bytes:
-    return frames.answer(key, name, version, 0, SUCCESS)
+    return encoded(key, name, version, 0, SUCCESS)
 
 
 def may_wait(gateway: Any, frame: Frame) -> bool:
@@ -170,7 +250,7 @@ async def _read(gateway: Any, peer: Session, frame: Frame, receipt: Receipt) -> 
     """The answer to a request of which nothing was read."""
     if peer.expects_token:
         return await _raw_token(gateway, peer, frame)
-    header = frames.read_header(frame)
+    header = read_header(frame)
     api: Api | None = gateway.apis.get(header.key)
     if api is None or not api.serves(header.version):
         return await _unsupported(gateway, peer, header)
@@ -199,7 +279,7 @@ async def _answer(gateway: Any, peer: Session, request: Request, receipt: Receip
         return None
     if throttle_ms:
         body = {**body, "throttle_time": throttle_ms}
-    return frames.answer(api.key, api.name, request.version, request.correlation_id, body)
+    return encoded(api.key, api.name, request.version, request.correlation_id, body)
 
 
 def _throttled(runtime: Runtime, peer: Session, api: Api, size: int) -> int:
@@ -266,9 +346,9 @@ async def _content(runtime: Runtime, peer: Session, api: Api, header: Header, fr
     gateway.
     """
     if len(frame) <= BIG_BYTES:
-        return frames.read_body(api.name, header, frame)
+        return read_body(api.name, header, frame)
     async with runtime.get(Turnstile).big.place(peer.who):
-        return frames.read_body(api.name, header, frame)
+        return read_body(api.name, header, frame)
 
 
 async def _raw_token(gateway: Any, peer: Session, frame: Frame) -> bytes:
@@ -280,7 +360,7 @@ async def _raw_token(gateway: Any, peer: Session, frame: Frame) -> bytes:
         with callers.calling(Caller(Door.WIRE, address=peer.client_host)):
             note_error(gateway.runtime, SIGN_IN, error)
         raise HangUp(error.detail) from None
-    return frames.SIZE.pack(0)
+    return SIZE.pack(0)
 
 
 async def _unsupported(gateway: Any, peer: Session, header: Header) -> bytes:
@@ -288,13 +368,13 @@ async def _unsupported(gateway: Any, peer: Session, header: Header) -> bytes:
     if header.key == API_VERSIONS:
         call = Call(gateway.runtime, gateway, peer, None, 0, header.client_id)
         served = session.versions_served(call, UNSUPPORTED_VERSION)
-        return frames.answer(API_VERSIONS, "api_versions", 0, header.correlation_id, served)
+        return encoded(API_VERSIONS, "api_versions", 0, header.correlation_id, served)
     # kio's index takes a second to import.
     name = await asyncio.to_thread(_name_with_error, header.key, header.version) if peer.secret else None
     if name is None:
         raise HangUp(f"API key {header.key} version {header.version} is not served")
     body = {"error_code": UNSUPPORTED_VERSION}
-    return frames.answer(header.key, name, header.version, header.correlation_id, body)
+    return encoded(header.key, name, header.version, header.correlation_id, body)
 
 
 @lru_cache(1_000)  # versions are the client's to choose
