@@ -19,7 +19,7 @@ from groups.store.locked import LockedGroup
 from kcoord.database import request_age
 from kcoord.database.pool import Connection
 from kcoord.process import off_loop
-from kcoord.process.later import Later
+from kcoord.process.off_loop import Later
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.acknowledged import AcknowledgedCommits

@@ -1,31 +1,177 @@
-"""The consumer heartbeat: one call to join, stay, give partitions up, and leave.
+"""The consumer heartbeat: one call to join, stay, give partitions up, and leave; and between its JSON and the core.
 
-Source: http-api.md "consumer-heartbeat"; consumer.md 2.
+A topic that the caller may not describe appears not to exist, unless the member has it.
+Source: http-api.md "consumer-heartbeat"; consumer.md 2, 2.1, 4.5 and 4.6.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import uuid
+from collections import defaultdict
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from groups.api import consumer_wire as wire
-from groups.api.consumer_convert import (
-    Beat,
-    heartbeat_command,
-    heartbeat_response,
-    named_assignment,
-    reported,
-    require_describable,
-)
 from groups.api.endpoints import GROUP
-from groups.api.handlers import raise_for_error
-from groups.api.metering import CONSUMER, admit_member
+from groups.api.handlers import CONSUMER, admit_member, raise_for_error
+from groups.catalogue.topics import TopicService, unknown_partition
+from groups.core.assignors import Partitions
+from groups.core.model.commands import ConsumerHeartbeat
+from groups.core.model.replies import ConsumerHeartbeatReply
+from groups.core.model.rights import TopicRights
+from groups.core.model.types import Topic, TopicView
 from groups.engine.service import GroupService
-from kcoord.access.rights import Operation
+from groups.readmodel import GroupReads, Holdings
+from kcoord.access.rights import Operation, Resource
 from kcoord.config import REBALANCE_PROTOCOLS
 from kcoord.http.endpoint import Endpoint
 from kcoord.http.problem import invalid
-from kcoord.http.serving import serve
-from kcoord.protocol.errors import Error
+from kcoord.http.serving import Call, serve
+from kcoord.http.types import rfc3339
+from kcoord.protocol.errors import Error, ProtocolError
+
+Beat = Call[wire.ConsumerHeartbeatRequest]
+
+
+def describable(call: Call[Any], name: str) -> bool:
+    """May the caller describe the topic of this name?"""
+    return call.principal.may_topic(Operation.DESCRIBE, name)
+
+
+async def reported(call: Beat) -> Partitions | None:
+    """What the member reports to have, by topic id; None: it does not report.
+
+    Raises INVALID_REQUEST, UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION naming the entry. What the member was given
+    is always accepted: otherwise it could not give up a deleted topic. If the core refuses the request because of its
+    member or epoch, the topics are not checked: the member has to learn that it must rejoin.
+
+    Differs from Kafka: topics and partitions that do not exist are refused; Kafka ignores them.
+    """
+    if call.body.topic_partitions is None:
+        return None
+    view = await call.runtime.get(TopicService).view()
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    holdings: Holdings | None = None
+    for index, entry in enumerate(call.body.topic_partitions):
+        where = f"topic_partitions[{index}]"
+        key = _key(entry, where)
+        topic = _topic(call, key, view)
+        refusal = _refusal(entry, key, topic, where)
+        if refusal is None:
+            assert topic is not None
+            found[topic.topic_id].update(entry.partitions)
+            continue
+        holdings = holdings or await call.runtime.get(GroupReads).holdings(call.group_id, call.body.member_id)
+        if call.body.member_epoch <= 0 or holdings.member_epoch != call.body.member_epoch:
+            # Stands for partitions that no member has, so that the core does not assume that fewer were reported.
+            found[str(key)].update(entry.partitions)
+            continue
+        topic_id = holdings.topic_ids.get(key, "") if isinstance(key, str) else str(key)
+        if not holdings.partitions.get(topic_id, frozenset()).issuperset(entry.partitions):
+            raise refusal
+        found[topic_id].update(entry.partitions)
+    return {topic_id: frozenset(partitions) for topic_id, partitions in found.items() if partitions}
+
+
+def _key(entry: wire.OwnedTopic, where: str) -> str | uuid.UUID:
+    """The id of an entry, or the name of its topic if it gives no id."""
+    if entry.topic_id is not None:
+        try:
+            return uuid.UUID(entry.topic_id)
+        except ValueError:
+            raise invalid(f"{where}.topic_id: not a valid UUID", f"{where}.topic_id") from None
+    if entry.topic is None:
+        raise invalid(f"{where}: send topic_id or topic", where)
+    return entry.topic
+
+
+def _topic(call: Beat, key: str | uuid.UUID, view: TopicView) -> Topic | None:
+    topic = view.by_name.get(key) if isinstance(key, str) else view.by_id.get(str(key))
+    return topic if topic is not None and describable(call, topic.name) else None
+
+
+def _refusal(entry: wire.OwnedTopic, key: str | uuid.UUID, topic: Topic | None, where: str) -> ProtocolError | None:
+    """The error of an entry, if any, ignoring what the member was given. Raises INVALID_REQUEST."""
+    if topic is None and isinstance(key, str):
+        field = f"{where}.topic"
+        detail = f"{field}: there is no topic {key!r}"
+        return ProtocolError(Error.UNKNOWN_TOPIC_OR_PARTITION, detail, fields={"field": field})
+    if topic is None:
+        field = f"{where}.topic_id"
+        return ProtocolError(Error.UNKNOWN_TOPIC_ID, f"{field}: no topic has the id {key}", fields={"field": field})
+    if entry.topic is not None and entry.topic != topic.name:
+        field = f"{where}.topic"
+        raise invalid(f"{field}: topic_id belongs to topic {topic.name!r}; send only one of the two", field)
+    for position, partition in enumerate(entry.partitions):
+        if partition >= topic.partitions:
+            return unknown_partition(topic.name, partition, topic.partitions, f"{where}.partitions[{position}]")
+    return None
+
+
+async def _names_of(call: Call[Any], topic_ids: Iterable[str]) -> Mapping[str, str]:
+    """The names of those topics that exist and that the caller may describe, by topic id."""
+    wanted = set(topic_ids)
+    view = await call.runtime.get(TopicService).find(topic_ids=wanted)
+    names = {topic_id: view.by_id[topic_id].name for topic_id in wanted if topic_id in view.by_id}
+    return {topic_id: name for topic_id, name in names.items() if describable(call, name)}
+
+
+def require_describable(call: Call[Any], names: Sequence[str] | None) -> None:
+    """Raise TOPIC_AUTHORIZATION_FAILED, for the whole request, unless the caller may describe every subscribed name."""
+    for index, name in enumerate(names or ()):
+        if not describable(call, name):
+            field = f"subscribed_topic_names[{index}]"
+            raise ProtocolError(
+                Error.TOPIC_AUTHORIZATION_FAILED,
+                f"{field}: {call.principal.said} may not DESCRIBE topic {name!r}",
+                fields={"field": field},
+            )
+
+
+async def named_assignment(call: Call[Any], partitions: Partitions) -> wire.ConsumerAssignment:
+    """What a member has, by the names of topics."""
+    names = await _names_of(call, partitions)
+    topics = [
+        wire.AssignedTopic(topic_id, names.get(topic_id), sorted(numbers)) for topic_id, numbers in partitions.items()
+    ]
+    return wire.ConsumerAssignment(sorted(topics, key=lambda entry: (entry.topic or "", entry.topic_id)))
+
+
+def heartbeat_command(call: Beat, owned: Partitions | None) -> ConsumerHeartbeat:
+    """The command of a heartbeat. `owned`: what the member reports to have, by topic id; None: it does not report."""
+    body = call.body
+    names = body.subscribed_topic_names
+    return ConsumerHeartbeat(
+        group_id=call.group_id,
+        member_id=body.member_id,
+        member_epoch=body.member_epoch,
+        instance_id=body.instance_id,
+        rack_id=body.rack_id,
+        client_id=body.client_id,
+        client_host=call.client_host,
+        rebalance_timeout_ms=-1 if body.rebalance_timeout_ms is None else body.rebalance_timeout_ms,
+        subscribed_topic_names=None if names is None else frozenset(names),
+        subscribed_topic_regex=body.subscribed_topic_regex,
+        server_assignor=body.server_assignor,
+        topic_partitions=owned,
+        max_wait_ms=min(body.max_wait_ms, call.runtime.max_wait_ms),
+        rights=TopicRights(call.principal.rules.key(Operation.DESCRIBE, Resource.TOPIC), partial(describable, call)),
+    )
+
+
+def heartbeat_response(
+    reply: ConsumerHeartbeatReply, assignment: wire.ConsumerAssignment | None
+) -> wire.ConsumerHeartbeatResponse:
+    """The response of a successful heartbeat. `assignment`: that of the reply, with the names of its topics."""
+    return wire.ConsumerHeartbeatResponse(
+        member_id=reply.member_id,
+        member_epoch=reply.member_epoch,
+        heartbeat_interval_ms=reply.heartbeat_interval_ms,
+        session_expires_at=rfc3339(reply.session_deadline),
+        assignment=assignment,
+    )
+
 
 CONSUMER_HEARTBEAT = Endpoint(
     "POST",

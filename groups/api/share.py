@@ -5,11 +5,10 @@ Source: http-api.md "share-heartbeat"; share.md 2.
 
 from __future__ import annotations
 
-from groups.api.consumer_convert import heartbeat_response, named_assignment, require_describable
+from groups.api.consumer import heartbeat_response, named_assignment, require_describable
 from groups.api.consumer_wire import ConsumerHeartbeatResponse
 from groups.api.endpoints import GROUP
-from groups.api.handlers import raise_for_error
-from groups.api.metering import SHARE, admit_member
+from groups.api.handlers import SHARE, admit_member, raise_for_error
 from groups.api.share_wire import ShareHeartbeatRequest
 from groups.core.model.commands import ShareHeartbeat
 from groups.engine.service import GroupService

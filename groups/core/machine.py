@@ -16,9 +16,10 @@ from groups.core.classic.leave import leave_group
 from groups.core.classic.maintenance import abandon_wait, delete_group, force_state
 from groups.core.classic.rebalance import expire
 from groups.core.classic.sync import sync_group
-from groups.core.consumer import classic_members, polling
+from groups.core.consumer import classic_members
 from groups.core.consumer import deletion as consumer_deletion
 from groups.core.consumer import offsets as consumer_offsets
+from groups.core.consumer.heartbeat import abandon_wait as abandon_held
 from groups.core.consumer.heartbeat import consumer_heartbeat
 from groups.core.consumer.leaving import Remove
 from groups.core.consumer.leaving import leave_group as leave_members
@@ -266,7 +267,7 @@ def _handle_consumer(turn: Turn, command: ClassicCommand | ConsumerHeartbeat) ->
         case HoldGroup() | ReleaseHold() | KickMember():
             return _handle_operator(turn, command)
         case AbandonWait():
-            return polling.abandon_wait(turn, command)
+            return abandon_held(turn, command)
         case ApplyTarget():
             return apply_target(turn, command)
         case ApplyRegexResolution():

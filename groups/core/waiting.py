@@ -5,8 +5,8 @@ Source: classic.md 0.3, 2.6, 3.2, 7.2, 8.6; consumer.md 9.5.
 
 from __future__ import annotations
 
-from groups.core.classic import parked_answers as classic
-from groups.core.consumer.polling import is_over
+from groups.core.classic import rebalance as classic
+from groups.core.consumer.heartbeat import is_over
 from groups.core.model.commands import ParkKind
 from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
 from groups.core.model.group import Group

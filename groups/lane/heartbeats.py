@@ -24,8 +24,7 @@ from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.replies import ConsumerHeartbeatReply, HeartbeatReply
 from groups.core.model.types import ClassicGroup, Millis
 from groups.engine.decision_context import group_config
-from groups.lane.entries import Entry, Renewal
-from groups.lane.flusher import Flusher
+from groups.lane.flusher import Entry, Flusher, Renewal
 from groups.lane.store import LaneStore
 from groups.lane.turns import Turns
 from groups.nodes.hosting import Hosting

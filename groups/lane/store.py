@@ -6,15 +6,17 @@ Source: docs/models, rules 15 to 18.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from groups.core.model.types import Millis
-from groups.lane.entries import Unstored
 from groups.store.stored import Copy
 from kcoord.database.notifications import ECHO
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
+
+if TYPE_CHECKING:  # which writes what it has with this
+    from groups.lane.flusher import Unstored
 
 Q = queries("groups")
 

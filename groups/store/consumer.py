@@ -15,13 +15,14 @@ from psycopg.types.json import Jsonb
 from groups import states
 from groups.core.machine import size_of
 from groups.core.model.consumer_group import ConsumerGroup, EpochGroup, ShareGroup
-from groups.core.model.consumer_members import ConsumerMembers, ShareMembers
 from groups.core.model.consumer_state import (
     ClassicMetadata,
     ConsumerMember,
+    ConsumerMembers,
     Job,
     MemberState,
     RegexResolution,
+    ShareMembers,
     TimerKind,
     Timers,
 )

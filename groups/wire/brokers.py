@@ -10,7 +10,7 @@ KIP-1242 (the node in ApiVersions).
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from groups.api import wire
@@ -237,7 +237,7 @@ async def _of_groups(call: Call, keys: list[str]) -> list[Answer]:
     query: Mapping[str, Sequence[str]] = {"group_id": keys}
     asked = serving.Call(call.runtime, call.principal, None, "", query, call.client_host)
     known = await brokers(call)
-    answered = cast(wire.CoordinatorResponse, await coordinator.carry_out(asked))
+    answered = await cast(Awaitable[wire.CoordinatorResponse], coordinator.run(asked))
     return [
         _none(entry.key, entry.error_code, "")
         if entry.error_code

@@ -21,7 +21,7 @@ from groups.core.model.replies import JoinReply, SyncReply
 from kcoord.access.rights import Operation
 from kcoord.database import request_age
 from kcoord.http.paths import check_group_id
-from kcoord.process.later import then
+from kcoord.process.off_loop import then
 from kcoord.protocol.errors import Action, Error, ProtocolError
 from kcoord.wire.api import SUCCESS, Answer, Api, Call, struct_of
 from kcoord.wire.reading import Fields
@@ -201,7 +201,7 @@ async def leave(call: Call, request: Fields) -> Answer:
             for entry in leaving
         ],
     )
-    left = cast(wire.LeaveResponse, await handlers.leave.carry_out(call.over_http(body, request.group_id)))
+    left = await cast(Awaitable[wire.LeaveResponse], handlers.leave.run(call.over_http(body, request.group_id)))
     return {
         "error_code": 0 if call.version >= LEAVES_IN_BATCHES else left.members[0].error_code,
         "members": [

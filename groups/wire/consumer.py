@@ -27,7 +27,7 @@ from groups.wire.classic import as_clients_know_it, remember
 from groups.wire.reads import with_operations
 from kcoord.access.rights import Operation, Resource
 from kcoord.http.paths import check_group_id
-from kcoord.process.later import then
+from kcoord.process.off_loop import then
 from kcoord.protocol.errors import ProtocolError
 from kcoord.wire.api import Answer, Api, Call, struct_of
 from kcoord.wire.reading import Fields
@@ -50,10 +50,10 @@ def heartbeat(call: Call, request: Fields) -> Answer | Awaitable[Answer]:
 async def _joined(call: Call, body: consumer_wire.ConsumerHeartbeatRequest, group_id: str) -> Answer:
     await remember(call)
     try:
-        joined = await consumer_heartbeat.carry_out(call.over_http(body, group_id))
+        joined = consumer_heartbeat.run(call.over_http(body, group_id))
+        return heartbeat_answer(await cast(Awaitable[consumer_wire.ConsumerHeartbeatResponse], joined))
     except ProtocolError as refused:
         raise as_clients_know_it(refused) from None
-    return heartbeat_answer(cast(consumer_wire.ConsumerHeartbeatResponse, joined))
 
 
 def _body(call: Call, request: Fields) -> consumer_wire.ConsumerHeartbeatRequest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any, cast
 
 from groups.api.consumer_wire import ConsumerHeartbeatResponse
@@ -41,10 +42,10 @@ async def heartbeat(call: Call, request: Fields) -> Answer:
         call.principal.require_group(Operation.READ, request.group_id)
         await remember(call)
     try:
-        beaten = await share_heartbeat.carry_out(call.over_http(body, request.group_id))
+        beaten = share_heartbeat.run(call.over_http(body, request.group_id))
+        return heartbeat_answer(await cast(Awaitable[ConsumerHeartbeatResponse], beaten))
     except ProtocolError as refused:
         raise as_clients_know_it(refused) from None
-    return heartbeat_answer(cast(ConsumerHeartbeatResponse, beaten))
 
 
 async def describe(call: Call, request: Fields) -> Answer:

@@ -3,7 +3,7 @@
 The order of checks: token, connections, names in the path, query, content type, body, turn, quotas; then the operation,
 which checks the rules of the token. Each step goes on where it is called if it can, so a request that has to wait for
 nothing is answered while it is read. What it has to wait for is a task (an unknown token, a large body, an operation
-that is a coroutine), or a future (`kcoord.process.later.Later`), which costs no task.
+that is a coroutine), or a future (`kcoord.process.off_loop.Later`), which costs no task.
 
 All of it runs in the context of the request (`kcoord.http.context`, `kcoord.database.request_age`). A client that goes
 away ends a request that only waits (`Operation.waits`); what any other one has begun is carried out.
@@ -35,7 +35,7 @@ from kcoord.http import context, paths, problem
 from kcoord.http.door import JSON, Admission, Head, Headers, Route
 from kcoord.http.serving import NO_QUERY, Call
 from kcoord.process import off_loop
-from kcoord.process.later import Later, then
+from kcoord.process.off_loop import Later, then
 from kcoord.process.turnstile import Kind
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget

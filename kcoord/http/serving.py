@@ -1,7 +1,7 @@
 """Operations: what the data plane can be asked for, each a function that answers a typed call.
 
 An operation returns its answer, or something to await: a coroutine, which becomes a task, or `Later`
-(`kcoord.process.later`), which does not.
+(`kcoord.process.off_loop`), which does not.
 How a request becomes a call is in `kcoord.http.asked`.
 """
 
@@ -68,11 +68,6 @@ class Operation:
             None if endpoint.request is None else msgspec.json.Decoder(endpoint.request)
         )
         self.parameters = {parameter.name: parameter for parameter in endpoint.query}
-
-    async def carry_out(self, call: Call[Any]) -> msgspec.Struct:
-        """The result of a call that came by another way than HTTP. Raises ProtocolError."""
-        result = self.run(call)
-        return await result if hasattr(result, "__await__") else result
 
 
 def current_runtime() -> Runtime:

@@ -2,6 +2,8 @@
 
 A thread shares the interpreter with the loop, which gets its turn every few milliseconds. For small groups the round
 trip to a thread would cost more than the work.
+
+Answers that come later are here, too: no task waits for them.
 """
 
 from __future__ import annotations
@@ -9,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from itertools import islice
-from typing import ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
@@ -21,6 +23,7 @@ from psycopg.rows import TupleRow
 from kcoord.database.pool import Connection, by_name
 
 P = ParamSpec("P")
+B = TypeVar("B")
 T = TypeVar("T")
 Parameters = Mapping[str, object] | None
 
@@ -161,3 +164,48 @@ async def _fetched(connection: Connection, cursor: AsyncCursor[T]) -> list[T]:
             await _say_alive(connection)
             said = time.monotonic()
     return rows
+
+
+class Later(Generic[T]):
+    """An answer that is made of what a future brings, where the future is resolved: no task waits for it.
+
+    `finish` gets the result of the future; it returns the answer, or something to await.
+    """
+
+    __slots__ = ("finish", "future")
+
+    def __init__(self, future: asyncio.Future[Any], finish: Callable[[Any], T | Awaitable[T]]) -> None:
+        self.future = future
+        self.finish = finish
+
+    def __await__(self) -> Generator[Any, None, T]:
+        """The answer."""
+        found = self.finish((yield from self.future))
+        return (yield from found.__await__()) if hasattr(found, "__await__") else found
+
+
+class Then(Generic[B, T]):
+    """An answer that is made of what something to await brings. It may be closed instead of awaited."""
+
+    __slots__ = ("_finish", "_first")
+
+    def __init__(self, first: Awaitable[B], finish: Callable[[B], T | Awaitable[T]]) -> None:
+        self._first = first
+        self._finish = finish
+
+    def __await__(self) -> Generator[Any, None, T]:
+        """The answer."""
+        found = self._finish((yield from self._first.__await__()))
+        return (yield from found.__await__()) if hasattr(found, "__await__") else found
+
+    def close(self) -> None:
+        """It is not awaited: close the coroutine that has not begun."""
+        self._first.close()  # type: ignore[attr-defined]
+
+
+def then(answer: B | Awaitable[B], finish: Callable[[B], T | Awaitable[T]]) -> T | Awaitable[T]:
+    """What `finish` makes of an answer: at once if the answer is here, else when it comes."""
+    if type(answer) is Later:
+        first = answer.finish
+        return Later(answer.future, lambda found: then(first(found), finish))
+    return Then(answer, finish) if hasattr(answer, "__await__") else finish(answer)

@@ -131,7 +131,7 @@ class Call(msgspec.Struct, frozen=True):
         return found
 
     def over_http(self, body: Any, group_id: str = "", transactional_id: str = "") -> serving.Call[Any]:
-        """The call that the same request would be over HTTP, for what takes one (`Operation.carry_out` does)."""
+        """The call that the same request would be over HTTP, for an operation (`Operation.run`)."""
         return serving.Call(
             self.runtime, self.principal, body, group_id, serving.NO_QUERY, self.client_host, transactional_id
         )
@@ -154,7 +154,7 @@ class Api:
     `handler` returns the answer, or a coroutine that does, None for no answer at all, and may raise ProtocolError,
     which `refuse(request, version, code, detail)` turns into an answer. `waits`: a request may be parked, and ends when
     its connection does. `is_hot`: members call it all the time, so it needs no turn. `is_quick`: most requests are
-    answered from memory, without a task (`kcoord.wire.dispatch.at_once`). Such a handler must not change the request:
+    answered from memory, without a task (`kcoord.wire.dispatch.respond`). Such a handler must not change the request:
     others may be given the same one. `budget`: what quotas count it as; None: only its bytes.
     """
 

@@ -7,6 +7,7 @@ hold together. What a peer owes is in `kcoord.http.peers`.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any, cast
 
 import structlog
@@ -14,8 +15,7 @@ import structlog
 from kcoord.http.peers import Peer, Phase, Reason
 from kcoord.process.turnstile import Kind, Turn
 from kcoord.wire.api import HangUp, Session
-from kcoord.wire.dispatch import Receipt, at_once, may_wait, respond
-from kcoord.wire.frames import SIZE
+from kcoord.wire.dispatch import SIZE, Receipt, may_wait, respond
 from kcoord.wire.reading import Frame, Malformed
 
 log = structlog.get_logger(__name__)
@@ -48,8 +48,6 @@ class Connection(asyncio.Protocol):
         self._said = False
         self._silence: asyncio.TimerHandle | None = None
         """Nothing is read until it ends."""
-        self._is_declined = False
-        """The request that comes next cannot be answered at once."""
         self._is_queued = False
         """It waits for its turn to be read."""
         self._receipt: Receipt = None
@@ -89,7 +87,9 @@ class Connection(asyncio.Protocol):
         has_turn = False
         if self.peer.phase is Phase.IDLE and not self._buffer and self._silence is None:
             has_turn = self._gateway.turnstile.is_free(Kind.READ)
-            if has_turn and self._is_answered(data):
+            if has_turn and self._is_whole(data):
+                self._begin(Frame(data[SIZE.size :]), None)
+                self.peer.waited = 0.0
                 return
         self._buffer += data
         if self._task is None and not self._is_queued:
@@ -98,19 +98,12 @@ class Connection(asyncio.Protocol):
             self._pause()
         self.peer.received(len(data))
 
-    def _is_answered(self, data: bytes) -> bool:
-        """Whether it is a whole request that could be answered at once, as most heartbeats are."""
-        if self._is_unread or len(data) != SIZE.size + int.from_bytes(data[: SIZE.size], "big"):
+    def _is_whole(self, data: bytes) -> bool:
+        """It is a small request that came alone, as most heartbeats do: nothing has to be kept."""
+        size = len(data) - SIZE.size
+        if self._is_unread or not 0 < size <= SMALL or size != int.from_bytes(data[: SIZE.size], "big"):
             return False
-        if self._transport is None or self._transport.is_closing():
-            return False
-        answer = at_once(self._gateway, self.session, data[SIZE.size :], None)
-        if answer is None:
-            self._is_declined = True
-            return False
-        self._transport.write(answer)
-        self.peer.waited = 0.0
-        return True
+        return self._transport is not None and not self._transport.is_closing()
 
     def pause_writing(self) -> None:
         """The peer does not read what we send."""
@@ -177,21 +170,26 @@ class Connection(asyncio.Protocol):
             self._queue()
             return False
         frame = Frame(memoryview(self._buffer)[SIZE.size : end])
-        frame.items = self._gateway.most_items
         del self._buffer[:end]
         self._enter(Phase.WORK)
         receipt, self._receipt = self._receipt, None
-        answer = None if self._is_declined else at_once(self._gateway, self.session, frame, receipt)
-        self._is_declined = False
-        if answer is not None:
+        return self._begin(frame, receipt)
+
+    def _begin(self, frame: Frame, receipt: Receipt) -> bool:
+        """Answer a request, in a task if it has to wait for something. Whether it was answered at once."""
+        frame.items = self._gateway.most_items
+        answer = respond(self._gateway, self.session, frame, receipt)
+        if isinstance(answer, bytes):
+            assert self._transport is not None
             self._transport.write(answer)
             self._size = 0
             self._release()
             return True
+        self._enter(Phase.WORK)
         if len(self._buffer) > READ_AHEAD:
             self._pause()
-        receipt = receipt or self._gateway.runtime.db.request_age.receive()
-        self._task = asyncio.create_task(self._serve(frame, receipt), name="kcoord-kafka")
+        work = self._serve(answer, may_wait=may_wait(self._gateway, frame))
+        self._task = asyncio.create_task(work, name="kcoord-kafka")
         return False
 
     def _has_room(self) -> bool:
@@ -214,11 +212,11 @@ class Connection(asyncio.Protocol):
         self.hang_up(Reason.INVALID, _what_came(bytes(self._buffer[:5]), size))
         return False
 
-    async def _serve(self, frame: Frame, receipt: Receipt) -> None:
+    async def _serve(self, work: Coroutine[Any, Any, bytes | None], *, may_wait: bool) -> None:
         try:
             async with self._gateway.requests.place(self.session.who):
-                self.waits = may_wait(self._gateway, frame)
-                answer = await respond(self._gateway, self.session, frame, receipt)
+                self.waits = may_wait
+                answer = await work
             if answer is not None and self._transport is not None:
                 self._transport.write(answer)
             if self.session.throttle_ms:
@@ -236,6 +234,7 @@ class Connection(asyncio.Protocol):
             log.exception("kafka_request_failed")
             self.hang_up(Reason.INVALID, "an answer could not be encoded")
         finally:
+            work.close()  # if it has not begun
             self._task = None
             self.waits = False
             self._size = 0

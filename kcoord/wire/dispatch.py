@@ -4,20 +4,25 @@ The order is that of requests over HTTP (`kcoord.http.serving`): who asks, then 
 rules of the token.
 
 Quotas: requests are carried out, and their sender is silent for a while (KIP-124, KIP-219).
+
+Source: Kafka's RequestHeader and ResponseHeader, versions 1 and 2, 0 and 1. The answer to ApiVersions always has the
+header of version 0, because its client does not know yet what the server understands (KIP-511).
 """
 
 from __future__ import annotations
 
 import asyncio
+import struct
 import time
-from collections.abc import Mapping
-from functools import cache, lru_cache
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache, partial
+from typing import Any, NamedTuple
 
 import structlog
 
 from kcoord import metrics
-from kcoord.access.rights import Access
+from kcoord.access.rights import Access, Principal
 from kcoord.audit import caller as callers
 from kcoord.audit.caller import Caller, Door
 from kcoord.audit.operations import SIGN_IN, is_refusal, note_error, note_refusals
@@ -28,10 +33,86 @@ from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget
 from kcoord.quotas.quotas import Quotas
-from kcoord.wire import frames, session
-from kcoord.wire.api import SUCCESS, UNSUPPORTED_VERSION, Answer, Api, Call, HangUp, Session, response_class
-from kcoord.wire.frames import API_VERSIONS, Header
-from kcoord.wire.reading import Fields, Frame, Malformed
+from kcoord.wire import session
+from kcoord.wire.api import (
+    SUCCESS,
+    UNSUPPORTED_VERSION,
+    Answer,
+    Api,
+    Call,
+    HangUp,
+    Session,
+    request_class,
+    response_class,
+)
+from kcoord.wire.reading import Fields, Frame, Malformed, read, shown, varint
+from kcoord.wire.writing import write
+
+API_VERSIONS = 18
+SIZE = struct.Struct(">i")
+_FIXED = struct.Struct(">hhih")
+
+
+class Header(NamedTuple):
+    """The part that all requests have in common. `body_at`: where that of a version with legacy headers begins."""
+
+    key: int
+    version: int
+    correlation_id: int
+    client_id: str
+    body_at: int
+
+
+def read_header(frame: Frame) -> Header:
+    """The header of a request, without its tagged fields. Raises Malformed."""
+    try:
+        key, version, correlation_id, length = _FIXED.unpack_from(frame)
+    except struct.error:
+        raise Malformed("the header is cut off") from None
+    at = _FIXED.size
+    if length < -1 or at + length > len(frame):
+        raise Malformed("the client id exceeds the frame")
+    end = at + max(length, 0)
+    return Header(key, version, correlation_id, shown(frame[at:end]), end)
+
+
+def read_body(name: str, header: Header, frame: Frame) -> Fields:
+    """The body of a request. Raises Malformed.
+
+    What follows it is not looked at, as in Kafka: librdkafka asks for all topics with three bytes too many.
+    """
+    cls: Any = request_class(name, header.version)
+    at = header.body_at
+    try:
+        if cls.__flexible__:
+            at = _skip_tags(frame, at)
+    except IndexError:
+        raise Malformed("the header is cut off") from None
+    return read(cls, frame, at)[0]
+
+
+def _skip_tags(frame: Frame, at: int) -> int:
+    count, at = varint(frame, at)
+    for _ in range(count):
+        _tag, at = varint(frame, at)
+        length, at = varint(frame, at)
+        at += length
+        if at > len(frame):
+            raise Malformed("a tagged field of the header exceeds the frame")
+    return at
+
+
+def encoded(key: int, name: str, version: int, correlation_id: int, body: Answer) -> bytes:
+    """An answer with its size and header."""
+    cls: Any = response_class(name, version)
+    out = bytearray(4)
+    out += SIZE.pack(correlation_id)
+    if cls.__flexible__ and key != API_VERSIONS:
+        out.append(0)
+    write(cls, body, out)
+    SIZE.pack_into(out, 0, len(out) - 4)
+    return bytes(out)
+
 
 log = structlog.get_logger(__name__)
 
@@ -45,43 +126,78 @@ NO_CORRELATION = bytes(4)
 Receipt = request_age.Receipt | None
 
 
-def at_once(gateway: Any, peer: Session, frame: bytes, receipt: Receipt) -> bytes | None:
-    """The answer to a request that needs no waiting, with its size, without a task. `receipt` None: it came just now.
+@dataclass(slots=True)
+class Request:
+    """One request. `content`: its body, as far as it was decoded. `size` in bytes. `started` by `time.perf_counter`."""
 
-    None: `respond` has to answer it, and nothing has been done yet. Errors are answered there too.
+    api: Api
+    version: int
+    correlation_id: int
+    client_id: str
+    size: int
+    started: float
+    content: Fields = field(default_factory=Fields)
+
+
+Work = Callable[[Request], Awaitable[Answer | None]]
+
+
+def respond(gateway: Any, peer: Session, frame: Frame, receipt: Receipt) -> bytes | Coroutine[Any, Any, bytes | None]:
+    """The answer to a request, with its size, if it needs no waiting; else what brings it, or None, in a task.
+
+    `receipt` None: it came just now. What brings the answer raises Malformed or HangUp: end the connection.
     """
+    receipt = receipt or gateway.runtime.db.request_age.receive()
+    caller = _caller_of_quick(gateway, peer, frame)
+    if caller is None:
+        return _read(gateway, peer, frame, receipt)
+    started = time.perf_counter()
+    try:
+        found = gateway.decoded(frame[:4] + frame[8:])
+    except Malformed:  # which is said where all of it is read
+        return _read(gateway, peer, frame, receipt)
+    entered = request_age.enter(receipt)
+    try:
+        call = Call(gateway.runtime, gateway, peer, caller, found.version, found.client_id)
+        body = found.api.handler(call, found.content)
+        if isinstance(body, Mapping):
+            answer: bytes = found.succeeded(frame[4:8]) if body is SUCCESS else found.answer(frame[4:8], body)
+    except Exception as error:  # noqa: BLE001 - the task that answers it logs it
+        body = _failed(error)
+    finally:
+        request_age.leave(entered)
+    if isinstance(body, Mapping):
+        quotas = gateway.runtime.get(Quotas)
+        if quotas.is_hot:
+            quotas.spend(caller, found.api.budget, len(frame) + len(answer))
+        found.requests.inc()
+        found.seconds.observe(time.perf_counter() - started)
+        return answer
+    number = int.from_bytes(frame[4:8], "big", signed=True)
+    request = Request(found.api, found.version, number, found.client_id, len(frame), started, found.content)
+    return _answer(gateway, peer, request, receipt, partial(_awaited, caller, body))
+
+
+def _caller_of_quick(gateway: Any, peer: Session, frame: Frame) -> Principal | None:
+    """Who asks, if the request may be answered at once; None: it has to wait in any case, or may have to."""
     if frame[:2] not in gateway.quick or not peer.token or gateway.is_stopping or gateway.requests.locked():
         return None
     runtime = gateway.runtime
-    caller = runtime.get(Access).known(peer.token)
+    caller: Principal | None = runtime.get(Access).known(peer.token)
     if caller is None or len(frame) > LONGEST_AT_ONCE:
         return None
     quotas = runtime.get(Quotas)
-    if quotas.is_hot and not quotas.has_room(caller, Budget.HEARTBEATS):
-        return None
-    started = time.perf_counter()
-    entered = request_age.enter(receipt or runtime.db.request_age.receive())
-    try:
-        found = gateway.decoded(frame[:4] + frame[8:])
-        api, version = found.api, found.version
-        body = api.handler(Call(runtime, gateway, peer, caller, version, found.client_id), found.content)
-        if not isinstance(body, Mapping):
-            body.close()  # it has not begun: `respond` does it in a task
-            return None
-        correlation_id = frame[4:8]
-        answer: bytes = found.succeeded(correlation_id) if body is SUCCESS else found.answer(correlation_id, body)
-    except (Malformed, ProtocolError):
-        return None
-    except Exception:
-        log.exception("request_failed", key=frame[:2].hex())
-        return None
-    finally:
-        request_age.leave(entered)
-    if quotas.is_hot:
-        quotas.spend(caller, api.budget, len(frame) + len(answer))
-    found.requests.inc()
-    found.seconds.observe(time.perf_counter() - started)
-    return answer
+    return None if quotas.is_hot and not quotas.has_room(caller, Budget.HEARTBEATS) else caller
+
+
+async def _failed(error: Exception) -> Answer:
+    raise error
+
+
+async def _awaited(caller: Principal, answer: Awaitable[Answer | None], _request: Request) -> Answer | None:
+    """The answer to a request that was begun."""
+    callers.identify(caller.name, caller.token_id)
+    return await answer
 
 
 class Decoded:
@@ -96,12 +212,12 @@ class Decoded:
     def __init__(self, apis: Mapping[int, Api], raw: bytes) -> None:
         frame = Frame(raw[:4] + NO_CORRELATION + raw[4:])
         frame.items = 0
-        header = frames.read_header(frame)
+        header = read_header(frame)
         self.api = apis[header.key]
         self.version, self.client_id = header.version, header.client_id
         if not self.api.serves(header.version):
             raise Malformed("the version is not served")
-        self.content = frames.read_body(self.api.name, header, frame)
+        self.content = read_body(self.api.name, header, frame)
         if frame.unstorable:
             raise Malformed("a text cannot be stored")
         self.requests = metrics.kafka_requests(self.api.name, header.version)
@@ -115,13 +231,13 @@ class Decoded:
 
     def answer(self, correlation_id: bytes, body: Answer) -> bytes:
         """Another answer."""
-        (number,) = frames.SIZE.unpack(correlation_id)
-        return frames.answer(self.api.key, self.api.name, self.version, number, body)
+        (number,) = SIZE.unpack(correlation_id)
+        return encoded(self.api.key, self.api.name, self.version, number, body)
 
 
 @cache
 def _success(key: int, name: str, version: int) -> bytes:
-    return frames.answer(key, name, version, 0, SUCCESS)
+    return encoded(key, name, version, 0, SUCCESS)
 
 
 def may_wait(gateway: Any, frame: Frame) -> bool:
@@ -130,34 +246,40 @@ def may_wait(gateway: Any, frame: Frame) -> bool:
     return api is not None and api.waits
 
 
-async def respond(gateway: Any, peer: Session, frame: Frame, receipt: Receipt) -> bytes | None:
-    """The answer to a request, with its size, or None. Raises Malformed or HangUp: end the connection."""
+async def _read(gateway: Any, peer: Session, frame: Frame, receipt: Receipt) -> bytes | None:
+    """The answer to a request of which nothing was read."""
     if peer.expects_token:
         return await _raw_token(gateway, peer, frame)
-    header = frames.read_header(frame)
+    header = read_header(frame)
     api: Api | None = gateway.apis.get(header.key)
     if api is None or not api.serves(header.version):
         return await _unsupported(gateway, peer, header)
     if api.needs_login and not peer.secret:
         raise HangUp(f"{api.name} before a login: the listener wants SASL/PLAIN with a token as password")
-    request = context.RequestContext(context.new_request_id(), route=api.name, is_api=True)
-    tokens = context.enter(request), request_age.enter(receipt)
     started = time.perf_counter()
-    caller = Caller(Door.WIRE, address=peer.client_host, request_id=request.request_id)
+    request = Request(api, header.version, header.correlation_id, header.client_id, len(frame), started)
+    return await _answer(gateway, peer, request, receipt, partial(_begun, gateway, peer, header, frame))
+
+
+async def _answer(gateway: Any, peer: Session, request: Request, receipt: Receipt, work: Work) -> bytes | None:
+    """The answer that `work` brings, which may be an error."""
+    api = request.api
+    about = context.RequestContext(context.new_request_id(), route=api.name, is_api=True)
+    tokens = context.enter(about), request_age.enter(receipt)
     try:
-        with callers.calling(caller):
-            body = await _body(gateway, peer, api, header, frame)
+        with callers.calling(Caller(Door.WIRE, address=peer.client_host, request_id=about.request_id)):
+            body = await _body(gateway.runtime, request, work)
     finally:
-        metrics.kafka_requests(api.name, header.version).inc()
-        metrics.kafka_latency(api.name).observe(time.perf_counter() - started)
+        metrics.kafka_requests(api.name, request.version).inc()
+        metrics.kafka_latency(api.name).observe(time.perf_counter() - request.started)
         request_age.leave(tokens[1])
         context.leave(tokens[0])
-    throttle_ms = _throttled(gateway.runtime, peer, api, len(frame))
+    throttle_ms = _throttled(gateway.runtime, peer, api, request.size)
     if body is None:
         return None
     if throttle_ms:
         body = {**body, "throttle_time": throttle_ms}
-    return frames.answer(api.key, api.name, header.version, header.correlation_id, body)
+    return encoded(api.key, api.name, request.version, request.correlation_id, body)
 
 
 def _throttled(runtime: Runtime, peer: Session, api: Api, size: int) -> int:
@@ -175,37 +297,48 @@ def _throttled(runtime: Runtime, peer: Session, api: Api, size: int) -> int:
     return peer.throttle_ms
 
 
-async def _body(gateway: Any, peer: Session, api: Api, header: Header, frame: Frame) -> Answer | None:
-    runtime = gateway.runtime
-    call: Call | None = None
-    content = Fields()
+async def _body(runtime: Runtime, request: Request, work: Work) -> Answer | None:
+    api = request.api
     try:
-        content = await _content(runtime, peer, api, header, frame)
-        if frame.unstorable:
-            raise ProtocolError(Error.INVALID_REQUEST, f"{frame.unstorable}: contains U+0000, which cannot be stored")
-        if not api.is_hot:
-            await runtime.get(Turnstile).pass_through(peer.who, again=True)
-        caller = await runtime.get(Access).authenticate(peer.secret) if api.needs_login else None
-        if caller is not None:
-            callers.identify(caller.name, caller.token_id)
-            if api.budget is Budget.COMMITS:
-                runtime.get(Quotas).admit_commit(caller)
-        call = Call(runtime, gateway, peer, caller, header.version, header.client_id)
-        found = api.handler(call, content)
-        answer = found if isinstance(found, Mapping) else await found
-        note_refusals(runtime, api.name, content.get("group_id", ""), answer)
+        answer = await work(request)
+        note_refusals(runtime, api.name, request.content.get("group_id", ""), answer)
         return answer
     except ProtocolError as error:
         if is_refusal(api.name, error):
             note_error(runtime, api.name, error)
-        if call is None and error.error is Error.SASL_AUTHENTICATION_FAILED:
-            raise HangUp(f"the token of the connection is no longer valid: {error.detail}") from None
-        return api.refuse(content, header.version, error.error.code, error.detail)
+        return api.refuse(request.content, request.version, error.error.code, error.detail)
     except (HangUp, Malformed):
         raise
     except Exception:
-        log.exception("request_failed", api=api.name, version=header.version)
-        return api.refuse(content, header.version, Error.UNKNOWN_SERVER_ERROR.code, "")
+        log.exception("request_failed", api=api.name, version=request.version)
+        return api.refuse(request.content, request.version, Error.UNKNOWN_SERVER_ERROR.code, "")
+
+
+async def _begun(gateway: Any, peer: Session, header: Header, frame: Frame, request: Request) -> Answer | None:
+    """The answer to a request whose body is still to be decoded."""
+    runtime, api = gateway.runtime, request.api
+    request.content = content = await _content(runtime, peer, api, header, frame)
+    if frame.unstorable:
+        raise ProtocolError(Error.INVALID_REQUEST, f"{frame.unstorable}: contains U+0000, which cannot be stored")
+    if not api.is_hot:
+        await runtime.get(Turnstile).pass_through(peer.who, again=True)
+    caller = await _authenticated(runtime, peer, api) if api.needs_login else None
+    if caller is not None:
+        callers.identify(caller.name, caller.token_id)
+        if api.budget is Budget.COMMITS:
+            runtime.get(Quotas).admit_commit(caller)
+    found = api.handler(Call(runtime, gateway, peer, caller, header.version, header.client_id), content)
+    return found if isinstance(found, Mapping) else await found
+
+
+async def _authenticated(runtime: Runtime, peer: Session, api: Api) -> Principal:
+    try:
+        return await runtime.get(Access).authenticate(peer.secret)
+    except ProtocolError as error:
+        if error.error is not Error.SASL_AUTHENTICATION_FAILED:
+            raise
+        note_error(runtime, api.name, error)
+        raise HangUp(f"the token of the connection is no longer valid: {error.detail}") from None
 
 
 async def _content(runtime: Runtime, peer: Session, api: Api, header: Header, frame: Frame) -> Fields:
@@ -213,9 +346,9 @@ async def _content(runtime: Runtime, peer: Session, api: Api, header: Header, fr
     gateway.
     """
     if len(frame) <= BIG_BYTES:
-        return frames.read_body(api.name, header, frame)
+        return read_body(api.name, header, frame)
     async with runtime.get(Turnstile).big.place(peer.who):
-        return frames.read_body(api.name, header, frame)
+        return read_body(api.name, header, frame)
 
 
 async def _raw_token(gateway: Any, peer: Session, frame: Frame) -> bytes:
@@ -227,7 +360,7 @@ async def _raw_token(gateway: Any, peer: Session, frame: Frame) -> bytes:
         with callers.calling(Caller(Door.WIRE, address=peer.client_host)):
             note_error(gateway.runtime, SIGN_IN, error)
         raise HangUp(error.detail) from None
-    return frames.SIZE.pack(0)
+    return SIZE.pack(0)
 
 
 async def _unsupported(gateway: Any, peer: Session, header: Header) -> bytes:
@@ -235,13 +368,13 @@ async def _unsupported(gateway: Any, peer: Session, header: Header) -> bytes:
     if header.key == API_VERSIONS:
         call = Call(gateway.runtime, gateway, peer, None, 0, header.client_id)
         served = session.versions_served(call, UNSUPPORTED_VERSION)
-        return frames.answer(API_VERSIONS, "api_versions", 0, header.correlation_id, served)
+        return encoded(API_VERSIONS, "api_versions", 0, header.correlation_id, served)
     # kio's index takes a second to import.
     name = await asyncio.to_thread(_name_with_error, header.key, header.version) if peer.secret else None
     if name is None:
         raise HangUp(f"API key {header.key} version {header.version} is not served")
     body = {"error_code": UNSUPPORTED_VERSION}
-    return frames.answer(header.key, name, header.version, header.correlation_id, body)
+    return encoded(header.key, name, header.version, header.correlation_id, body)
 
 
 @lru_cache(1_000)  # versions are the client's to choose

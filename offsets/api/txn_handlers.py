@@ -12,7 +12,7 @@ from kcoord.metrics import OFFSETS_COMMITTED
 from kcoord.protocol.errors import Error
 from kcoord.quotas.budgets import Budget, Metering
 from offsets.api import txn_endpoints, txn_wire
-from offsets.api.topics import Topics, answered, commit_of
+from offsets.api.handlers import Topics, answered, commit_of
 from offsets.core.transactions import Producer
 from offsets.service import OffsetService
 from offsets.transactions.doors import accepted, counted

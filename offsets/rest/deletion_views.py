@@ -17,7 +17,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.schema import GROUP_ID, describe
 from offsets.api import wire
-from offsets.api.topics import Named, Topics
+from offsets.api.handlers import Named, Topics
 from offsets.core.deletion import OffsetDelete, OffsetDeleteReply
 from offsets.deletion import OffsetDeletion
 from offsets.rest import deletion_serializers as s

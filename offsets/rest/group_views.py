@@ -13,7 +13,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from groups.api.metering import admit_group
+from groups.api.handlers import admit_group
 from groups.rest import group_views
 from kcoord.access.rights import Operation
 from kcoord.http import paths

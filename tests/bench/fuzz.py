@@ -19,7 +19,7 @@ from typing import Any
 import django
 from kio.serial import entity_writer
 
-from kcoord.wire import frames, session
+from kcoord.wire import dispatch, session
 from kcoord.wire.api import request_class
 from kcoord.wire.reading import Frame, Malformed
 from tests.wire.generate import instance
@@ -86,8 +86,8 @@ def main() -> int:
         api, version, frame = chance.choice(known)
         raw = Frame(mutated(frame, chance))
         try:
-            header = frames.read_header(raw)
-            frames.read_body(api.name, header._replace(version=version), raw)
+            header = dispatch.read_header(raw)
+            dispatch.read_body(api.name, header._replace(version=version), raw)
             read += 1
         except Malformed:
             continue

@@ -25,8 +25,7 @@ from groups.core import machine
 from groups.core.consumer.reconcile import reconcile
 from groups.core.model.commands import Command
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_members import ConsumerMembers
-from groups.core.model.consumer_state import ConsumerMember, MemberState
+from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, MemberState
 from groups.core.model.decision import Decision
 from groups.core.model.group import Group
 from groups.core.model.partitions import Assigned

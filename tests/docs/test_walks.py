@@ -24,7 +24,7 @@ from kcoord.http.peers import HttpPeers, PeerLimits, Phase
 from kcoord.process.runtime import Runtime
 from kcoord.stack.protocol_httptools import HttpProtocol
 from kcoord.wire import connection as connections
-from kcoord.wire.frames import SIZE
+from kcoord.wire.dispatch import SIZE
 from kcoord.wire.gateway import Gateway
 from offsets.wire.apis import APIS as OFFSETS
 from tests.docs.walks import Walk, walking
@@ -34,11 +34,11 @@ from tests.support.members import eventually, stable_member
 from tests.support.told import told
 from tests.wire.client import request_frame
 
-MOST_FILES = {"join": 54, "consumer-heartbeat": 57, "offsets/commit": 52, "heartbeat": 24}
+MOST_FILES = {"join": 52, "consumer-heartbeat": 52, "offsets/commit": 50, "heartbeat": 23}
 """Entered for one reason each: of coordinator nodes whether this node answers (`groups.nodes.hosting`), and the
 partition of the group (`groups.core.coordinator`); what the lanes may answer or write without a transaction of the
 group (`groups.lane`, `offsets.lane`); counts without a lock (`kcoord.tallies`); of quotas what a request counts as
-(`groups.api.metering`) and who is limited (`kcoord.quotas.quotas`); of fail-overs whether Postgres was taken over from
+(`groups.api.handlers`) and who is limited (`kcoord.quotas.quotas`); of fail-overs whether Postgres was taken over from
 (`kcoord.database.origin`), and what was acknowledged (`offsets.acknowledged`)."""
 
 JOIN = {
@@ -57,7 +57,7 @@ HEARTBEAT = {
     "subscribed_topic_names": ["orders"],
     "topic_partitions": [],
 }
-MOST_FILES_OF_KAFKA = {"join_group": 55, "consumer_group_heartbeat": 65, "offset_commit": 58, "heartbeat": 23}
+MOST_FILES_OF_KAFKA = {"join_group": 53, "consumer_group_heartbeat": 58, "offset_commit": 55, "heartbeat": 22}
 """The same requests over Kafka's protocol."""
 
 COMMIT = {"topics": [{"name": "orders", "partitions": [{"partition": 0, "committed_offset": 7}]}]}

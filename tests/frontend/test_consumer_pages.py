@@ -12,8 +12,7 @@ from frontend.listing.queries import Wanted, group_list
 from frontend.queries import GroupPage, Limits
 from groups.catalogue.topics import TopicService
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_members import ConsumerMembers
-from groups.core.model.consumer_state import ConsumerMember, MemberState, Timers
+from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, MemberState, Timers
 from groups.core.model.persistent import DeadlineMap, Timer
 from groups.engine.service import GroupService
 from groups.readmodel import GroupFilter

@@ -11,7 +11,7 @@ from typing import Any
 from groups.catalogue.topics import TopicService
 from groups.core.model.types import Topic, TopicView
 from kcoord.config import Config
-from kcoord.process.later import Later
+from kcoord.process.off_loop import Later
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.commit import Commit
 from offsets.core.types import FetchedOffset, OffsetCommitReply, OffsetFetch, OffsetFetchReply

@@ -21,7 +21,7 @@ from kcoord.http.peers import Peer
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from kcoord.wire.api import Api, Call, Session, Software, request_class, response_class
-from kcoord.wire.frames import answer
+from kcoord.wire.dispatch import encoded
 from kcoord.wire.gateway import limits_of
 from kcoord.wire.reading import Frame
 from offsets.wire.apis import APIS as OF_OFFSETS
@@ -56,7 +56,7 @@ class Wire:
             return None
         expected: Any = response_class(name, version)
         header = 5 if expected.__flexible__ else 4
-        got = answer(api.key, name, version, 1, fields_)[4 + header :]
+        got = encoded(api.key, name, version, 1, fields_)[4 + header :]
         found, end = entity_reader(expected)(got, 0)
         assert end == len(got)
         return found

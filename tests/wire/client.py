@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from kcoord.wire.api import request_class, response_class
-from kcoord.wire.frames import API_VERSIONS
+from kcoord.wire.dispatch import API_VERSIONS
 from kcoord.wire.reading import Fields, Frame, varint
 from kcoord.wire.writing import write
 from tests.support.frames import read_all

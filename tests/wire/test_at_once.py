@@ -1,14 +1,16 @@
-"""Heartbeats that are answered where they are read: as the task would answer them, and only those that are simple."""
+"""Heartbeats that are answered where they are read, without a task."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 import pytest
 
+from groups.store.store import GroupStore
 from kcoord.access.rights import Access
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
@@ -17,7 +19,7 @@ from kcoord.wire import connection, dispatch
 from kcoord.wire.gateway import Gateway
 from tests.groups.lane.support import Process, from_memory, joined_consumer, register
 from tests.support.members import eventually, stable_member
-from tests.wire.client import WireClient, read_answer, request_frame
+from tests.wire.client import WireClient, request_frame
 
 VERSIONS = [("heartbeat", version) for version in range(5)] + [
     ("consumer_group_heartbeat", version) for version in range(2)
@@ -59,40 +61,43 @@ async def warm(wire: WireClient, name: str, version: int, fields: dict[str, Any]
 def forbid_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on requests that need a task fail."""
 
-    async def fails(*arguments: object) -> bytes:
+    def fails(*arguments: object, **named: object) -> None:
         raise AssertionError("it was not answered at once")
 
-    monkeypatch.setattr(connection, "respond", fails)
+    monkeypatch.setattr(connection.Connection, "_serve", fails)
 
 
 @pytest.mark.parametrize(("name", "version"), VERSIONS)
-async def test_both_ways_answer_the_same(
-    wire: WireClient, beat: Beat, monkeypatch: pytest.MonkeyPatch, name: str, version: int
-) -> None:
-    fields = await beat(name)
-    await warm(wire, name, version, fields)
-    answered = from_memory()
-    for _ in range(2):
-        wire.send(name, version, **fields)
-    at_once = [await wire.receive_raw() for _ in range(2)]
-    assert [read_answer(name, version, one)[1].error_code for one in at_once] == [0, 0]
-    assert from_memory() == answered + 2
-    monkeypatch.setattr(connection, "at_once", lambda *arguments: None)
-    wire.send(name, version, **fields)
-    usual = await wire.receive_raw()
-    assert {one[4:] for one in at_once} == {usual[4:]}
-    assert len({one[:4] for one in (*at_once, usual)}) == 3, "each has the correlation id of its request"
-
-
-@pytest.mark.parametrize(("name", "version"), [("heartbeat", 4), ("consumer_group_heartbeat", 1)])
 async def test_a_heartbeat_needs_no_task(
     wire: WireClient, beat: Beat, monkeypatch: pytest.MonkeyPatch, name: str, version: int
 ) -> None:
     fields = await beat(name)
     await warm(wire, name, version, fields)
     forbid_tasks(monkeypatch)
+    answered = from_memory()
     for _ in range(2):
         assert (await wire.ask(name, version, **fields)).error_code == 0
+    assert from_memory() == answered + 2
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("heartbeat", {"member_id": "x"}), ("consumer_group_heartbeat", {})])
+async def test_one_that_has_to_wait_is_begun_once(
+    wire: WireClient, beat: Beat, gateway: Gateway, monkeypatch: pytest.MonkeyPatch, name: str, wrong: dict[str, Any]
+) -> None:
+    fields = await beat(name)
+    await warm(wire, name, 1, fields)
+    key, api = next((key, api) for key, api in gateway.apis.items() if api.name == name)
+    begun: list[object] = []
+
+    def handler(call: Any, request: Any) -> Any:
+        begun.append(request)
+        return api.handler(call, request)
+
+    monkeypatch.setitem(gateway.apis, key, replace(api, handler=handler))
+    gateway.decoded.cache_clear()
+    gateway.runtime.get(GroupStore).forget("g")
+    await wire.ask(name, 1, **fields | wrong)
+    assert len(begun) == 1
 
 
 async def test_many_that_come_together_are_answered_in_order(wire: WireClient, beat: Beat) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 
 from groups.wire.apis import APIS as OF_GROUPS
-from kcoord.wire import frames, session
+from kcoord.wire import dispatch, session
 from kcoord.wire.api import request_class, response_class
 from kcoord.wire.reading import Frame, Malformed, read
 from kcoord.wire.writing import write
@@ -69,8 +69,8 @@ def test_mutated_frames_are_read_or_malformed(api: Any, version: int) -> None:
             at = chance.randrange(4, max(len(mutated), 5))
             mutated[at : at + chance.randint(0, 5)] = chance.randbytes(chance.randint(0, 5))
         try:
-            header = frames.read_header(Frame(mutated))
-            frames.read_body(api.name, header._replace(version=version), Frame(mutated))
+            header = dispatch.read_header(Frame(mutated))
+            dispatch.read_body(api.name, header._replace(version=version), Frame(mutated))
         except Malformed:
             continue
 
@@ -78,7 +78,7 @@ def test_mutated_frames_are_read_or_malformed(api: Any, version: int) -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_header_or_malformed(raw: bytes) -> None:
     try:
-        found = frames.read_header(Frame(raw))
+        found = dispatch.read_header(Frame(raw))
     except Malformed:
         return
     assert found.body_at <= len(raw)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kcoord.wire import frames
+from kcoord.wire import dispatch
 from kcoord.wire.api import request_class, response_class
 from kcoord.wire.reading import Fields, Frame
 from kcoord.wire.writing import write
@@ -78,20 +78,20 @@ def test_a_recorded_frame_is_read_as_kafka_reads_it_and_written_again(found: dic
     api, raw = SERVED[found["key"], found["version"]], bytes.fromhex(found["frame"])
     version, out = found["version"], bytearray()
     if found["kind"] == "request":
-        header = frames.read_header(Frame(raw))
+        header = dispatch.read_header(Frame(raw))
         assert (header.key, header.version, header.correlation_id, header.client_id) == (
             api.key,
             version,
             7,
             "recorder",
         )
-        fields = frames.read_body(api.name, header, Frame(raw))
+        fields = dispatch.read_body(api.name, header, Frame(raw))
         write(request_class(api.name, version), fields, out)
         assert raw.endswith(bytes(out))
         assert len(raw) - len(out) - header.body_at == request_class(api.name, version).__flexible__  # type: ignore[attr-defined]
     else:
         cls: Any = response_class(api.name, version)
-        at = 5 if cls.__flexible__ and api.key != frames.API_VERSIONS else 4
+        at = 5 if cls.__flexible__ and api.key != dispatch.API_VERSIONS else 4
         fields = read_all(cls, Frame(raw), at)
-        assert frames.answer(api.key, api.name, version, 7, fields) == len(raw).to_bytes(4, "big") + raw
+        assert dispatch.encoded(api.key, api.name, version, 7, fields) == len(raw).to_bytes(4, "big") + raw
     assert same(fields, found["values"], name_of(found)) > 0 or not fields

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kcoord.wire import dispatch
-from kcoord.wire.frames import API_VERSIONS
+from kcoord.wire.dispatch import API_VERSIONS
 from kcoord.wire.gateway import Gateway
 from tests.wire.client import read_answer, request_frame
 from tests.wire.conftest import Connect

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from groups.core.classic import sessions
 from groups.core.classic.checks import refused
-from groups.core.classic.parked_answers import release
+from groups.core.classic.rebalance import release
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.model.commands import AbandonWait, DeleteGroup, ForceState, ParkKind
 from groups.core.model.records import GroupDeleted, GroupUnloaded, WaitAbandoned

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groups.core.classic import sessions
-from groups.core.classic.parked_answers import release
-from groups.core.classic.rebalance import maybe_complete, prepare, select_protocol
+from groups.core.classic.rebalance import maybe_complete, prepare, release, select_protocol
 from groups.core.classic.responses import joined
 from groups.core.model.causes import Cause
 from groups.core.model.commands import JoinGroup, ParkKind

@@ -11,8 +11,7 @@ from groups.core.classic.checks import (
     unknown_member,
     validated_member,
 )
-from groups.core.classic.parked_answers import release
-from groups.core.classic.rebalance import clear_sync_timer_if_done
+from groups.core.classic.rebalance import clear_sync_timer_if_done, release
 from groups.core.classic.responses import synced
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.model.commands import ParkKind, SyncGroup

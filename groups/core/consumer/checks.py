@@ -65,7 +65,7 @@ def check_order(group: EpochGroup, member_id: str, age_ms: Millis, now: Millis) 
     A client whose heartbeat is not answered sends the next one, to another server. If the first is decided after that,
     because its server waited for Postgres, what it says of owned partitions is out of date: it may omit one that the
     member was given since, which counts as its release while the member still has it; a join or a leave may undo what
-    came later. One that was held is recognised by its deadline (`polling.displaced`).
+    came later. One that was held is recognised by its deadline (`groups.core.consumer.heartbeat.displaced`).
 
     Differs from Kafka: there requests of a connection are handled in order, and what arrives on an older connection is
     handled as if it were the latest.

@@ -10,8 +10,16 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from groups.core.model.consumer_members import ConsumerMembers, ShareMembers
-from groups.core.model.consumer_state import ConsumerGroupState, ConsumerMember, Job, RegexKey, RegexResolution, Timers
+from groups.core.model.consumer_state import (
+    ConsumerGroupState,
+    ConsumerMember,
+    ConsumerMembers,
+    Job,
+    RegexKey,
+    RegexResolution,
+    ShareMembers,
+    Timers,
+)
 from groups.core.model.types import Hold, Millis
 
 

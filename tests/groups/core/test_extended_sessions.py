@@ -8,8 +8,7 @@ from random import Random
 import pytest
 
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_members import ConsumerMembers
-from groups.core.model.consumer_state import ConsumerMember, MemberState, Timers
+from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, MemberState, Timers
 from groups.core.model.deadlines import wake_at, wake_at_extended
 from groups.core.model.group import Group
 from groups.core.model.persistent import DeadlineMap, Timer

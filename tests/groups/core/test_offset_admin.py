@@ -10,8 +10,7 @@ from groups.core.classic.subscription import topics_of_generation
 from groups.core.machine import decide
 from groups.core.model.commands import DeleteOffsets, ResetOffsets
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_members import ConsumerMembers
-from groups.core.model.consumer_state import ConsumerMember
+from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers
 from groups.core.model.group import Group
 from groups.core.model.records import GroupCreated
 from groups.core.model.replies import DeleteOffsetsReply, Done

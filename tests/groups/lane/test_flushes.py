@@ -10,8 +10,7 @@ import pytest
 
 from groups.engine.timers import TimerService
 from groups.lane import store
-from groups.lane.entries import Entry
-from groups.lane.flusher import LATER_MS
+from groups.lane.flusher import LATER_MS, Entry
 from groups.lane.store import LaneStore
 from kcoord.database.clock import VirtualClock
 from kcoord.protocol.errors import Error

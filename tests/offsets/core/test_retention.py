@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from groups.core.classic.subscription import topics_of_generation
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_members import ConsumerMembers
-from groups.core.model.consumer_state import ConsumerMember, RegexResolution
+from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, RegexResolution
 from groups.core.model.group import Group
 from groups.core.model.types import (
     ClassicGroup,

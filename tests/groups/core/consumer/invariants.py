@@ -8,9 +8,8 @@ from __future__ import annotations
 from groups.core.machine import decide
 from groups.core.model.commands import Command, ConsumerHeartbeat, Tick
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_members import ConsumerMembers
 from groups.core.model.consumer_records import TimerArmed
-from groups.core.model.consumer_state import ConsumerMember, MemberState, TimerKind
+from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, MemberState, TimerKind
 from groups.core.model.deadlines import wake_at
 from groups.core.model.decision import Decision
 from groups.core.model.fold import apply

@@ -9,8 +9,7 @@ from types import FrameType
 from groups.core.machine import decide
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_members import ConsumerMembers
-from groups.core.model.consumer_state import ConsumerMember, Timers
+from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, Timers
 from groups.core.model.decision import Decision
 from groups.core.model.persistent import DeadlineMap, Timer
 from groups.core.model.types import Env, Topic, TopicView

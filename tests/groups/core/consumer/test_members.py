@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from groups.core.consumer.checks import check_epoch
 from groups.core.model.causes import Cause
-from groups.core.model.consumer_fold import IllegalRecord, apply
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_members import ConsumerMembers
 from groups.core.model.consumer_records import (
     ConsumerGroupCreated,
     ConsumerMemberJoined,
@@ -26,9 +24,10 @@ from groups.core.model.consumer_records import (
     StaticMemberDeparted,
     TargetComputed,
 )
-from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, MemberState
-from groups.core.model.fold import IllegalTransition
+from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, ConsumerMembers, MemberState
+from groups.core.model.fold import IllegalRecord, IllegalTransition
 from groups.core.model.fold import apply as apply_any
+from groups.core.model.fold import apply_to_members as apply
 from groups.core.model.partitions import Partitions
 from groups.core.model.records import GroupConverted, GroupHeld, SyncTimerCleared
 from groups.core.model.types import ClassicGroup, Hold, Protocol

@@ -9,9 +9,8 @@ import pytest
 
 from groups.core.consumer.reconcile import reconcile
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_members import ConsumerMembers, OwnedTwice
 from groups.core.model.consumer_records import MemberReconciled
-from groups.core.model.consumer_state import ConsumerMember, MemberState
+from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, MemberState, OwnedTwice
 from groups.core.model.partitions import Partitions
 from groups.core.model.types import Topic, TopicView
 from kcoord.protocol.errors import Error, ProtocolError

@@ -8,9 +8,8 @@ from __future__ import annotations
 from groups.core.machine import decide
 from groups.core.model.commands import Command, ShareHeartbeat, Tick
 from groups.core.model.consumer_group import ShareGroup
-from groups.core.model.consumer_members import ShareMembers
 from groups.core.model.consumer_records import TimerArmed
-from groups.core.model.consumer_state import MemberState, TimerKind
+from groups.core.model.consumer_state import MemberState, ShareMembers, TimerKind
 from groups.core.model.deadlines import wake_at
 from groups.core.model.decision import Decision
 from groups.core.model.fold import apply
