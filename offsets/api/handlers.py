@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Iterable, Sequence
 from functools import partial
 from typing import Any, cast
 
+from msgspec import UNSET, UnsetType
+
 from groups.api.metering import admit_group
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
@@ -20,6 +22,7 @@ from kcoord.process import off_loop
 from kcoord.process.later import Later, then
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.quotas import Quotas
+from offsets.acknowledged import AcknowledgedCommits
 from offsets.api import endpoints, metering, wire
 from offsets.api.topics import Named, Topics, answered, commit_of
 from offsets.core.commit import Commit
@@ -104,13 +107,25 @@ def _answered(
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)
     OFFSETS_COMMITTED.inc(commit.errors.count(Error.NONE))
-    return wire.CommitResponse(answered(call.body.topics, named, commit.errors), rfc3339(reply.session_deadline))
+    topics = answered(call.body.topics, named, commit.errors)
+    lost = _lost(call, commit.member_id, commits=True)
+    return wire.CommitResponse(topics, rfc3339(reply.session_deadline), committed_offsets_lost=lost)
+
+
+def _lost(call: Call[Any], member_id: str, *, commits: bool) -> wire.LostCommits | UnsetType:
+    gone = call.runtime.get(AcknowledgedCommits).untold(call.group_id, member_id, commits=commits)
+    return UNSET if gone is None else wire.LostCommits(rfc3339(gone.since) or "", rfc3339(gone.until) or "")
 
 
 @serve(endpoints.FETCH, is_hot=True, metering=metering.FETCH)
 def fetch(call: Call[wire.FetchRequest]) -> wire.FetchResponse | Awaitable[wire.FetchResponse]:
     """OffsetFetch for one group."""
-    return then(fetched(call, call.group_id, call.body, call.body.require_stable), wire.FetchResponse)
+
+    def answer(topics: list[wire.FetchedTopic]) -> wire.FetchResponse:
+        lost = _lost(call, call.body.member_id or "", commits=False)
+        return wire.FetchResponse(topics, committed_offsets_lost=lost)
+
+    return then(fetched(call, call.group_id, call.body, call.body.require_stable), answer)
 
 
 @serve(endpoints.MANY_FETCH, is_hot=True, metering=metering.MANY_FETCH)
