@@ -138,6 +138,7 @@ class AcknowledgedCommits:
         """What to tell a member of commits that are gone, with the answer to a fetch, or to one that `commits`.
 
         None: nothing, or it was told with a commit since then, by this process.
+        Differs from Kafka: answers tell of it, but over HTTP only, because Kafka's protocol has no field for it.
         """
         gone, member = self.gone, (group_id, member_id)
         if not gone.offsets or member in self._told:
