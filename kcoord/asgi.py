@@ -87,6 +87,7 @@ async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
     running.db.request_age.pulse.start()
     running.get(NodeAgent).start()
     running.get(StoredQuotas).start()
+    running.get(acknowledged.AcknowledgedCommits)  # it reads what others found, also if no commit comes here
     callers.is_service(running.get(NodeAgent).node_id)
     off_loop.share_interpreter()
     garbage = GarbageSearch()

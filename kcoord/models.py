@@ -173,7 +173,7 @@ class TimerHeartbeat(models.Model):
 
 
 class Counter(models.Model):
-    """How often something happened, in any process: see `kcoord.database.counters`."""
+    """How often something happened, in any process: see `kcoord.database.counters`, and `offsets.acknowledged`."""
 
     name = models.CharField(max_length=64, primary_key=True)
     value = models.BigIntegerField()

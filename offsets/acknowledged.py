@@ -24,7 +24,10 @@ from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord import metrics
+from kcoord.database.notifications import NODES
+from kcoord.database.pool import Connection
 from kcoord.http.health import Check
+from kcoord.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
@@ -49,7 +52,9 @@ AT_ONCE = 1_000
 TRIES = 5
 PAUSE_SECONDS = 1.0
 NOTED_SECONDS = 86_400.0
-"""How long /readyz tells of commits that were missing."""
+"""How long /readyz and answers to members tell of commits that were missing."""
+MOST_TOLD = 100_000
+"""Members that are known to have been told."""
 
 _MISSING, _STORED_AGAIN = (metrics.LOST_COMMITS.labels(outcome) for outcome in ("missing", "stored_again"))
 
@@ -80,6 +85,17 @@ class Loss:
     stored_again: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """What all processes found of the last day: `offsets` that were missing, of those acknowledged from `since` until
+    `until` (ms), when that was found. Offsets 0: none.
+    """
+
+    since: Millis = 0
+    until: Millis = 0
+    offsets: int = 0
+
+
 class AcknowledgedCommits:
     """Compares by itself after each reconnect of this process."""
 
@@ -90,9 +106,14 @@ class AcknowledgedCommits:
         self._kept: deque[tuple[Millis, Commit]] = deque()
         self._weight = 0
         self._last: dict[str, Millis] = {}
-        self._comparing: asyncio.Task[None] | None = None
+        self._working: asyncio.Task[None] | None = None
+        self._is_due = self._compares = False
+        self._recorded = 0
+        self._told: set[tuple[str, str]] = set()
         self.loss = Loss()
+        self.gone = Gone()
         runtime.notifications.on_reconnected(self._reconnected)
+        runtime.notifications.on(NODES, lambda _: self._begin())
         runtime.on_stop(self._close)
 
     def note(self, commit: Commit, at: Millis) -> None:
@@ -113,20 +134,48 @@ class AcknowledgedCommits:
         """When this process last wrote offsets of a group; 0: not known."""
         return self._last.get(group_id, 0)
 
+    def untold(self, group_id: str, member_id: str, *, commits: bool) -> Gone | None:
+        """What to tell a member of commits that are gone, with the answer to a fetch, or to one that `commits`.
+
+        None: nothing, or it was told with a commit since then, by this process.
+        Differs from Kafka: answers tell of it, but over HTTP only, because Kafka's protocol has no field for it.
+        """
+        gone, member = self.gone, (group_id, member_id)
+        if not gone.offsets or member in self._told:
+            return None
+        if commits:
+            if len(self._told) >= MOST_TOLD:
+                self._told.clear()
+            self._told.add(member)
+        return gone
+
     def _reconnected(self) -> None:
-        if self._kept and (self._comparing is None or self._comparing.done()):
-            self._comparing = asyncio.get_running_loop().create_task(self._try(), name="kcoord-acknowledged")
+        self._compares = True
+        self._begin()
+
+    def _begin(self) -> None:
+        self._is_due = True
+        if self._working is None or self._working.done():
+            self._working = asyncio.get_running_loop().create_task(self._work(), name="kcoord-acknowledged")
 
     async def _close(self) -> None:
-        if self._comparing is not None:
-            self._comparing.cancel()
-            await asyncio.gather(self._comparing, return_exceptions=True)
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.gather(self._working, return_exceptions=True)
+
+    async def _work(self) -> None:
+        while self._is_due:
+            self._is_due = False
+            await self._try()
 
     async def _try(self) -> None:
         for attempt in range(1, TRIES + 1):
             try:
-                await self._db.drop_lost()
-                await self.compare()
+                if self._compares and self._kept:
+                    await self._db.drop_lost()
+                    await self.compare()
+                self._compares = False
+                await self.look()
             except ProtocolError as error:
                 log.warning("acknowledged_commits_not_compared", reason=error.detail, attempt=attempt)
             except Exception:
@@ -136,9 +185,33 @@ class AcknowledgedCommits:
                 return
             await asyncio.sleep(PAUSE_SECONDS)
 
+    async def look(self) -> None:
+        """Read what processes found. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
+        async with self._db.connection() as connection:
+            after = await self._db.now_ms(connection) - int(NOTED_SECONDS * 1000)
+            gone = Gone(*await self._db.one(connection, Q.lost_commits, {"after": after}))
+        if gone.until != self.gone.until:
+            self._told.clear()
+        self.gone = gone
+
+    async def _record(self, missing: Sequence[Line]) -> None:
+        """Let all processes know of lines of which it was not recorded before that they are missing."""
+        found = [line.at for line in missing if line.at > self._recorded]
+        if not found:
+            return
+
+        async def write(connection: Connection) -> None:
+            until = await self._db.now_ms(connection)
+            values = {"since": min(found), "until": until, "offsets": len(found), "channel": NODES}
+            await connection.execute(Q.record_lost_commits.encode(), values)
+
+        await self._db.transaction(write)
+        self._recorded = max(found)
+
     async def compare(self) -> None:
         """Store again what the database no longer has, and say so. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
         missing, looked_at_all = await self._all_missing()
+        await self._record(missing)
         by_group: dict[str, list[Line]] = {}
         for line in missing:
             by_group.setdefault(line.commit.group_id, []).append(line)
@@ -256,7 +329,18 @@ def note(loss: Loss) -> dict[str, Check]:
 def checks(runtime: Runtime) -> dict[str, Check]:
     """What /readyz says of acknowledged commits."""
     found = runtime.made(AcknowledgedCommits)
-    return {} if found is None else note(found.loss)
+    return {} if found is None else note(found.loss) or _found_elsewhere(found.gone)
+
+
+def _found_elsewhere(gone: Gone) -> dict[str, Check]:
+    if not gone.offsets:
+        return {}
+    detail = (
+        f"other servers found {gone.offsets:,} offsets missing that they had acknowledged from {rfc3339(gone.since)} "
+        f"until {rfc3339(gone.until)}, and stored them again unless there were later ones; what servers that have "
+        "ended acknowledged then is gone; see docs/high-availability.md"
+    )
+    return {"commits": Check(True, detail)}
 
 
 def _lines(commit: Commit, at: Millis) -> list[Line]:

@@ -66,7 +66,7 @@ TABLES = (
     "offsets_groupverdict", "offsets_verdictrun", "offsets_activity", "offsets_alert", "offsets_alertmessage",
     "offsets_alertrule", "offsets_sharepartition", "offsets_sharelock", "offsets_shareretry", "offsets_sharedead",
     "offsets_shareended", "kcoord_accessrule", "kcoord_timerheartbeat", "kcoord_quota", "kcoord_throttled",
-    "kcoord_auditrecord", "kcoord_auditpending",
+    "kcoord_auditrecord", "kcoord_auditpending", "kcoord_counter",
 )  # fmt: skip
 PEOPLE = (
     "auth_user", "auth_user_groups", "auth_user_user_permissions", "django_session", "django_admin_log",

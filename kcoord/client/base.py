@@ -86,6 +86,15 @@ class BaseConsumer(ABC):
         """Join again at the next poll (KIP-568, KIP-800). Raises IllegalStateError in a consumer group."""
         self._driver.now(self._core.request_rejoin, reason)
 
+    @property
+    def committed_again(self) -> int:
+        """How many offsets this consumer committed again, after the service had lost them in a fail-over of Postgres.
+
+        It does so by itself, for partitions that it has had since the commit, as soon as the answer to a commit or to a
+        fetch of committed offsets tells of the loss.
+        """
+        return self._core.offsets.committed_again
+
     # Records
 
     def seek(self, partition: TopicPartition, offset: int) -> None:

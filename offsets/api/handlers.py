@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from groups.api.handlers import admit_group
 from groups.catalogue.topics import TopicService, partition_counts
@@ -32,6 +32,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget, Metering
 from kcoord.quotas.quotas import Quotas
+from offsets.acknowledged import AcknowledgedCommits
 from offsets.api import endpoints, wire
 from offsets.core.commit import NO_RETENTION, Commit, Lines, take
 from offsets.core.types import (
@@ -342,13 +343,25 @@ def _answered(
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)
     OFFSETS_COMMITTED.inc(commit.errors.count(Error.NONE))
-    return wire.CommitResponse(answered(call.body.topics, named, commit.errors), rfc3339(reply.session_deadline))
+    topics = answered(call.body.topics, named, commit.errors)
+    lost = _lost(call, commit.member_id, commits=True)
+    return wire.CommitResponse(topics, rfc3339(reply.session_deadline), committed_offsets_lost=lost)
+
+
+def _lost(call: Call[Any], member_id: str, *, commits: bool) -> wire.LostCommits | UnsetType:
+    gone = call.runtime.get(AcknowledgedCommits).untold(call.group_id, member_id, commits=commits)
+    return UNSET if gone is None else wire.LostCommits(rfc3339(gone.since) or "", rfc3339(gone.until) or "")
 
 
 @serve(endpoints.FETCH, is_hot=True, metering=FETCH)
 def fetch(call: Call[wire.FetchRequest]) -> wire.FetchResponse | Awaitable[wire.FetchResponse]:
     """OffsetFetch for one group."""
-    return then(fetched(call, call.group_id, call.body, call.body.require_stable), wire.FetchResponse)
+
+    def answer(topics: list[wire.FetchedTopic]) -> wire.FetchResponse:
+        lost = _lost(call, call.body.member_id or "", commits=False)
+        return wire.FetchResponse(topics, committed_offsets_lost=lost)
+
+    return then(fetched(call, call.group_id, call.body, call.body.require_stable), answer)
 
 
 @serve(endpoints.MANY_FETCH, is_hot=True, metering=MANY_FETCH)

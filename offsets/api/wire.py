@@ -49,6 +49,15 @@ class CommitRequest(Request, frozen=True):
     retention_time_ms: Int64 = -1
 
 
+class LostCommits(Response, frozen=True):
+    """After a fail-over of Postgres: what was acknowledged between these instants was missing, and only what servers
+    that still run had acknowledged was stored again. Commit again what you have done since.
+    """
+
+    since: Expiry
+    until: Expiry
+
+
 class CommittedPartition(Response, frozen=True):
     """The result for one partition."""
 
@@ -66,11 +75,15 @@ class CommittedTopic(Response, frozen=True):
 
 
 class CommitResponse(Response, frozen=True):
-    """A result for each partition, in the order of the request."""
+    """A result for each partition, in the order of the request.
+
+    `committed_offsets_lost`: absent if none are known to be lost, or the member was told with an earlier commit.
+    """
 
     topics: list[CommittedTopic]
     session_expires_at: Expiry | None
     error_code: Int32 = 0
+    committed_offsets_lost: LostCommits | UnsetType = UNSET
 
 
 class FetchTopic(Request, frozen=True):
@@ -111,10 +124,14 @@ class FetchedTopic(Response, frozen=True):
 
 
 class FetchResponse(Response, frozen=True):
-    """Committed offsets, in the order of the request."""
+    """Committed offsets, in the order of the request.
+
+    `committed_offsets_lost`: as in a commit; a fetch repeats it until the member has committed.
+    """
 
     topics: list[FetchedTopic]
     error_code: Int32 = 0
+    committed_offsets_lost: LostCommits | UnsetType = UNSET
 
 
 class FetchGroup(Request, frozen=True):

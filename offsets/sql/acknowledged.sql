@@ -30,3 +30,19 @@ where not exists (
       and not (j.kind = 'restore' and j.plan_id is null)
 )
 order by l.number
+
+-- name: record_lost_commits
+-- For all processes: offsets that one of them found to be missing, by the time in which they were acknowledged.
+with recorded as (
+    insert into kcoord_counter (name, value)
+    values ('lost_commits:' || %(since)s::bigint || ':' || %(until)s::bigint, %(offsets)s)
+    on conflict (name) do update set value = kcoord_counter.value + excluded.value
+)
+select pg_notify(%(channel)s, '')
+
+-- name: lost_commits
+-- What was recorded of losses that were found after an instant, as one.
+select coalesce(min(since), 0), coalesce(max(until), 0), coalesce(sum(offsets), 0)::bigint
+from (select split_part(name, ':', 2)::bigint as since, split_part(name, ':', 3)::bigint as until, value as offsets
+      from kcoord_counter where name like 'lost_commits:%%') as lost
+where until > %(after)s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterator
 
 import psycopg
@@ -10,15 +11,19 @@ import pytest
 
 from groups.catalogue.topics import TopicService
 from groups.engine.service import GroupService
+from kcoord.client import AsyncConsumer, TopicPartition
 from kcoord.config import Config
 from kcoord.metrics import LOST_COMMITS
+from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets import acknowledged
 from offsets.acknowledged import AcknowledgedCommits
 from offsets.service import OffsetService
 from tests.failover.pair import Pair, asynchronous
+from tests.support.api import client_of
 from tests.support.commits import OffsetCommit, PartitionCommit
+from tests.support.http_members import make_token
 from tests.support.members import join, sync
 from tests.support.offsets import reply_to
 
@@ -35,14 +40,43 @@ def pair() -> Iterator[Pair]:
         yield both
 
 
-@pytest.fixture
-async def runtime(pair: Pair) -> AsyncIterator[Runtime]:
-    """A service that goes where writes are accepted."""
+async def started(pair: Pair) -> Runtime:
+    """A process of the service that goes where writes are accepted."""
     running = Runtime(Config({"group.initial.rebalance.delay.ms": 0}), pair.both)
     await running.start()
     await running.notifications.wait_listening()
+    return running
+
+
+@pytest.fixture
+async def runtime(pair: Pair) -> AsyncIterator[Runtime]:
+    running = await started(pair)
     yield running
     await running.stop()
+
+
+@pytest.fixture
+async def ending(pair: Pair) -> AsyncIterator[Runtime]:
+    """Another process, which ends before the standby takes over."""
+    running = await started(pair)
+    runtimes.use(running)
+    yield running
+    runtimes.use(None)
+
+
+@pytest.fixture
+async def consumer(pair: Pair, ending: Runtime, runtime: Runtime) -> AsyncIterator[AsyncConsumer[None]]:
+    """A member of group "client", of the process that is the current one, with all partitions of topic orders."""
+    await runtime.get(TopicService).create("orders", 3)
+    settings = {"group_id": "client", "url": "http://testserver", "token": ""}
+    async with (
+        client_of(make_token(pair.conninfo)) as http,
+        AsyncConsumer("orders", http_client=http, enable_auto_commit=False, **settings) as member,
+    ):
+        async with asyncio.timeout(SECONDS):
+            while not member.assignment():
+                await member.poll(1_000)
+        yield member
 
 
 class Members:
@@ -54,7 +88,8 @@ class Members:
         self.ids: dict[str, tuple[str, int]] = {}
 
     async def begin(self, *names: str) -> None:
-        await self._topics.create("orders", 3)
+        with contextlib.suppress(ProtocolError):
+            await self._topics.create("orders", 3)
         for name in names:
             asked = await self._groups.join(join(name, session_timeout_ms=45_000))
             reply = await self._groups.join(join(name, asked.member_id, session_timeout_ms=45_000))
@@ -89,20 +124,29 @@ def committed(pair: Pair) -> dict[tuple[str, int], int]:
 
 
 async def compared(runtime: Runtime, offsets: int) -> None:
-    """Wait until the process has reconnected, compared its commits with the journal, and handled `offsets` of them."""
+    """Wait until the process has reconnected, compared its commits with the journal, handled `offsets` of them, and
+    tells members.
+    """
     found = runtime.get(AcknowledgedCommits)
     async with asyncio.timeout(SECONDS):
-        while found.loss.offsets < offsets:  # noqa: ASYNC110 - nothing else tells
+        while min(found.loss.offsets, found.gone.offsets) < offsets:  # noqa: ASYNC110 - nothing else tells
             await asyncio.sleep(0.05)
 
 
-async def test_commits_that_a_standby_never_received_are_stored_again(pair: Pair, runtime: Runtime) -> None:
+async def test_commits_that_a_standby_never_received_are_stored_again(
+    pair: Pair, runtime: Runtime, ending: Runtime, consumer: AsyncConsumer[None]
+) -> None:
+    """By the process that acknowledged them, else by the member, which another process tells."""
     members = Members(runtime)
     await members.begin("one", "two", "three")
     for name in members.ids:
         await members.commit(name, p0=10, p1=10)
+    await consumer.commit({TopicPartition("orders", 0): 8})
     pair.catch_up()
     pair.cut()
+    await consumer.commit({TopicPartition("orders", 0): 9})
+    runtimes.use(runtime)
+    await ending.stop()
     await members.commit("one", p0=20)
     await members.commit("one", p0=30, p2=5)
     await members.commit("two", p1=40)
@@ -113,7 +157,13 @@ async def test_commits_that_a_standby_never_received_are_stored_again(pair: Pair
     # What a member commits after the fail-over stays, also if it is what was lost.
     await members.commit("two", p1=45)
     await compared(runtime, 4)
+    assert committed(pair)["client", 0] == 8
+    await consumer.commit({TopicPartition("orders", 1): 3})
+    async with asyncio.timeout(SECONDS):
+        while not consumer.committed_again:
+            await consumer.poll(1_000)
     assert committed(pair) == {
+        ("client", 0): 9, ("client", 1): 3,
         ("one", 0): 30, ("one", 1): 10, ("one", 2): 5,
         ("two", 0): 10, ("two", 1): 45, ("three", 0): 10, ("three", 1): 10,
     }  # fmt: skip

@@ -110,6 +110,11 @@ class OffsetManager:
         self._subscription = subscription
         self._check = check
         self._finished: deque[tuple[CommitCallback, Offsets, Job[None]]] = deque()
+        self._lost: wire.LostCommits | None = None
+        self._is_lost = False
+        self._restoring: Job[None] | None = None
+        self._restore_at = 0.0
+        self.committed_again = 0
         self.member: Committer = LoneReader()
 
     async def commit(self, offsets: Offsets, timeout_ms: int, *, wakeable: bool = True) -> None:
@@ -148,7 +153,8 @@ class OffsetManager:
         self._finished.append((callback or _log_failure, offsets, done))
 
     async def run_callbacks(self) -> None:
-        """Invoke the callbacks of finished asynchronous commits, in order."""
+        """Invoke the callbacks of finished asynchronous commits, in order. What the service lost is committed again."""
+        self._begin_restoring()
         while self._finished and self._finished[0][2].done:
             callback, offsets, done = self._finished.popleft()
             failure = done.error
@@ -171,6 +177,7 @@ class OffsetManager:
             "require_stable": True,
         }
         answer = await self._fetch(body, self.member.fetches_as())
+        self._note_lost(answer.committed_offsets_lost)
         _raise_first((None, 0, answer.error_code) for _ in (0,))
         found: Committed = {TopicPartition(topic, p): None for topic, numbers in topics.items() for p in numbers}
         topic_ids = {topic.name: topic.topic_id for topic in answer.topics if topic.topic_id}
@@ -224,7 +231,9 @@ class OffsetManager:
         try:
             answer = await self._link.call("offsets/commit", body, wire.CommitAnswer)
             self._note_gone(answer)
+            self._note_lost(answer.committed_offsets_lost)
             _raise_first((t.name or t.topic_id, p.partition, p.error_code) for t in answer.topics for p in t.partitions)
+            self._subscription.note_acknowledged(offsets)
         except ProtocolError as failure:
             told = self.member.commit_failed(failure, sent)
             if told is None:
@@ -237,6 +246,40 @@ class OffsetManager:
         if gone:
             self._subscription.gone |= gone
             self._news.changed()
+
+    def _note_lost(self, lost: wire.LostCommits | None) -> None:
+        if lost is None or lost == self._lost:
+            return
+        self._lost, self._is_lost = lost, True
+        log.warning(
+            "group %s: the service lost commits of %s to %s in a fail-over: what it no longer has is committed again",
+            self._config.group_id,
+            lost.since,
+            lost.until,
+        )
+        self._news.changed()
+
+    def _begin_restoring(self) -> None:
+        """In the user's lane, which knows whether the member may commit now; once more if it failed, after a pause."""
+        is_running = self._restoring is not None and not self._restoring.done
+        if not self._is_lost or is_running or self._news.clock() < self._restore_at:
+            return
+        try:
+            identity = self.member.begin_commit()
+        except KcoordError:
+            return
+        self._restore_at = self._news.clock() + self._config.retry_backoff_max_ms / 1000
+        self._restoring = self._worker.submit(lambda: self._restore(identity()))
+
+    async def _restore(self, sent: Generation) -> None:
+        """Commit again what was acknowledged of this member's partitions, where nothing is committed now, or less."""
+        lost, known = self._lost, self._subscription.acknowledged()
+        found = (await self.fetch(known)).offsets if known else {}
+        behind = {tp: kept for tp, kept in known.items() if (now := found[tp]) is None or now.offset < kept.offset}
+        if behind:
+            await self._send(behind, self._subscription.topic_ids(behind), sent)
+            self.committed_again += len(behind)
+        self._is_lost = self._lost != lost
 
     async def patiently(self, task: Callable[[], Awaitable[T]], timeout_ms: int) -> T:
         """Run a look-up on the worker; transient failures are retried until `timeout_ms` have passed."""

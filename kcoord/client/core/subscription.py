@@ -18,7 +18,7 @@ class PartitionState:
     "earliest" or "latest"; `withheld`: no records yet, or no more, because a listener has not returned from its call.
     `topic_id` the topic that the position belongs to: None not known yet, "" if the service does not tell it.
     `renewed`: the topic was created again while the partition was assigned, so the position has to be one of a topic
-    that is known.
+    that is known. `acknowledged`: what was committed last since the partition was assigned; None: nothing.
     """
 
     position: int | None = None
@@ -27,6 +27,7 @@ class PartitionState:
     reset_to: str | None = None
     topic_id: str | None = None
     renewed: bool = False
+    acknowledged: OffsetAndMetadata | None = None
 
 
 class SubscriptionState:
@@ -131,6 +132,17 @@ class SubscriptionState:
     def get(self, partition: TopicPartition) -> PartitionState | None:
         """The state of `partition`, None if it is not assigned."""
         return self._partitions.get(partition)
+
+    def note_acknowledged(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """These offsets were committed; those of partitions that are not assigned are not remembered."""
+        for tp, committed in offsets.items():
+            if tp in self._partitions:
+                self._partitions[tp].acknowledged = committed
+
+    def acknowledged(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What was committed last of each assigned partition, if anything was since it was assigned."""
+        found = {tp: state.acknowledged for tp, state in self._partitions.items() if state.topic_id not in self.gone}
+        return {tp: committed for tp, committed in found.items() if committed is not None}
 
     def without_position(self) -> list[TopicPartition]:
         """Assigned partitions whose position must still be found."""

@@ -198,10 +198,18 @@ class CommittedTopic(msgspec.Struct, frozen=True):
     partitions: list[CommittedPartition] = []
 
 
+class LostCommits(msgspec.Struct, frozen=True):
+    """What was acknowledged between these instants may be gone."""
+
+    since: str
+    until: str
+
+
 class CommitAnswer(msgspec.Struct, frozen=True):
     """OffsetCommit."""
 
     topics: list[CommittedTopic] = []
+    committed_offsets_lost: LostCommits | None = None
 
 
 class FetchedPartition(msgspec.Struct, frozen=True):
@@ -227,6 +235,7 @@ class FetchAnswer(msgspec.Struct, frozen=True):
 
     error_code: int = 0
     topics: list[FetchedTopic] = []
+    committed_offsets_lost: LostCommits | None = None
 
 
 class TopicAnswer(msgspec.Struct, frozen=True):
