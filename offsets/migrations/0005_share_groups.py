@@ -1,27 +1,12 @@
 """`kcoord.commit_offsets` refuses share groups."""
 
-from pathlib import Path
-
 from django.db import migrations
-from psycopg import sql
 
-FUNCTIONS = Path(__file__).parent / "sql" / "0005_share_groups.sql"
-
-
-def replace_functions(apps, schema_editor):
-    """For the schema that the tables are in, as in 0001."""
-    with schema_editor.connection.cursor() as cursor:
-        cursor.execute(
-            "select n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace"
-            " where c.oid = 'groups_group'::regclass"
-        )
-        (schema,) = cursor.fetchone()
-        text = FUNCTIONS.read_text(encoding="utf-8")
-        cursor.execute(sql.SQL(text).format(schema=sql.Identifier(schema)))
+from offsets.migrations.sql import executed
 
 
 class Migration(migrations.Migration):
 
     dependencies = [("groups", "0003_share_groups"), ("offsets", "0004_transaction_epochs")]
 
-    operations = [migrations.RunPython(replace_functions)]
+    operations = [executed("0005_share_groups.sql")]

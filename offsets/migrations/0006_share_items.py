@@ -1,27 +1,11 @@
-"""Items of share groups, and the functions that are their rules."""
-
-from pathlib import Path
+"""Items of share groups, the functions that are their rules, their journal, and their resets as plans."""
 
 import django.db.models.deletion
 from django.db import migrations, models
-from psycopg import sql
 
 import kcoord.database.fields
 import offsets.models.share
-
-FUNCTIONS = Path(__file__).parent / "sql" / "0006_share_items.sql"
-
-
-def create_functions(apps, schema_editor):
-    """For the schema that the tables are in, as in 0001."""
-    with schema_editor.connection.cursor() as cursor:
-        cursor.execute(
-            "select n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace"
-            " where c.oid = 'groups_group'::regclass"
-        )
-        (schema,) = cursor.fetchone()
-        text = FUNCTIONS.read_text(encoding="utf-8")
-        cursor.execute(sql.SQL(text).format(schema=sql.Identifier(schema)))
+from offsets.migrations.sql import executed
 
 
 class Migration(migrations.Migration):
@@ -118,5 +102,15 @@ class Migration(migrations.Migration):
             model_name='shareretry',
             index=models.Index(fields=['share_partition', 'not_before'], name='offsets_shareretry_due'),
         ),
-        migrations.RunPython(create_functions),
+        migrations.AlterField(
+            model_name='reconcilefinding',
+            name='kind',
+            field=models.CharField(choices=[('missing_in_view', 'Missing In View'), ('missing_in_journal', 'Missing In Journal'), ('surplus_in_view', 'Surplus In View'), ('other_offset', 'Other Offset'), ('other_metadata', 'Other Metadata'), ('rewind', 'Rewind'), ('beyond_log_end', 'Beyond Log End'), ('below_log_start', 'Below Log Start'), ('topic_gone', 'Topic Gone'), ('partition_gone', 'Partition Gone'), ('two_members', 'Two Members'), ('fenced_generation', 'Fenced Generation'), ('time_backwards', 'Time Backwards'), ('item_lost', 'Item Lost'), ('item_twice', 'Item Twice')], max_length=32),
+        ),
+        migrations.AddField(
+            model_name='plannedoffset',
+            name='old_items',
+            field=models.JSONField(help_text='Of a share group that was reset: where the partition was, and the items that went.', null=True),
+        ),
+        executed("0006_share_1_items.sql", "0006_share_2_lanes.sql", "0006_share_3_plans.sql"),
     ]

@@ -1,5 +1,4 @@
--- Items of share groups. What may be done with them is in the functions (migrations/sql/0006_share_items.sql and
--- 0010_share_lanes.sql).
+-- Items of share groups. What may be done with them is in the functions (migrations/sql/0006_share_*.sql).
 
 -- name: share_flight
 -- Requests of many members: the group of each with its member, whose columns are null if there is no such group or

@@ -1,9 +1,13 @@
--- Items of share groups: acquire, settle, end. The rules are here and nowhere else; share.md 7 has them as tables.
+-- Items of share groups: their journal, how they end, what operators do. Acquire, settle and plans are in the files that
+-- follow. The rules are here and nowhere else; share.md 7 has them as tables.
 -- An offset is in one row of a lock, a retry or the dead, or at or above next_offset without one, or it is finished. It
 -- moves in the transaction that takes it out of the row where it was, so of two transactions for one offset the second
 -- finds none.
 -- Locks and retries have no foreign keys: each new row would lock that of its partition, and workers would write there.
 -- What removes partitions removes them (share_forget).
+-- What happens to items is in the journal: a line for each partition of a request, which names offsets as ranges in its
+-- metadata. `committed_offset` is null, as after a removal, which is what it is for all who read what was committed: a
+-- share group has no committed offsets. Source: share.md 8.
 
 alter table {schema}.offsets_sharepartition add constraint offsets_sharepartition_of_group
     foreign key (group_id) references {schema}.groups_group (id) on delete cascade;
@@ -81,6 +85,51 @@ as $$
                 from {schema}.groups_groupconfigoverride c where c.group_name = share_rules_of.group_name) o
 $$;
 
+-- How many offsets a set has.
+create function kcoord.size_of(held int8multirange) returns bigint
+language plpgsql immutable set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if held = int8multirange(range_merge(held)) then
+        return coalesce(upper(held) - lower(held), 0);
+    end if;
+    return (select coalesce(sum(upper(r) - lower(r)), 0)::bigint from unnest(held) r);
+end
+$$;
+
+-- A list of first and last offsets, [[17, 19], [21, 21]], as a set. Raises INVALID_REQUEST naming the field.
+create function kcoord.offsets_at(entry jsonb, field text) returns int8multirange
+language plpgsql immutable set search_path = pg_catalog, pg_temp
+as $$
+declare
+    written text := entry::text;
+begin
+    if coalesce(written, 'null') in ('null', '[]') then
+        return '{{}}';
+    end if;
+    if written ~ '^\[(?:\["?\d{{1,18}}"?, "?\d{{1,18}}"?\](?:, )?)+\]$' then
+        begin
+            return ('{{' || substr(written, 2, length(written) - 2) || '}}')::int8multirange;
+        exception when data_exception then null; -- a range ends before it begins
+        end;
+    end if;
+    perform kcoord.refuse('INVALID_REQUEST', field || ' is no list of [first, last]');
+end
+$$;
+
+-- A set of offsets as a list of first and last ones, as requests have it: [[17,19],[21,21]].
+create function kcoord.share_ranges(held int8multirange) returns text
+language plpgsql immutable strict set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if not isempty(held) and held = int8multirange(range_merge(held)) then
+        return '[[' || lower(held) || ',' || upper(held) - 1 || ']]';
+    end if;
+    return (select '[' || coalesce(string_agg(format('[%s,%s]', lower(r), upper(r) - 1), ',' order by r), '') || ']'
+            from unnest(held) r);
+end
+$$;
+
 -- Wakes requests that wait for items of the group, in every process. A hint: those who wait look at the rows.
 create function kcoord.share_wake(partition_pk bigint) returns void
 language sql set search_path = pg_catalog, pg_temp
@@ -89,6 +138,36 @@ as $$
     from {schema}.offsets_sharepartition p
     join {schema}.groups_group g on g.id = p.group_id
     where p.id = partition_pk
+$$;
+
+-- A line for each of these partitions, named once; `details`: what became of which offsets. Who settles by SQL is named
+-- by the role, as in kcoord.commit_offsets; the service itself is not.
+create function kcoord.share_journal(
+    kind text, partitions bigint[], details text[], member_id text, now bigint) returns void
+language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_variable
+begin
+    insert into {schema}.offset_commit_log (at, kind, group_name, topic, partition, metadata, member_id, principal)
+    select now, kind, g.group_id, t.name, p.partition, n.detail, coalesce(member_id, ''),
+           coalesce(nullif(session_user, current_user), '')
+    from unnest(partitions, details) n (id, detail)
+    join {schema}.offsets_sharepartition p on p.id = n.id
+    join {schema}.groups_group g on g.id = p.group_id
+    join {schema}.groups_topic t on t.topic_id = p.topic_id;
+end
+$$;
+
+-- Partitions begin, or begin again, at their next offset: what is in the journal before this line no longer counts. One
+-- whose start is open has no line until it is known.
+create function kcoord.share_journal_begin(partitions bigint[]) returns void
+language sql set search_path = pg_catalog, pg_temp
+as $$
+    select kcoord.share_journal('items_begin', array_agg(p.id), array_agg(format('{{"begin":%s}}', p.next_offset)), '',
+                                (extract(epoch from clock_timestamp()) * 1000)::bigint)
+    from {schema}.offsets_sharepartition p
+    where p.id = any(partitions) and p.next_offset is not null
+    having count(*) > 0
 $$;
 
 create function kcoord.share_bury(
@@ -141,6 +220,15 @@ as $$
                  rules.backoff_max_ms)::bigint
 $$;
 
+-- Whether a server is there for members to renew locks at: while none is, the time of no lock is over. Where no server has
+-- ever been, there is nobody to wait for. Source: share.md 7.4.
+create function kcoord.share_served(now bigint) returns boolean
+language sql stable set search_path = pg_catalog, pg_temp
+as $$
+    select exists (select from {schema}.groups_coordinatornode n where n.ended_at is null and n.expires_at > now)
+           or not exists (select from {schema}.groups_coordinatorpartition)
+$$;
+
 -- Ends locks without a settlement: what they hold is returned. The caller has locked their rows.
 -- `cause`: expired, or released (its member is gone, or an operator did it). What ended stays known for a while, so that
 -- who settles it learns why it cannot.
@@ -152,6 +240,9 @@ declare
     ended record;
     count integer := 0;
 begin
+    if cause = 'expired' and cardinality(locks) > 0 and not kcoord.share_served(now) then
+        return 0;
+    end if;
     for ended in
         delete from {schema}.offsets_sharelock l where l.id = any(locks)
         returning l.id, l.share_partition_id, l.held, l.delivery_count, l.member_id, l.last_error
@@ -314,6 +405,32 @@ begin
 end
 $$;
 
+-- Dead letters are gone for good. Returns how many.
+create function kcoord.share_discard(group_pk bigint, ids bigint[], now bigint) returns bigint
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    gone record;
+    count bigint := 0;
+begin
+    for gone in
+        with deleted as (
+            delete from {schema}.offsets_sharedead d using {schema}.offsets_sharepartition p
+            where p.id = d.share_partition_id and p.group_id = group_pk and d.id = any(ids)
+            returning d.share_partition_id, d."offset"
+        )
+        select d.share_partition_id as id, range_agg(int8range(d."offset", d."offset" + 1)) as held from deleted d
+        group by 1
+    loop
+        count := count + kcoord.size_of(gone.held);
+        perform kcoord.share_journal('items_done', array[gone.id],
+                                     array[format('{{"discard":%s}}', kcoord.share_ranges(gone.held))], '', now);
+    end loop;
+    return count;
+end
+$$;
+
 -- A partition of a group begins again at an offset: nothing is locked or waits, and what was given up from there on is
 -- to be delivered again. Null if it does not exist; else where it began before.
 create function kcoord.share_alter(group_pk bigint, topic uuid, partition_no integer, start bigint) returns bigint
@@ -386,5 +503,3 @@ begin
     return pk;
 end
 $$;
-
-revoke all on all functions in schema kcoord from public;

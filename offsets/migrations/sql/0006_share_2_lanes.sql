@@ -1,87 +1,6 @@
--- Acquire and settle for many members at once, and at the cost of few statements for one. The rules are those of
--- 0006_share_items.sql, whose other functions call these.
+-- Acquire and settle for many members at once, and at the cost of few statements for one.
 -- Plans are generic where a parameter is an array or a limit: plans for the values at hand always look cheaper, so
 -- Postgres would make a new plan for every call, which takes longer than the call.
-
-drop function if exists kcoord.share_take(bigint, text, bigint, bigint, kcoord.share_rules, bigint);
-drop function if exists kcoord.share_acquire(
-    bigint, text, uuid[], integer[], bigint[], bigint, bigint, kcoord.share_rules, bigint);
-drop function if exists kcoord.share_journal_done(kcoord.share_outcome[], text, bigint);
-
--- How many offsets a set has.
-create or replace function kcoord.size_of(held int8multirange) returns bigint
-language plpgsql immutable set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if held = int8multirange(range_merge(held)) then
-        return coalesce(upper(held) - lower(held), 0);
-    end if;
-    return (select coalesce(sum(upper(r) - lower(r)), 0)::bigint from unnest(held) r);
-end
-$$;
-
--- A list of first and last offsets, [[17, 19], [21, 21]], as a set. Raises INVALID_REQUEST naming the field.
-create or replace function kcoord.offsets_at(entry jsonb, field text) returns int8multirange
-language plpgsql immutable set search_path = pg_catalog, pg_temp
-as $$
-declare
-    written text := entry::text;
-begin
-    if coalesce(written, 'null') in ('null', '[]') then
-        return '{{}}';
-    end if;
-    if written ~ '^\[(?:\["?\d{{1,18}}"?, "?\d{{1,18}}"?\](?:, )?)+\]$' then
-        begin
-            return ('{{' || substr(written, 2, length(written) - 2) || '}}')::int8multirange;
-        exception when data_exception then null; -- a range ends before it begins
-        end;
-    end if;
-    perform kcoord.refuse('INVALID_REQUEST', field || ' is no list of [first, last]');
-end
-$$;
-
--- A set of offsets as a list of first and last ones, as requests have it: [[17,19],[21,21]].
-create or replace function kcoord.share_ranges(held int8multirange) returns text
-language plpgsql immutable strict set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if not isempty(held) and held = int8multirange(range_merge(held)) then
-        return '[[' || lower(held) || ',' || upper(held) - 1 || ']]';
-    end if;
-    return (select '[' || coalesce(string_agg(format('[%s,%s]', lower(r), upper(r) - 1), ',' order by r), '') || ']'
-            from unnest(held) r);
-end
-$$;
-
--- A line for each of these partitions, named once; `details`: what became of which offsets. Who settles by SQL is named
--- by the role, as in kcoord.commit_offsets; the service itself is not.
-create or replace function kcoord.share_journal(
-    kind text, partitions bigint[], details text[], member_id text, now bigint) returns void
-language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-as $$
-#variable_conflict use_variable
-begin
-    insert into {schema}.offset_commit_log (at, kind, group_name, topic, partition, metadata, member_id, principal)
-    select now, kind, g.group_id, t.name, p.partition, n.detail, coalesce(member_id, ''),
-           coalesce(nullif(session_user, current_user), '')
-    from unnest(partitions, details) n (id, detail)
-    join {schema}.offsets_sharepartition p on p.id = n.id
-    join {schema}.groups_group g on g.id = p.group_id
-    join {schema}.groups_topic t on t.topic_id = p.topic_id;
-end
-$$;
-
--- Partitions begin, or begin again, at their next offset: what is in the journal before this line no longer counts. One
--- whose start is open has no line until it is known.
-create or replace function kcoord.share_journal_begin(partitions bigint[]) returns void
-language sql set search_path = pg_catalog, pg_temp
-as $$
-    select kcoord.share_journal('items_begin', array_agg(p.id), array_agg(format('{{"begin":%s}}', p.next_offset)), '',
-                                (extract(epoch from clock_timestamp()) * 1000)::bigint)
-    from {schema}.offsets_sharepartition p
-    where p.id = any(partitions) and p.next_offset is not null
-    having count(*) > 0
-$$;
 
 -- Up to `most[n]` offsets of one partition for each `members[n]` of `places`, in this order: those that are due again
 -- first, in their order, then new ones. `ends`: how far it goes, null: not said; one below what is known changes
@@ -284,7 +203,7 @@ $$;
 -- One entry of a settlement. Who settles several has locked their locks. `late`: a lock whose time is over, and that
 -- nobody has ended yet, is still settled. `remembers`: what was settled stays known for a while, and settling it again
 -- the same way changes nothing and succeeds. Source: share.md 7.3.
-create or replace function kcoord.share_settle_entry(
+create function kcoord.share_settle_entry(
     group_pk bigint, member_id text, item jsonb, field text, late boolean, remembers boolean,
     rules kcoord.share_rules, now bigint) returns kcoord.share_outcome
 language plpgsql set search_path = pg_catalog, pg_temp
@@ -394,7 +313,7 @@ $$;
 
 -- A settlement, entry by entry. Locks are taken in the order of their ids, so that two cannot wait for each other. What
 -- is finished has one line in the journal for each partition.
-create or replace function kcoord.share_settle(
+create function kcoord.share_settle(
     group_pk bigint, member_id text, items jsonb, late boolean, remembers boolean, rules kcoord.share_rules, now bigint)
 returns setof kcoord.share_outcome
 language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
@@ -441,7 +360,7 @@ $$;
 -- Up to `most` items of a topic for a member, in the caller's transaction. The member need not be in the group.
 -- `ends`: how far partitions go, as {{"0": 128}}; an end below one that is known changes nothing. A partition that
 -- another transaction acquires from is passed over.
-create or replace function kcoord.acquire(
+create function kcoord.acquire(
     group_id text, member_id text, topic text, most integer, ends jsonb default '{{}}')
 returns table (lock bigint, "partition" integer, "offset" bigint, delivery_count integer)
 language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
@@ -501,7 +420,7 @@ $$;
 -- Settles what a member holds, in the caller's transaction: all of it or nothing. Raises KC121 if a lock is lost; then
 -- another member may have the item by now, and the transaction is undone. Settling late is fine while nobody took it.
 -- Returns how many entries were settled.
-create or replace function kcoord.settle(group_id text, member_id text, items jsonb) returns integer
+create function kcoord.settle(group_id text, member_id text, items jsonb) returns integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_variable
@@ -524,5 +443,3 @@ begin
     return count;
 end
 $$;
-
-revoke all on all functions in schema kcoord from public;

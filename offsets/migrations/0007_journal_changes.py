@@ -44,6 +44,6 @@ class Migration(migrations.Migration):
 
     atomic = False
 
-    dependencies = [("offsets", "0010_share_lanes")]
+    dependencies = [("offsets", "0006_share_items")]
 
     operations = [migrations.RunPython(replace_index)]
