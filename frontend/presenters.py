@@ -14,7 +14,7 @@ from frontend.partitions import COLOURS, legend, names, page_colours, strips, wr
 from frontend.queries import GroupPage
 from frontend.rows import Coordinator, Member, Millis, OwnedPartitions, PartitionOffset
 from frontend.states import State, explain, generation_word, member_state, next_timer, state, wait_ends
-from frontend.timeline import lines
+from frontend.timeline import folded
 from frontend.wording import plural, ranges
 from groups.core.coordinator import partition_of
 from offsets.core.retention import Fate, Kept, RetentionRule, StoredOffset
@@ -113,7 +113,7 @@ def group(
         "totals": totals,
         "offsets": _offsets(page, chosen, rule),
         "hidden_offsets": totals.partitions - len(page.offsets),
-        "events": lines(page.events),
+        "events": folded(page.events),
         "more_events": page.more_events,
         "announcement": _announcement(page),
         "unowned_matters": header.state == "Stable",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from frontend.rows import Event, Millis
@@ -15,7 +15,10 @@ from groups.core.model.events import EventKind
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the timeline. `tone` as for states; `note` is text that the client or the coordinator added."""
+    """One line of the timeline. `tone` as for states; `note` is text that the client or the coordinator added.
+
+    `folded`: the lines that it stands for, the newest of which has its id and time.
+    """
 
     id: int
     at: Millis
@@ -25,6 +28,7 @@ class Line:
     note: str
     member_id: str | None
     generation_id: int
+    folded: tuple[Line, ...] = ()
 
 
 CAUSES: Mapping[str, str] = {
@@ -262,6 +266,75 @@ def line(event: Event) -> Line:
 def lines(events: Iterable[Event]) -> tuple[Line, ...]:
     """Events as text, in the same order."""
     return tuple(line(event) for event in events)
+
+
+FLAPS = 3
+"""How many times a member joins and goes until its events are one line."""
+GOINGS: Mapping[str, str] = {
+    EventKind.MEMBER_LEFT.value: "left",
+    EventKind.MEMBER_EXPIRED.value: "expired",
+    EventKind.MEMBER_REMOVED.value: "was removed",
+}
+CONSEQUENCES = frozenset(
+    kind.value
+    for kind in (
+        EventKind.REBALANCE_STARTED,
+        EventKind.REBALANCE_COMPLETED,
+        EventKind.ASSIGNMENT_STORED,
+        EventKind.GROUP_EMPTIED,
+        EventKind.GROUP_EPOCH_BUMPED,
+        EventKind.TARGET_COMPUTED,
+        EventKind.MEMBER_RECONCILED,
+    )
+)
+"""What follows when a member joins or goes. Anything else stays visible among the lines."""
+
+
+def folded(events: Iterable[Event]) -> tuple[Line, ...]:
+    """Events as text, in the same order, where one line stands for a member that joined and went again and again.
+
+    A member has another id each time: those of the same name, which is its client and host, count as one.
+    """
+    found: list[Line] = []
+    run: list[Event] = []
+    whose = ""
+    for event in events:
+        moves = _moves(event)
+        name = member_of(event) if moves else whose
+        if not (moves or event.kind in CONSEQUENCES) or (whose and name != whose):
+            found.extend(_folded(run, whose))
+            run, whose = [], ""
+        if moves or event.kind in CONSEQUENCES:
+            run.append(event)
+            whose = name
+        else:
+            found.append(line(event))
+    return (*found, *_folded(run, whose))
+
+
+def member_of(event: Event) -> str:
+    """The client and host of the member, or its id if they are not known; "": no member, or a hidden one."""
+    return event.names.get(event.member_id, event.member_id) if event.member_id else ""
+
+
+def _moves(event: Event) -> bool:
+    return event.member_id is not None and (event.kind == EventKind.MEMBER_JOINED.value or event.kind in GOINGS)
+
+
+def _folded(run: Sequence[Event], name: str) -> tuple[Line, ...]:
+    """`run`: the newest first; what is older than the first that the member did is no consequence of it."""
+    end = max((number for number, event in enumerate(run, 1) if _moves(event)), default=0)
+    run, before = run[:end], lines(run[end:])
+    found = lines(run)
+    joined = sum(event.kind == EventKind.MEMBER_JOINED.value for event in run)
+    goings = [event.kind for event in run if event.kind in GOINGS]
+    if min(joined, len(goings)) < FLAPS:
+        return found + before
+    went = " or ".join(word for kind, word in GOINGS.items() if kind in goings)
+    text = f"{joined:,} × {name} joined and {went}"
+    if joined != len(goings):
+        text = f"{name} joined {joined:,} times and {went} {len(goings):,} times"
+    return (replace(found[0], kind="", tone="warn", text=text, note="", member_id=None, folded=found), *before)
 
 
 def _unknown(event: Event, member: str, detail: Mapping[str, Any]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import Any
 
 from groups.catalogue.topics import TopicService
 from groups.core.consumer.offsets import check_fetch
@@ -95,14 +94,10 @@ class OffsetService:
             await self._store.write(locked, records, provenance(commit, locked, ChangeKind.COMMIT))
             return OffsetCommitReply(Error.NONE, session_deadline=locked.reply.session_deadline)
 
-        outcome: Any = await self._groups.execute(await off_loop.run(size, membership_half, commit), write)
-        if isinstance(outcome, OffsetCommitReply):
-            if outcome.error is not Error.NONE:
-                return outcome
+        reply = reply_of(await self._groups.execute(await off_loop.run(size, membership_half, commit), write))
+        if reply.error is Error.NONE:
             self._acknowledged.note(commit, written_at)
-            return outcome
-        assert isinstance(outcome, CommitReply)
-        return OffsetCommitReply(outcome.error, detail=outcome.detail)
+        return reply
 
     def fetch(self, fetch: OffsetFetch) -> Awaitable[OffsetFetchReply]:
         """OffsetFetch: a read of what is committed. Partitions need not exist; those without an offset are absent from
@@ -152,6 +147,13 @@ def _fetched(fetch: OffsetFetch, found: Sequence[FetchedOffset]) -> OffsetFetchR
         for partition in partitions
     ]
     return OffsetFetchReply(Error.NONE, (*(offset for offset in found if offset.topic not in fetch.denied), *hidden))
+
+
+def reply_of(outcome: OffsetCommitReply | CommitReply) -> OffsetCommitReply:
+    """The reply to a commit: that of what wrote it, or the group's refusal."""
+    if isinstance(outcome, OffsetCommitReply):
+        return outcome
+    return OffsetCommitReply(outcome.error, detail=outcome.detail)
 
 
 def provenance(

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from frontend.history.reads import Wanted, events_of
-from frontend.timeline import lines
+from frontend.timeline import folded
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
 from frontend.views.page import address, cursor, cursor_address, fixed, instant, missing, page, show
@@ -29,7 +29,7 @@ def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
         "now": found.now,
         "group_id": group_id,
         "group_type": found.type,
-        "events": lines(found.events),
+        "events": folded(found.events),
         "group_url": group_url(group_id),
         "since": wanted.since,
         "until": wanted.until,

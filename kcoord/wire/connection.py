@@ -88,7 +88,7 @@ class Connection(asyncio.Protocol):
         if self.peer.phase is Phase.IDLE and not self._buffer and self._silence is None:
             has_turn = self._gateway.turnstile.is_free(Kind.READ)
             if has_turn and self._is_whole(data):
-                self._begin(Frame(data[SIZE.size :]), None)
+                self._begin(data[SIZE.size :], None)
                 self.peer.waited = 0.0
                 return
         self._buffer += data
@@ -173,17 +173,18 @@ class Connection(asyncio.Protocol):
         del self._buffer[:end]
         self._enter(Phase.WORK)
         receipt, self._receipt = self._receipt, None
-        return self._begin(frame, receipt)
+        if not self._begin(frame, receipt):
+            return False
+        self._size = 0
+        self._release()
+        return True
 
-    def _begin(self, frame: Frame, receipt: Receipt) -> bool:
+    def _begin(self, frame: bytes, receipt: Receipt) -> bool:
         """Answer a request, in a task if it has to wait for something. Whether it was answered at once."""
-        frame.items = self._gateway.most_items
         answer = respond(self._gateway, self.session, frame, receipt)
         if isinstance(answer, bytes):
             assert self._transport is not None
             self._transport.write(answer)
-            self._size = 0
-            self._release()
             return True
         self._enter(Phase.WORK)
         if len(self._buffer) > READ_AHEAD:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import structlog
 
@@ -142,52 +142,46 @@ class Request:
 Work = Callable[[Request], Awaitable[Answer | None]]
 
 
-def respond(gateway: Any, peer: Session, frame: Frame, receipt: Receipt) -> bytes | Coroutine[Any, Any, bytes | None]:
+def respond(gateway: Any, peer: Session, frame: bytes, receipt: Receipt) -> bytes | Coroutine[Any, Any, bytes | None]:
     """The answer to a request, with its size, if it needs no waiting; else what brings it, or None, in a task.
 
     `receipt` None: it came just now. What brings the answer raises Malformed or HangUp: end the connection.
     """
-    receipt = receipt or gateway.runtime.db.request_age.receive()
-    caller = _caller_of_quick(gateway, peer, frame)
-    if caller is None:
+    runtime = gateway.runtime
+    receipt = receipt or runtime.db.request_age.receive()
+    if frame[:2] not in gateway.quick or not peer.token or gateway.is_stopping or gateway.requests.locked():
         return _read(gateway, peer, frame, receipt)
-    started = time.perf_counter()
+    caller: Principal | None = runtime.get(Access).known(peer.token)
+    quotas = runtime.get(Quotas)
+    if caller is None or len(frame) > LONGEST_AT_ONCE:
+        return _read(gateway, peer, frame, receipt)
+    if quotas.is_hot and not quotas.has_room(caller, Budget.HEARTBEATS):
+        return _read(gateway, peer, frame, receipt)
+    started, correlation_id, answer = time.perf_counter(), frame[4:8], None
     try:
         found = gateway.decoded(frame[:4] + frame[8:])
     except Malformed:  # which is said where all of it is read
         return _read(gateway, peer, frame, receipt)
     entered = request_age.enter(receipt)
     try:
-        call = Call(gateway.runtime, gateway, peer, caller, found.version, found.client_id)
-        body = found.api.handler(call, found.content)
-        if isinstance(body, Mapping):
-            answer: bytes = found.succeeded(frame[4:8]) if body is SUCCESS else found.answer(frame[4:8], body)
+        body = found.api.handler(Call(runtime, gateway, peer, caller, found.version, found.client_id), found.content)
+        if body is SUCCESS:
+            answer = found.succeeded(correlation_id)
+        elif isinstance(body, Mapping):
+            answer = found.answer(correlation_id, body)
     except Exception as error:  # noqa: BLE001 - the task that answers it logs it
         body = _failed(error)
     finally:
         request_age.leave(entered)
-    if isinstance(body, Mapping):
-        quotas = gateway.runtime.get(Quotas)
-        if quotas.is_hot:
-            quotas.spend(caller, found.api.budget, len(frame) + len(answer))
-        found.requests.inc()
-        found.seconds.observe(time.perf_counter() - started)
-        return answer
-    number = int.from_bytes(frame[4:8], "big", signed=True)
-    request = Request(found.api, found.version, number, found.client_id, len(frame), started, found.content)
-    return _answer(gateway, peer, request, receipt, partial(_awaited, caller, body))
-
-
-def _caller_of_quick(gateway: Any, peer: Session, frame: Frame) -> Principal | None:
-    """Who asks, if the request may be answered at once; None: it has to wait in any case, or may have to."""
-    if frame[:2] not in gateway.quick or not peer.token or gateway.is_stopping or gateway.requests.locked():
-        return None
-    runtime = gateway.runtime
-    caller: Principal | None = runtime.get(Access).known(peer.token)
-    if caller is None or len(frame) > LONGEST_AT_ONCE:
-        return None
-    quotas = runtime.get(Quotas)
-    return None if quotas.is_hot and not quotas.has_room(caller, Budget.HEARTBEATS) else caller
+    if answer is None:
+        number = int.from_bytes(correlation_id, "big", signed=True)
+        request = Request(found.api, found.version, number, found.client_id, len(frame), started, found.content)
+        return _answer(gateway, peer, request, receipt, partial(_awaited, caller, body))
+    if quotas.is_hot:
+        quotas.spend(caller, found.api.budget, len(frame) + len(answer))
+    found.requests.inc()
+    found.seconds.observe(time.perf_counter() - started)
+    return cast(bytes, answer)
 
 
 async def _failed(error: Exception) -> Answer:
@@ -240,14 +234,16 @@ def _success(key: int, name: str, version: int) -> bytes:
     return encoded(key, name, version, 0, SUCCESS)
 
 
-def may_wait(gateway: Any, frame: Frame) -> bool:
+def may_wait(gateway: Any, frame: bytes) -> bool:
     """Whether the request may be parked, and is of no use to anybody when its connection is gone."""
     api: Api | None = gateway.apis.get(int.from_bytes(frame[:2], "big"))
     return api is not None and api.waits
 
 
-async def _read(gateway: Any, peer: Session, frame: Frame, receipt: Receipt) -> bytes | None:
+async def _read(gateway: Any, peer: Session, raw: bytes, receipt: Receipt) -> bytes | None:
     """The answer to a request of which nothing was read."""
+    frame = raw if isinstance(raw, Frame) else Frame(raw)
+    frame.items = gateway.most_items
     if peer.expects_token:
         return await _raw_token(gateway, peer, frame)
     header = read_header(frame)

@@ -8,12 +8,11 @@ Source: offsets.md 4; KIP-98 for producers and their epochs.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
 
 from groups.core.model.events import MOST_TOPICS, EventKind, GroupEvent
-from groups.core.model.replies import CommitReply
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.database.counters import Counted, count
@@ -34,7 +33,7 @@ from offsets.core.transactions import (
     successor,
 )
 from offsets.core.types import ChangeKind, Millis, OffsetCommitReply
-from offsets.service import provenance
+from offsets.service import provenance, reply_of
 from offsets.transactions.store import Held, StartOver, TransactionStore
 
 log = structlog.get_logger(__name__)
@@ -126,11 +125,7 @@ class TransactionService:
             await self._store.write(locked, producer, records_of(commit, locked.now), origin)
             return OffsetCommitReply(Error.NONE)
 
-        outcome: Any = await self._groups.execute(membership_half(commit, transactional=True), write)
-        if isinstance(outcome, OffsetCommitReply):
-            return outcome
-        assert isinstance(outcome, CommitReply)
-        return OffsetCommitReply(outcome.error, detail=outcome.detail)
+        return reply_of(await self._groups.execute(membership_half(commit, transactional=True), write))
 
     async def end(self, producer: Producer, *, committed: bool, goes_on: bool = False) -> TransactionEnd:
         """The end marker: commit or abort what is pending, in all groups at once (offsets.md 4.3).

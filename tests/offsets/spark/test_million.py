@@ -16,10 +16,10 @@ from tests.offsets.spark.support import SEEN, Archive, as_in_service, counted_da
 
 pytestmark = pytest.mark.whole("large")
 
-RUNS = (60_000, 50_000, 40_000)
+RUNS = (6_000, 5_000, 4_000)
 DAYS = 3
-BATCH = 50_000
-SLICE_BLOCKS = 200
+BATCH = 5_000
+SLICE_BLOCKS = 20
 LARGE_DAYS = """
 select count(*) from pg_inherits
 where inhparent = 'offset_commit_log'::regclass and pg_relation_size(inhrelid) / 8192 > %s

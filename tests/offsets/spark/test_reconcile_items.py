@@ -18,6 +18,19 @@ pytestmark = pytest.mark.whole("test_round_trip has Spark archive, restore and r
 Connection = psycopg.Connection[Any]
 ONCE = "(30000,1,2000,0,0,1,earliest)"
 """Rules with which each item is delivered once, and is dead then."""
+PLAN = """
+with plan as (
+    insert into offsets_offsetplan (id, group_name, strategy, parameters, totals, state, reason, created_at, created_by)
+    values (gen_random_uuid(), 'mailing', 'to-offset', '{}', '{}', 'planned', '', 0, '') returning id
+)
+insert into offsets_plannedoffset (plan_id, topic, partition, old_leader_epoch, old_metadata, new_offset, note)
+select id, 'job', 0, -1, '', 43, '' from plan
+"""
+APPLY = """
+select kcoord.share_apply_plan(p.id, g.id, kcoord.share_rules_of(g.group_id), 0)
+from offsets_offsetplan p, groups_group g
+"""
+UNDO = "select kcoord.share_undo_plan(p.id, g.id, 0) from offsets_offsetplan p, groups_group g"
 
 
 def settle(connection: Connection, member_id: str, **parts: list[list[int]]) -> None:
@@ -84,6 +97,10 @@ def test_items_that_are_lost_or_twice_are_found_and_nothing_else(
         connection.execute(
             "select kcoord.share_alter(p.group_id, p.topic_id, 0, 40) from offsets_sharepartition p where partition = 0"
         )
-        connection.execute("update offsets_sharepartition set next_offset = 42 where partition = 0")
+        settle(connection, "d", accept=[[42, 43]], reject=[[44, 45]])  # and 40, 41 and 46 to 49 stay locked
+        for step in (PLAN, APPLY, UNDO):  # a reset to 43
+            connection.execute(step)
+        connection.execute("update offsets_sharepartition set next_offset = 52 where partition = 0")
         connection.commit()
-        assert found(reconciler) == [("item_lost", 0, 40, 41, [])], "no more from before its new beginning"
+        archive.run()
+        assert found(reconciler, archive.path) == [("item_lost", 0, 50, 51, [])], "no more from before"
