@@ -21,6 +21,8 @@ SOMETIMES_ABSENT = {
     # Only where they were asked for.
     *(("PlanParameters", name) for name in ("clamp", "keep_unknown")),
     *(("Problem", name) for name in ProblemFields.__annotations__),
+    # Only after a fail-over that lost commits.
+    *((name, "committed_offsets_lost") for name in ("CommitResult", "FetchResult")),
     # Only the check of the timers has it.
     ("ReadinessCheck", "lag_ms"),
 }
