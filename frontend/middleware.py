@@ -16,6 +16,8 @@ from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 from whitenoise.middleware import WhiteNoiseMiddleware
 
+from frontend import joined
+
 _SHARED = (
     "default-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; object-src 'none'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -68,6 +70,13 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
         """Serve a directory if it exists; the one of `collectstatic` may not."""
         if Path(root).is_dir():
             super().add_files(root, prefix)
+
+    def __call__(self, request: HttpRequest) -> Any:
+        """Answer with a file, or let the views answer."""
+        name = request.path_info.removeprefix(self.static_prefix)
+        if name in joined.JOINED:
+            return joined.serve(name, request, self.max_age)
+        return super().__call__(request)
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponseBase:

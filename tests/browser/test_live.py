@@ -38,8 +38,8 @@ async def test_scripts_that_arrive_late_and_out_of_step_do_no_harm(page: Page) -
         await release.wait()
         await route.continue_()
 
-    await page.route("**/live-link.js", later)
-    first = page.wait_for_event("requestfinished", lambda request: request.url.endswith("/htmx.min.js"))
+    await page.route("**/all-live.js", later)
+    first = page.wait_for_event("requestfinished", lambda request: request.url.endswith("/all.js"))
     await asyncio.gather(first, page.goto("/groups", wait_until="commit"))
     await page.evaluate("new Promise(done => setTimeout(done, 50))")  # time enough for a premature start
     release.set()

@@ -39,7 +39,7 @@ def test_exports_and_files_are_compressed(person: Client, seed: Seed) -> None:
     content = b"".join(export.streaming_content) if export.streaming else export.content  # type: ignore[attr-defined]
     assert export.headers["Content-Encoding"] == "gzip"
     assert b"billing" in gzip.decompress(content)
-    assert person.get("/static/frontend/page.js", **GZIP).headers["Content-Encoding"] == "gzip"
+    assert person.get("/static/frontend/theme.js", **GZIP).headers["Content-Encoding"] == "gzip"
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 
+import frontend
+from frontend.joined import JOINED
 from frontend.middleware import ADMIN_POLICY, POLICY
 from frontend.urls import urlpatterns
 from frontend.views.groups import group_url
@@ -260,10 +264,6 @@ def test_only_the_admin_has_a_wider_policy(operator: Client) -> None:
 
 
 def test_what_is_vendored_carries_its_licence() -> None:
-    from pathlib import Path
-
-    import frontend
-
     vendor = Path(frontend.__file__).parent / "static" / "vendor"
     directories = [path for path in vendor.iterdir() if path.is_dir()]
     assert directories
@@ -273,13 +273,32 @@ def test_what_is_vendored_carries_its_licence() -> None:
 
 
 def test_static_files_are_served_whole(client: Client) -> None:
-    answer = client.get("/static/frontend/page.js")
+    answer = client.get("/static/frontend/live-worker.js")
     assert answer.status_code == 200
     assert answer.headers["Content-Type"].startswith("text/javascript")
-    assert b"htmx.registerExtension" in answer.content
+    assert b"KcoordStream" in answer.content
     assert "script-src 'self';" in answer.headers["Content-Security-Policy"], "the shared worker has it from its file"
-    again = client.get("/static/frontend/page.js", HTTP_IF_MODIFIED_SINCE=answer.headers["Last-Modified"])
+    again = client.get("/static/frontend/live-worker.js", HTTP_IF_MODIFIED_SINCE=answer.headers["Last-Modified"])
     assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_joined_files_have_all_of_their_sources(client: Client, name: str) -> None:
+    answer = client.get(f"/static/{name}")
+    kind = "text/css" if name.endswith(".css") else "text/javascript"
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")
+    sources = [(Path(frontend.__file__).parent / "static" / source).read_bytes() for source in JOINED[name]]
+    assert answer.content == b"\n".join(sources)
+    small = client.get(f"/static/{name}", HTTP_ACCEPT_ENCODING="br, gzip")
+    assert (small.headers["Content-Encoding"], gzip.decompress(small.content)) == ("gzip", answer.content)
+    again = client.get(f"/static/{name}", HTTP_IF_NONE_MATCH=small.headers["ETag"])
+    assert (again.status_code, again.content) == (304, b"")
+    assert client.post(f"/static/{name}").status_code == 405
+
+
+def test_no_source_of_the_styles_is_forgotten() -> None:
+    static = Path(frontend.__file__).parent / "static"
+    assert {str(path.relative_to(static)) for path in static.glob("frontend/*.css")} == set(JOINED["frontend/all.css"])
 
 
 def test_pages_say_so_when_the_database_is_away(person: Client, monkeypatch: pytest.MonkeyPatch) -> None:
