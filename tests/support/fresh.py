@@ -14,14 +14,15 @@ from pathlib import Path
 
 import pytest
 
+from kcoord.stack.install import uv_environment
 from tests.support.database import ROOT
 
 REQUIREMENTS = ROOT / "requirements.txt"
 LISTS = [ROOT / "deploy" / f"requirements-{part}.txt" for part in ("service", "spark")]
 """What it includes."""
 INSTALL_SECONDS = 900
-UNREACHABLE = ("NewConnectionError", "NameResolutionError", "ConnectTimeoutError", "ReadTimeoutError", "ProxyError")
-"""What pip's warnings name if its index cannot be reached."""
+UNREACHABLE = ("error sending request", "dns error", "tcp connect error", "Network connectivity is disabled")
+"""What uv says if the package index cannot be reached."""
 
 
 def fresh_python() -> Path:
@@ -41,12 +42,13 @@ def fresh_python() -> Path:
 def _make(place: Path) -> None:
     for older in place.parent.glob("requirements-*/"):
         shutil.rmtree(older)
-    subprocess.run([sys.executable, "-m", "venv", str(place)], check=True, timeout=120)
-    pip = [str(place / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    uv, env = [sys.executable, "-m", "uv"], uv_environment()
+    subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, place], check=True, env=env, timeout=120)
     done = subprocess.run(
-        [*pip, "install", "--retries=1", "-r", str(REQUIREMENTS)],
+        [*uv, "pip", "install", "--quiet", "--python", place, "-r", REQUIREMENTS],
         capture_output=True,
         text=True,
+        env=env,
         timeout=INSTALL_SECONDS,
     )
     if done.returncode != 0:
