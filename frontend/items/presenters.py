@@ -30,7 +30,7 @@ class Figures:
 
     `unknown`: partitions of which it is not known where they end, or not decided where they begin; they are in none of
     the sums. `lag` and `ready` None: there are no others. `oldest_ms`: since when the oldest lock lasts; None: nothing
-    is acquired.
+    is acquired. `waits_ms`: how long the oldest item that is not finished has waited; None: not known.
     """
 
     lag: int | None
@@ -41,6 +41,7 @@ class Figures:
     dead: int
     unknown: int
     oldest_ms: int | None = None
+    waits_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,13 @@ class ShareLook:
             sum(one.dead for one in self.offsets),
             len(self.offsets) - len(known),
             self.oldest_ms,
+            self._waits_ms(known),
         )
+
+    @staticmethod
+    def _waits_ms(known: Sequence[ShareOffset]) -> int | None:
+        waits = [one.time_lag_ms for one in known if one.time_lag_ms is not None]
+        return max(waits, default=None) if len(waits) == len(known) else None
 
     def context(self, *, most: int) -> Mapping[str, object]:
         """For the group's page: figures, and the `most` partitions that are furthest behind, in their order."""

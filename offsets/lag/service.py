@@ -135,10 +135,16 @@ class _SharePartitionRow:
     log_start_offset: Any
     log_end_offset: Any
     sampled_at: Any
+    time_lag_ms: Millis | None
+    at_least_ms: Millis | None
 
     @property
     def watermark(self) -> Watermark | None:
         return _watermark(self)
+
+
+def _time_lag(row: _TopicRow | _SharePartitionRow) -> TimeLag:
+    return rules.longest([TimeLag(row.time_lag_ms), TimeLag(at_least_ms=row.at_least_ms)])
 
 
 def _watermark(row: _PartitionRow | _SharePartitionRow) -> Watermark | None:
@@ -206,7 +212,9 @@ class LagReads:
             found: Sequence[_PartitionRow | _SharePartitionRow] = ()
             page = {"after_topic": after[0], "after_partition": after[1], "limit": limit + 1, **named.parameters()}
             if partitions and is_share:
-                found = await self._db.records(connection, _SharePartitionRow, Q.share_lag_partitions, page)
+                found = await self._db.records(
+                    connection, _SharePartitionRow, Q.share_lag_partitions, {**page, "now": now}
+                )
             elif partitions:
                 found = await self._db.records(connection, _PartitionRow, Q.lag_partitions, page)
 
@@ -221,12 +229,11 @@ class LagReads:
         return await off_loop.run(len(totals), shown)
 
     def _topic(self, row: _TopicRow, subscribed: SubscribedTopics, now: Millis) -> TopicLag:
-        exact, least = TimeLag(row.time_lag_ms), TimeLag(at_least_ms=row.at_least_ms)
         total = TotalLag(
             row.partitions,
             row.unknown_partitions,
             None if row.lag is None else int(row.lag),
-            rules.longest([exact, least]),
+            _time_lag(row),
             row.sampled_at,
             row.sampled_at is not None and now - row.sampled_at > self._stale_ms,
         )
@@ -236,7 +243,7 @@ class LagReads:
         watermark = row.watermark
         if isinstance(row, _SharePartitionRow):
             stale = watermark is not None and watermark.stale(now, self._stale_ms)
-            lag = PartitionLag(row.lag, sampled_at=row.sampled_at, stale=stale)
+            lag = PartitionLag(row.lag, _time_lag(row), row.sampled_at, stale)
             return PartitionPosition(row.topic, row.partition, None, None, None, watermark, lag)
         samples = row.samples
         if watermark is not None:

@@ -68,7 +68,8 @@ class DeadLetter:
 class ShareOffset:
     """How far a partition is. `next_offset` None: where it begins is not decided yet, and then the two others are, too.
 
-    `acquired`, `retry`, `delayed`, `dead`: numbers of items.
+    `acquired`, `retry`, `delayed`, `dead`: numbers of items. `time_lag_ms`: how long the oldest item that is not
+    finished has waited, by the samples of watermarks; None: they do not say.
     """
 
     topic: str
@@ -82,6 +83,7 @@ class ShareOffset:
     retry: int
     delayed: int
     dead: int
+    time_lag_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)

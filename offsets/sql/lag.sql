@@ -74,6 +74,41 @@ left join lateral (
     limit 1) n on true
 order by k.topic, k.partition
 
+-- fragment: time_lag
+-- How long the record at `c.position` has waited, in a partition with the watermark `w`; null if that is not `c.known`,
+-- or by no sample. `b` is the last sample at which the log ended there or before, `n` the one after it. Without `b` it
+-- has waited at least since the first of all.
+left join lateral (
+    select s.at, s.until, s.log_end_offset
+    from offsets_watermarksample s
+    where c.known and c.position < w.log_end_offset
+      and s.topic_id = c.topic_id and s.partition = c.partition and s.log_end_offset <= c.position
+    order by s.log_end_offset desc, s.at desc
+    limit 1) b on true
+left join lateral (
+    (select s.at, s.log_end_offset
+     from offsets_watermarksample s
+     where c.known and c.position < w.log_end_offset
+       and s.topic_id = c.topic_id and s.partition = c.partition and s.at > coalesce(b.at, -1)
+     order by s.at
+     limit 1)
+    union all
+    select w.sampled_at, w.log_end_offset where w.sampled_at > b.until
+    order by at
+    limit 1) n on true
+cross join lateral (
+    select kcoord_bigint(
+               case when not c.known then null
+                    when c.position >= w.log_end_offset then 0
+                    when b.at is null or n.at is null then null
+                    else greatest(%(now)s - b.until - div((c.position - b.log_end_offset)::numeric * (n.at - b.until),
+                                                          n.log_end_offset - b.log_end_offset), 0)
+               end) as time_lag_ms,
+           case when c.known and c.position < w.log_end_offset and b.at is null
+                then greatest(%(now)s - coalesce(n.at, w.sampled_at), 0)
+           end as at_least_ms
+) late
+
 -- name: lag_topics
 -- The totals of every topic that a group committed on, owns partitions of, or subscribes to: the same as
 -- `offsets.core.lag` computes from its partitions, which a test compares.
@@ -99,43 +134,19 @@ with g as (
 ), behind as (
     select k.topic, k.owned, t.id is null as deleted, w.sampled_at,
            case when c.known then greatest(w.log_end_offset - c.position, 0) end as lag,
-           case when not c.known then null
-                when c.position >= w.log_end_offset then 0
-                when b.at is null or n.at is null then null
-                else greatest(%(now)s - b.until - div((c.position - b.log_end_offset)::numeric * (n.at - b.until),
-                                                      n.log_end_offset - b.log_end_offset), 0)
-           end as time_lag_ms,
-           case when c.known and c.position < w.log_end_offset and b.at is null
-                then greatest(%(now)s - coalesce(n.at, w.sampled_at), 0)
-           end as at_least_ms
+           late.time_lag_ms, late.at_least_ms
     from named k
     left join groups_topic t on t.name = k.topic
     left join groups_watermark w on w.topic_id = t.id and w.partition = k.partition
     cross join lateral (
-        select greatest(k.committed_offset, w.log_start_offset) as position,
+        select t.id as topic_id, k.partition, greatest(k.committed_offset, w.log_start_offset) as position,
                k.committed_offset is not null and w.id is not null as known) c
-    left join lateral (
-        select s.at, s.until, s.log_end_offset
-        from offsets_watermarksample s
-        where c.known and c.position < w.log_end_offset
-          and s.topic_id = t.id and s.partition = k.partition and s.log_end_offset <= c.position
-        order by s.log_end_offset desc, s.at desc
-        limit 1) b on true
-    left join lateral (
-        (select s.at, s.log_end_offset
-         from offsets_watermarksample s
-         where c.known and c.position < w.log_end_offset
-           and s.topic_id = t.id and s.partition = k.partition and s.at > coalesce(b.at, -1)
-         order by s.at
-         limit 1)
-        union all
-        select w.sampled_at, w.log_end_offset where w.sampled_at > b.until
-        order by at
-        limit 1) n on true
+    -- include: time_lag
 )
 select topic, bool_or(owned) as owned, bool_or(deleted) as deleted, count(*) as partitions,
        count(*) - count(lag) as unknown_partitions, kcoord_bigint(sum(lag)) as lag,
-       kcoord_bigint(max(time_lag_ms)) as time_lag_ms, max(at_least_ms) as at_least_ms, min(sampled_at) filter (where lag is not null) as sampled_at
+       max(time_lag_ms) as time_lag_ms, max(at_least_ms) as at_least_ms,
+       min(sampled_at) filter (where lag is not null) as sampled_at
 from behind
 group by topic
 order by topic

@@ -146,44 +146,27 @@ where before < %(offsets)s
 
 -- name: sample_lag
 -- The lag of each partition and the totals, as in `offsets.core.lag` and `offsets.core.samples`: a test compares them.
--- `b` is the last sample at which the log ended at the committed offset or before, `n` the one after it. Partitions
--- without a watermark count only among the committed offsets, those that are owned alone only among the group's. What a
--- share group has committed is the first offset that is not finished; how long that has waited is not known.
+-- Partitions without a watermark count only among the committed offsets, those that are owned alone only among the
+-- group's. What a share group has committed is the first offset that is not finished.
 with behind as (
     select o.group_id, o.topic, o.committed_offset, w.log_end_offset,
-           case when w.id is not null then greatest(w.log_end_offset - c.position, 0) end as lag,
-           kcoord_bigint(case when c.position >= w.log_end_offset then 0
-                when n.at is null then null
-                else greatest(%(now)s - b.until - div((c.position - b.log_end_offset)::numeric * (n.at - b.until),
-                                                      n.log_end_offset - b.log_end_offset), 0)
-           end) as time_lag_ms
+           case when w.id is not null then greatest(w.log_end_offset - c.position, 0) end as lag, late.time_lag_ms
     from offsets_committedoffset o
     left join groups_topic t on t.name = o.topic
     left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
-    cross join lateral (select greatest(o.committed_offset, w.log_start_offset) as position) c
-    left join lateral (
-        select s.at, s.until, s.log_end_offset
-        from offsets_watermarksample s
-        where c.position < w.log_end_offset
-          and s.topic_id = t.id and s.partition = o.partition and s.log_end_offset <= c.position
-        order by s.log_end_offset desc, s.at desc
-        limit 1) b on true
-    left join lateral (
-        (select s.at, s.log_end_offset
-         from offsets_watermarksample s
-         where b.at is not null and s.topic_id = t.id and s.partition = o.partition and s.at > b.at
-         order by s.at
-         limit 1)
-        union all
-        select w.sampled_at, w.log_end_offset where w.sampled_at > b.until
-        order by at
-        limit 1) n on true
+    cross join lateral (
+        select t.id as topic_id, o.partition, greatest(o.committed_offset, w.log_start_offset) as position,
+               w.id is not null as known) c
+    -- include: time_lag
     where o.group_id > %(after)s and o.group_id <= %(upto)s
     union all
-    select p.group_id, t.name, behind.start_offset, ends.last, behind.lag, null
+    select p.group_id, t.name, behind.start_offset, ends.last, behind.lag,
+           case when behind.lag = 0 then 0 else late.time_lag_ms end
     from offsets_sharepartition p
     join groups_topic t on t.topic_id = p.topic_id
     -- include: share_lag
+    -- include: unfinished
+    -- include: time_lag
     where p.group_id > %(after)s and p.group_id <= %(upto)s
 ), topics as (
     select group_id, topic, max(lag) as max_lag,

@@ -228,15 +228,25 @@ cross join lateral (
                 then (greatest(ends.last - p.next_offset, 0) + l.items + r.items)::bigint end as lag
 ) behind
 
+-- fragment: unfinished
+-- The oldest item that is not finished, for `time_lag`; not known where members report an end beyond the watermark.
+cross join lateral (
+    select t.id as topic_id, p.partition, greatest(behind.start_offset, w.log_start_offset) as position,
+           behind.lag > 0 and greatest(behind.start_offset, w.log_start_offset) < w.log_end_offset as known
+) c
+
 -- name: share_offsets
 -- `start_offset`: the first offset that is not finished; null: not decided yet.
 select t.name as topic, t.topic_id, p.partition, p.next_offset, coalesce(ends.last, 0) as end_offset,
        behind.start_offset, behind.lag, l.items::bigint as acquired, (r.items - d.items)::bigint as retry,
-       d.items::bigint as delayed, (select count(*) from offsets_sharedead d where d.share_partition_id = p.id) as dead
+       d.items::bigint as delayed, (select count(*) from offsets_sharedead d where d.share_partition_id = p.id) as dead,
+       case when behind.lag = 0 then 0 else late.time_lag_ms end as time_lag_ms
 from groups_group g
 join offsets_sharepartition p on p.group_id = g.id
 join groups_topic t on t.topic_id = p.topic_id
 -- include: share_lag
+-- include: unfinished
+-- include: time_lag
 cross join lateral (
     select coalesce(sum(kcoord.size_of(x.held)), 0) as items
     from offsets_shareretry x where x.share_partition_id = p.id and x.not_before > %(now)s) d
@@ -253,15 +263,21 @@ join offsets_sharepartition p on p.topic_id = t.topic_id
 where t.name = %(topic)s and p.group_id = any(%(groups)s::bigint[]) and p.partition between %(first)s and %(last)s
 
 -- name: share_lag_topics
--- As `lag_topics` for other groups; how long items have waited is not known.
+-- As `lag_topics` for other groups.
 select t.name as topic, false as owned, false as deleted, count(*) as partitions,
        count(*) - count(behind.lag) as unknown_partitions, kcoord_bigint(sum(behind.lag)) as lag,
-       null::bigint as time_lag_ms, null::bigint as at_least_ms,
+       case when bool_and(behind.lag = 0 or coalesce(late.time_lag_ms, late.at_least_ms) is not null)
+                 filter (where behind.lag is not null)
+            then max(case when behind.lag = 0 then 0 else late.time_lag_ms end)
+       end as time_lag_ms,
+       max(late.at_least_ms) as at_least_ms,
        min(w.sampled_at) filter (where behind.lag is not null) as sampled_at
 from groups_group g
 join offsets_sharepartition p on p.group_id = g.id
 join groups_topic t on t.topic_id = p.topic_id
 -- include: share_lag
+-- include: unfinished
+-- include: time_lag
 where g.group_id = %(group_id)s and (%(topic)s::text is null or t.name = %(topic)s)
   and kcoord_sees(t.name, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
 group by t.name
@@ -269,7 +285,8 @@ order by t.name
 
 -- name: share_lag_partitions
 -- As `lag_partitions`: a page, of which alone locks and retries are added up.
-select t.topic, t.partition, behind.lag, w.log_start_offset, w.log_end_offset, w.sampled_at
+select t.topic, t.partition, behind.lag, w.log_start_offset, w.log_end_offset, w.sampled_at,
+       case when behind.lag = 0 then 0 else late.time_lag_ms end as time_lag_ms, late.at_least_ms
 from (select t.id, t.name as topic, p.id as pk, p.partition
       from groups_group g
       join offsets_sharepartition p on p.group_id = g.id
@@ -282,6 +299,8 @@ from (select t.id, t.name as topic, p.id as pk, p.partition
       limit %(limit)s) t
 join offsets_sharepartition p on p.id = t.pk
 -- include: share_lag
+-- include: unfinished
+-- include: time_lag
 order by t.topic, t.partition
 
 -- name: alter_share_offset

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
+from frontend.items.presenters import ShareLook
 from groups.catalogue.topics import TopicService
 from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.config import Config
@@ -14,6 +16,7 @@ from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from offsets.lag.samples import SampleService
 from offsets.metrics.series import GroupMetrics
+from offsets.share.operators import ItemOperators
 from tests.support.fixtures import ClientWith
 from tests.support.items import GROUP, acquire, held, joined, report, settle
 from tests.support.offsets import commit
@@ -93,3 +96,36 @@ async def test_pages_of_partitions(api: httpx.AsyncClient, job: str) -> None:
     assert pages == [(0, 100), (1, None)]
     assert first["unknown_partitions"] == 1
     assert second["next_cursor"] is None
+
+
+async def test_how_long_the_oldest_item_has_waited(
+    api: httpx.AsyncClient, job: str, runtime: Runtime, clock: VirtualClock, sql: psycopg.Connection[Any]
+) -> None:
+    """By interpolation between the samples of the log's end, from the first item that is not finished."""
+    await joined(api, "w")
+
+    async def waits() -> tuple[Any, Any, Any]:
+        """In `GET lag`: the group's and that of partition 0; as the page of the group has it."""
+        found = (await api.get(f"{GROUP}/lag")).json()
+        (partition,) = [one for one in found["topics"][0]["partitions"] if one["partition"] == 0]
+        look = ShareLook(await runtime.get(ItemOperators).offsets("mailing"))
+        return found["time_lag_ms"], partition["time_lag_ms"], look.figures.waits_ms
+
+    assert await waits() == (None, None, None), "nobody has said where anything ends"
+    await report(api, 0)
+    await runtime.get(SampleService).sample()
+    clock.advance(100_000)
+    await report(api, 100)
+    ((lock, _, _),) = await held(api, "w", 10, end=100)
+    assert await waits() == (100_000, 100_000, 100_000), "what is held is not finished"
+    clock.advance(20_000)
+    await settle(api, "w", {"lock": lock, "accept": [[0, 9]]})
+    assert await waits() == (110_000, 110_000, 110_000), "item 10 was there after a tenth of the time"
+    clock.advance(100_000)
+    await runtime.get(SampleService).sample()
+    assert sql.execute("select time_lag_ms from offsets_grouplag").fetchall() == [(210_000,)]
+    ((lock, _, _),) = await held(api, "w", 90, end=100)
+    await settle(api, "w", {"lock": lock, "accept": [[10, 99]]})
+    assert await waits() == (0, 0, 0)
+    ((lock, _, _),) = await held(api, "w", 1, end=101)
+    assert await waits() == (None, None, None), "a worker has seen more than the samples say"
