@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from tests.frontend.item_seed import WORKERS, queue
-from tests.frontend.seed import Seed
+from tests.frontend.seed import Seed, now_ms
 from tests.frontend.test_share_pages import words
 
 ITEMS, DEAD = "/groups/mailing/items", "/groups/mailing/dead-letters"
@@ -46,6 +46,21 @@ def test_the_group_shows_what_there_is_to_do(person: Client) -> None:
     assert "entries 0 0 10 60 100 57 13 3 1 3" in page
     assert "entries 1 1 40 40 40 0 0 0 0 0" in page
     assert "entries 2 2 – – 0 – 0 0 0 0" in page, "not zero: it is not known"
+
+
+def test_the_group_shows_how_long_the_oldest_item_waits(person: Client, seed: Seed) -> None:
+    now, run = now_ms(), seed.connection.execute
+    run(
+        "insert into offsets_watermarksample (topic_id, partition, at, until, log_start_offset, log_end_offset)"
+        " select id, 0, %(at)s, %(at)s, 0, 0 from groups_topic where name = 'entries'",
+        {"at": now - 200_000},
+    )
+    run(
+        "insert into groups_watermark (topic_id, partition, sampled_at, log_start_offset, log_end_offset)"
+        " select id, 0, %s, 0, 100 from groups_topic where name = 'entries'",
+        [now],
+    )
+    assert "Lag 57 the oldest waits 3 min 1 not known" in words(person, "/groups/mailing")
 
 
 def test_items_are_listed_by_state_and_member(person: Client) -> None:
