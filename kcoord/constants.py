@@ -39,6 +39,11 @@ CONSTANTS: tuple[Constant, ...] = (
         "Retry-After in seconds cannot be less, and members that wait longer lose time after a restart.",
     ),
     Constant(
+        "http.max.big.requests",
+        0,
+        "As many requests with large bodies or answers at a time as cores, at least 2: more would only take longer.",
+    ),
+    Constant(
         "heartbeat.lane",
         True,
         "Heartbeats that only extend a session are answered from memory; tests compare the other way.",
@@ -87,6 +92,8 @@ CONSTANTS: tuple[Constant, ...] = (
     Constant("offsets.retention.batch", 2000, "Offsets removed under one lock, which then lasts tens of milliseconds."),
     Constant("group.consumer.min.assignment.interval.ms", 0, "Bound of the configs of single groups, as in Kafka."),
     Constant("group.consumer.max.assignment.interval.ms", 15000, "Bound of the configs of single groups, as in Kafka."),
+    Constant("group.share.min.assignment.interval.ms", 0, "Bound of the configs of single groups, as in Kafka."),
+    Constant("group.share.max.assignment.interval.ms", 15000, "Bound of the configs of single groups, as in Kafka."),
     Constant("verdict.late.percent", 50, "A member that was silent for half of its session has missed a heartbeat."),
     Constant("verdict.stalled.lag", 1, "A single unread record is one too many if nothing moves."),
     Constant("verdict.flapping.window.ms", 600000, "The time in which these are counted."),

@@ -35,14 +35,13 @@ SERVER: tuple[Setting, ...] = (
     Setting("http.max.connections", 10_000, "connections", "Open connections; above it 503.", 10, 1_000_000),
     Setting("http.max.queue", 10_000, "requests", "Requests that wait for their turn; above it 503.", 1, 1_000_000),
     Setting(
-        "http.max.big.requests",
-        0,
+        "http.max.big.queue",
+        64,
         "requests",
-        "Requests with large bodies or answers that are worked on at a time; 0: as many as cores, at least 2.",
+        "Requests with large bodies or answers that wait for their turn; above it 503.",
         0,
-        1_000,
+        10_000,
     ),
-    Setting("http.max.big.queue", 64, "requests", "Such requests that wait for their turn; above it 503.", 0, 10_000),
     Setting("http.head.timeout.ms", 10_000, "ms", "Time limit for the head of a request.", 100, 600_000),
     Setting(
         "http.body.timeout.ms",

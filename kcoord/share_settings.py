@@ -35,12 +35,12 @@ BOUNDED = (
     "delivery.count.limit",
     "partition.max.record.locks",
 )
-"""Those of which groups may have others, between two more settings of the server."""
+"""Those of which groups may have others, between two more settings of the server; of the third these are constants."""
 
 SHARE: tuple[Setting, ...] = (
     *_bounded(BOUNDED[0], 45_000, "ms", (45_000, 60_000), "Session timeout of a share group's members."),
     *_bounded(BOUNDED[1], 5_000, "ms", (5_000, 15_000), "How often members of a share group send heartbeats."),
-    *_bounded(BOUNDED[2], 1_000, "ms", (0, 15_000), "Least time between two targets of a share group.", least=0),
+    Setting(f"group.share.{BOUNDED[2]}", 1_000, "ms", "Least time between two targets of a share group.", 0, _INT_MAX),
     Setting("group.share.max.size", 200, "members", "Most members of a share group.", 1, _INT_MAX),
     *_bounded(
         BOUNDED[3], 30_000, "ms", (15_000, 60_000), "How long an acquired item is locked.", least=1_000, most=3_600_000
