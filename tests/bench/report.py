@@ -133,7 +133,10 @@ class Report:
         """Those whose keys begin with one of these."""
         wanted = tuple(prefixes.split())
         found = [figure for figure in self.results.figures if figure.key.startswith(wanted)]
-        return _table(["figure", "value", "ratio", "target", "p50, p99 ms"], [_figure_row(figure) for figure in found])
+        rows = [["figure", "value", "ratio", "target", "p50, p99 ms"], *(_figure_row(figure) for figure in found)]
+        filled = [column for column in zip(*rows, strict=True) if any(column[1:])]
+        head, *lines = ([*row] for row in zip(*filled, strict=True)) if found else ([],)
+        return _table(head, lines)
 
     def missed(self, _: str) -> str:
         """Those that have not reached their target, as a list."""
