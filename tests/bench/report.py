@@ -1,8 +1,8 @@
-"""Write docs/performance.md and its plots from the JSON of a run: `python -m tests.bench.report [RESULTS]`.
+"""Write docs/performance.md, its data pages and plots from the JSON of a run: `python -m tests.bench.report [RESULTS]`.
 
-The text is in performance.md.in beside this file. What stands there in {{…}} is replaced by what the run found:
-no number of the document was typed. RESULTS is copied to docs/performance/results.json; without it that is read. With
---again a later run of some sections takes the place of theirs; the document names them and that run.
+The text is in templates/, one file for each page. What stands there in {{…}} is replaced by what the run found.
+RESULTS is copied to docs/performance/results.json; without it that is read. With --again a later run of some sections
+takes the place of theirs; docs/performance/method.md names them and that run.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tests.bench import model, plots
 from tests.bench.figures import Figure, Results, shown
 from tests.support.database import ROOT
 
-TEMPLATE = Path(__file__).parent / "performance.md.in"
-DOCUMENT = ROOT / "docs" / "performance.md"
-FOLDER = ROOT / "docs" / "performance"
+TEMPLATES = Path(__file__).parent / "templates"
+DOCS = ROOT / "docs"
+FOLDER = DOCS / "performance"
 RESULTS = FOLDER / "results.json"
 MARK = re.compile(r"\{\{(\w+) ?([^}]*)\}\}")
 WHEN = re.compile(r"\{\{when (\S+)\}\}\n(.*?)\{\{end\}\}\n", re.DOTALL)
@@ -85,7 +85,9 @@ class Report:
             "machine": self.machine,
             "size": self.size,
             "figures": self.figures,
+            "missed": self.missed,
             "plot": self.plot,
+            "constant": lambda name: shown(self.results.constants[name]),
             "constants": self.constants,
             "checks": self.check_table,
             "within": self.within,
@@ -131,11 +133,25 @@ class Report:
         """Those whose keys begin with one of these."""
         wanted = tuple(prefixes.split())
         found = [figure for figure in self.results.figures if figure.key.startswith(wanted)]
-        return _table(["figure", "value", "ratio", "target", "p50, p99 ms"], [_figure_row(figure) for figure in found])
+        rows = [["figure", "value", "ratio", "target", "p50, p99 ms"], *(_figure_row(figure) for figure in found)]
+        filled = [column for column in zip(*rows, strict=True) if any(column[1:])]
+        head, *lines = ([*row] for row in zip(*filled, strict=True)) if found else ([],)
+        return _table(head, lines)
 
-    def plot(self, name: str) -> str:
-        """A picture, if it can be drawn."""
-        return f"![{ALTS[name]}](performance/{name}.svg)" if plots.NEEDS[name](self.results) else f"_{NOT_MEASURED}_"
+    def missed(self, _: str) -> str:
+        """Those that have not reached their target, as a list."""
+        lines = [
+            f"- {name}: {value}, {ratio}; the target is {figure.target}"
+            for figure in self.results.figures
+            if figure.reached is False
+            for name, value, ratio, *_ in [_figure_row(figure)]
+        ]
+        return "\n".join(lines) or "None."
+
+    def plot(self, path: str) -> str:
+        """A picture, if it can be drawn. `path`: relative to the page, without `.svg`."""
+        name = Path(path).name
+        return f"![{ALTS[name]}]({path}.svg)" if plots.NEEDS[name](self.results) else f"_{NOT_MEASURED}_"
 
     def constants(self, _: str) -> str:
         """What the model is made of."""
@@ -205,12 +221,21 @@ def fitted(results: Results) -> Results:
     return results
 
 
-def write(results: Results, document: Path = DOCUMENT, folder: Path = FOLDER) -> None:
-    """The document, its plots, and the results that it was made from."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / RESULTS.name).write_text(results.as_json())
-    plots.draw(results, folder)
-    document.write_text(Report(results).document(TEMPLATE.read_text()))
+def pages(results: Results) -> dict[Path, str]:
+    """The generated pages and their text."""
+    report = Report(results)
+    return {
+        DOCS / template.relative_to(TEMPLATES).with_suffix(""): report.document(template.read_text())
+        for template in sorted(TEMPLATES.rglob("*.md.in"))
+    }
+
+
+def write(results: Results) -> None:
+    """The pages, their plots, and the results that they were made from."""
+    RESULTS.write_text(results.as_json())
+    plots.draw(results, FOLDER)
+    for page, text in pages(results).items():
+        page.write_text(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -223,7 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.again is not None:
         results = results.again(Results.read(given.again))
     write(fitted(results))
-    print(f"wrote {DOCUMENT.relative_to(ROOT)} and {FOLDER.relative_to(ROOT)}")
+    print(f"wrote docs/performance.md and {FOLDER.relative_to(ROOT)}")
     return 0
 
 

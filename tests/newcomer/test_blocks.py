@@ -78,7 +78,6 @@ NOT_RUN = {
     (DEPLOYMENT, "python manage.py createsuperuser"): "asks questions",
     ("docs/archive.md", "PYTHONPATH=/path/to/kcoord spark-submit "): "needs a Spark cluster",
     (PERFORMANCE, "make bench"): "takes half an hour",
-    (PERFORMANCE, ".venv/bin/python -m tests.bench.report "): "needs the results of a run",
     (DEPLOYMENT, "export POSTGRES_PASSWORD=…"): "needs Docker",
     (DEPLOYMENT, "git clone "): "needs systemd, and root",
     (DEPLOYMENT, "kubectl "): "needs a Kubernetes cluster",
