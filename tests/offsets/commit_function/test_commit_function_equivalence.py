@@ -6,6 +6,7 @@ Random groups of both protocols, in all states, with timers that are overdue or 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import uuid
 from collections import Counter
@@ -17,6 +18,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import UnsatisfiedAssumption
 
 from groups.core.machine import decide
 from groups.core.model.commands import ForceState
@@ -99,6 +101,8 @@ def catalogue(database: str) -> str:
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_the_function_accepts_what_the_coordinator_accepts_and_writes_the_same(catalogue: str, protocol: str) -> None:
     seen: Counter[str] = Counter()
+    usual = {"accepted", "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "UNKNOWN_TOPIC_OR_PARTITION"}
+    usual.add("STALE_MEMBER_EPOCH" if protocol == "consumer" else "ILLEGAL_GENERATION")
 
     with asyncio.Runner() as runner:
         with psycopg.connect(catalogue) as connection:
@@ -113,12 +117,14 @@ def test_the_function_accepts_what_the_coordinator_accepts_and_writes_the_same(c
 
         try:
             examples()
+            # A hundred leave one out once in a while.
+            for seed in itertools.takewhile(lambda _: not usual <= set(seen), range(1_000)):
+                with contextlib.suppress(UnsatisfiedAssumption):
+                    runner.run(example(runtime, clock, Random(seed), protocol == "consumer", seen))
         finally:
             runner.run(runtime.stop())
     print(dict(seen))
-    usual = {"accepted", "COORDINATOR_LOAD_IN_PROGRESS", "UNKNOWN_MEMBER_ID", "UNKNOWN_TOPIC_OR_PARTITION"}
     assert usual <= set(seen), "the examples are too tame"
-    assert ("STALE_MEMBER_EPOCH" if protocol == "consumer" else "ILLEGAL_GENERATION") in seen
 
 
 async def example(runtime: Runtime, clock: VirtualClock, random: Random, consumer: bool, seen: Counter[str]) -> None:
