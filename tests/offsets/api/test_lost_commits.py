@@ -52,7 +52,7 @@ async def told(api: httpx.AsyncClient, path: str, body: dict[str, Any]) -> Any:
 async def test_a_member_is_told_until_it_has_committed(
     members: Members, api: httpx.AsyncClient, runtime: Runtime, topic: str, database: str, clock: VirtualClock
 ) -> None:
-    """Differs from Kafka: nobody is told there."""
+    """Differs from Kafka: its answers say nothing of it."""
     member = await members.stable()
     fetch = {"member_id": member["member_id"]}
     commit = commit_body({"partition": 1, "committed_offset": 1}, **of_member(member))
