@@ -72,6 +72,13 @@ class Pair:
         pg_ctl(["-m", "fast", "-w", "restart"], pgdata=self.primary.pgdata, user=self.primary.system_user)
         return archive
 
+    def archive_log(self) -> None:
+        """End the present file of the log, and wait until it has been copied (`keep_logs`)."""
+        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+            row = connection.execute("select pg_walfile_name(pg_switch_wal())").fetchone()
+        assert row is not None
+        self._until(f"select true from pg_stat_archiver where last_archived_wal >= '{row[0]}'")
+
     def replay(self, archive: Path, point: str) -> None:
         """Start the copy, let it replay these files up to a restore point, and wait until it accepts writes."""
         (self.standby / "recovery.signal").touch()

@@ -86,8 +86,7 @@ async def test_a_base_backup_is_replayed_to_a_point_in_time(pair: Pair) -> None:
         with psycopg.connect(pair.conninfo, autocommit=True) as connection:
             connection.execute("select pg_create_restore_point('before_the_accident')")
         await members.commit("one", p0=0, p1=0)
-        with psycopg.connect(pair.conninfo, autocommit=True) as connection:
-            connection.execute("select pg_switch_wal()")
+        pair.archive_log()
     pair.kill_primary()
     pair.replay(archive, "before_the_accident")
     async with service(make_conninfo(pair.conninfo, port=STANDBY_PORT)) as restored:
