@@ -46,7 +46,7 @@ from offsets.service import OffsetService
 
 
 async def _renew(call: Call[wire.CommitRequest]) -> None:
-    """A commit of a classic member extends its session; one that is told to wait shall not cost the membership."""
+    """A commit of a classic member extends its session: one that has to wait must not cost it the membership."""
     body = call.body
     if not body.member_id or body.generation_id_or_member_epoch < 0:
         return
