@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 
@@ -19,6 +20,7 @@ import pytest
 
 from tests.bench.door import post
 from tests.bench.nodes import fill
+from tests.support.database import sessions
 from tests.support.http_members import make_token
 from tests.support.journal import assert_journal_agrees, journal_lines
 from tests.support.processes import Running, start_server
@@ -102,7 +104,7 @@ async def test_acknowledged_commits_survive_and_none_is_doubled(database: str) -
         with start_server(database) as server:
             server.wait_ready()
             flown += await kill_under_load(server, committers)
-        await sessions_ended(database)
+        sessions_ended(database)
         check(database, committers)
     commits = sum(len(committer.acknowledged) for committer in committers)
     assert flown > commits / 2, "they took the lane"
@@ -126,14 +128,13 @@ async def kill_under_load(server: Running, committers: list[Committer]) -> float
     return float(found[1]) if found else 0.0
 
 
-async def sessions_ended(database: str) -> None:
+def sessions_ended(database: str) -> None:
     """What Postgres was carrying out for a server that is dead has come to its end."""
-    async with (
-        asyncio.timeout(PATIENCE_S),
-        await psycopg.AsyncConnection.connect(database, autocommit=True) as connection,
-    ):
-        while await (await connection.execute(SESSIONS)).fetchone() != (0,):  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0.02)
+    until = time.monotonic() + PATIENCE_S
+    with psycopg.connect(database, autocommit=True) as connection:
+        while connection.execute(SESSIONS).fetchone() != (0,):
+            assert time.monotonic() < until, sessions(database)
+            time.sleep(0.02)
 
 
 def check(database: str, committers: list[Committer]) -> None:

@@ -57,7 +57,7 @@ async def test_a_frozen_server_gives_up_the_groups_it_holds_and_no_member_is_rem
     frozen, backend = await servers.freeze("in_transaction", held.group_id, commit)
     try:
         assert backend is not None
-        assert (await keep_trying(healthy[0].heartbeat))["error"] is None, "the group is served"
+        assert (await servers.keep_trying(healthy[0].heartbeat))["error"] is None, "the group is served"
         assert not await servers.holds(backend)
         # As long as a session lasts, and longer.
         for _ in range(SESSION_MS // 1_000 + 2):
@@ -68,7 +68,7 @@ async def test_a_frozen_server_gives_up_the_groups_it_holds_and_no_member_is_rem
         servers.thaw()
     assert named(await frozen) == LATE
     for member in members:
-        await keep_trying(servers.at(servers.victim, member).heartbeat)
+        await servers.keep_trying(servers.at(servers.victim, member).heartbeat)
     cursor = await servers.backends.execute("select count(*) from groups_event where kind = 'member_removed'")
     assert await cursor.fetchone() == (0,)
 
@@ -83,14 +83,14 @@ async def test_a_commit_that_a_frozen_server_had_undoes_none_of_another_server(s
 
         frozen, _ = await servers.freeze(point, point, commit)
         try:
-            await keep_trying(lambda member=member: servers.at(servers.healthy, member).commit(0, 6100))
+            await servers.keep_trying(lambda member=member: servers.at(servers.healthy, member).commit(0, 6100))
             await asyncio.sleep(FROZEN_SECONDS)
         finally:
             servers.thaw()
         assert named(await frozen) == LATE, point
         assert await servers.committed(point) == 6100, point
         # It serves as before when it has settled, also the member whose request it refused.
-        await keep_trying(lambda member=member: servers.at(servers.victim, member).commit(0, 6101))
+        await servers.keep_trying(lambda member=member: servers.at(servers.victim, member).commit(0, 6101))
         assert await servers.committed(point) == 6101
 
 
@@ -109,7 +109,7 @@ async def test_a_commit_whose_client_gave_it_up_undoes_none_of_another_server(se
         try:
             await asyncio.sleep(patience)
             healthy = asyncio.create_task(
-                keep_trying(lambda member=member: servers.at(servers.healthy, member).commit(0, 6100))
+                servers.keep_trying(lambda member=member: servers.at(servers.healthy, member).commit(0, 6100))
             )
             await asyncio.sleep(chance.uniform(0, 0.4))
         finally:
@@ -117,7 +117,7 @@ async def test_a_commit_whose_client_gave_it_up_undoes_none_of_another_server(se
         await asyncio.gather(frozen, healthy)
         if await servers.committed(member.group_id) != 6100:
             undone.append((point, await frozen, await healthy))
-        await keep_trying(lambda member=member: servers.at(servers.victim, member).commit(0, 6101))
+        await servers.keep_trying(lambda member=member: servers.at(servers.victim, member).commit(0, 6101))
     print(f"patience {patience:g} s: {len(undone)} of {FREEZES} freezes turned an acknowledged offset back")
     assert undone == []
 
@@ -198,17 +198,3 @@ async def test_no_write_of_a_thawed_server_takes_effect(servers: Site) -> None:
 def named(answer: Answer) -> tuple[int, str | None]:
     """Status and error of an answer."""
     return answer[0], answer[1].get("error")
-
-
-async def keep_trying(request: Any) -> dict[str, Any]:
-    """Send a request until it is not put off any more, as clients do; returns the answer."""
-    last: dict[str, Any] = {}
-
-    async def done() -> bool:
-        nonlocal last
-        status, last = await request()
-        last = {"error": None, **last}
-        return bool(status == 200)
-
-    await seen(done, f"the request is answered: {last}")
-    return last

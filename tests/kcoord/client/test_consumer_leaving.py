@@ -101,8 +101,9 @@ def test_leave_does_not_overtake_the_join(server: ScriptedGroup) -> None:
         assert asked.wait(WAIT_S)
     assert left.is_set()
     assert not overtaken.is_set()
-    epochs = [body["member_epoch"] for body in server.heartbeats()]
-    assert (epochs[0], epochs[-1]) == (0, -1)
+    # A heartbeat of the member's other thread may be under way beside the leave: it is refused, and has no effect.
+    assert server.heartbeats()[0]["member_epoch"] == 0
+    assert server.leaves() == [-1]
 
 
 def test_consumer_that_never_joined_does_not_leave(server: ScriptedGroup) -> None:
