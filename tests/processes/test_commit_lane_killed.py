@@ -38,7 +38,7 @@ PARTITIONS = 3
 KILLS = 3
 BETWEEN = 30
 """So many commits of every connection are acknowledged before each kill."""
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 TOPIC = """
 insert into groups_topic (name, topic_id, partitions, labels, created_at)

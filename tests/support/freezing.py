@@ -29,7 +29,7 @@ from tests.support.processes import Running, free_port, start_server
 
 POINTS = ("in_transaction", "in_line", "in_socket", "in_backlog")
 SETTINGS = {"KCOORD_GROUP_INITIAL_REBALANCE_DELAY_MS": 50}
-SEEN_SECONDS = 60.0
+SEEN_SECONDS = 180.0
 
 Request = Callable[[httpx.AsyncClient], Coroutine[Any, Any, Answer]]
 
