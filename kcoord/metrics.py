@@ -80,13 +80,13 @@ COMMITS = Counter(
     "Commits by the way they took: `lane`, or why it was the normal one.",
     ["way"],
 )
-FLIGHT_COMMITS = Histogram(
-    "kcoord_commit_flight_commits",
+BATCH_COMMITS = Histogram(
+    "kcoord_commit_batch_commits",
     "Commits written together by the commit lane.",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
 )
-FLIGHT_FETCHES = Histogram(
-    "kcoord_fetch_flight_fetches",
+BATCH_FETCHES = Histogram(
+    "kcoord_fetch_batch_fetches",
     "Fetches of offsets read together by the fetch lane.",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
 )

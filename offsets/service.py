@@ -68,8 +68,8 @@ class OffsetService:
             filtered.set_result(OffsetCommitReply(Error.NONE))
             return filtered
         self._groups.check_active(commit.group_id)
-        flies = commit.retention_time_ms == NO_RETENTION
-        return self._lane.write(commit.group_id, commit if flies else None, partial(self._write_alone, commit))
+        batched = commit.retention_time_ms == NO_RETENTION
+        return self._lane.write(commit.group_id, commit if batched else None, partial(self._write_alone, commit))
 
     async def _write_alone(self, commit: Commit) -> OffsetCommitReply | None:
         """The normal way: in the transaction in which the group decides whether this caller may commit."""

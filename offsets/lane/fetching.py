@@ -26,8 +26,8 @@ from kcoord import metrics
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import FetchedOffset, OffsetFetch, TopicPartition
-from offsets.lane.bookings import Flights
 from offsets.lane.store import Asked, FetchStore, Version
+from offsets.lane.tickets import Batches
 
 log = structlog.get_logger(__name__)
 
@@ -62,10 +62,10 @@ class FetchLane:
         self._is_on = runtime.config.bool("fetch.lane")
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")
         self._waiting: deque[_Ticket] = deque()
-        self._flights = Flights(lambda: bool(self._waiting), self._prepare)
+        self._batches = Batches(lambda: bool(self._waiting), self._prepare)
         metrics.ADMISSION_WAITING.labels("fetches").set_function(lambda: len(self._waiting))
         self._checks: set[asyncio.Task[None]] = set()
-        runtime.on_stop(self._flights.close)
+        runtime.on_stop(self._batches.close)
 
     def takes(self, fetch: OffsetFetch, wanted: Sequence[TopicPartition] | None) -> bool:
         """Whether a fetch of these partitions (None: all) may share a statement."""
@@ -83,7 +83,7 @@ class FetchLane:
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=self._retry_after_ms)
         ticket = _Ticket(fetch, wanted)
         self._waiting.append(ticket)
-        self._flights.call()
+        self._batches.call()
         return ticket.found
 
     def _prepare(self) -> Coroutine[Any, Any, None] | None:
@@ -93,10 +93,10 @@ class FetchLane:
             if not ticket.found.done():
                 tickets.append(ticket)
                 room -= len(ticket.wanted)
-        return self._fly(tickets) if tickets else None
+        return self._write_batch(tickets) if tickets else None
 
-    async def _fly(self, tickets: Sequence[_Ticket]) -> None:
-        metrics.FLIGHT_FETCHES.observe(len(tickets))
+    async def _write_batch(self, tickets: Sequence[_Ticket]) -> None:
+        metrics.BATCH_FETCHES.observe(len(tickets))
         named = sorted({ticket.fetch.group_id for ticket in tickets if _names_member(ticket.fetch)})
         try:
             asked = [Asked(ticket.fetch.group_id, ticket.wanted) for ticket in tickets]
@@ -108,9 +108,9 @@ class FetchLane:
                 _refuse(ticket, copy(error))  # each adds its frames to the traceback
             return
         for ticket, offsets in zip(tickets, found, strict=True):
-            self._land(ticket, offsets, versions.get(ticket.fetch.group_id))
+            self._answer(ticket, offsets, versions.get(ticket.fetch.group_id))
 
-    def _land(self, ticket: _Ticket, offsets: list[FetchedOffset], version: Version | None) -> None:
+    def _answer(self, ticket: _Ticket, offsets: list[FetchedOffset], version: Version | None) -> None:
         try:
             is_member = self._is_member(ticket.fetch, version)
         except ProtocolError as error:

@@ -1,8 +1,8 @@
-"""The lane of items: acquires and settles that arrive while a flight is under way go with the next one.
+"""The lane of items: acquires and settles that arrive while a batch is under way go with the next one.
 
-A flight is one transaction with the requests of many members. Each is answered as if it had come alone, and one that is
+A batch is one transaction with the requests of many members. Each is answered as if it had come alone, and one that is
 refused leaves the others as they are; one whose locks another transaction holds goes alone, and waits for them there. A
-group has one flight at a time, so that its members do not meet each other at the row of their partition.
+group has one batch at a time, so that its members do not meet each other at the row of their partition.
 
 Source: architecture.md 4, "Fast lanes".
 """
@@ -25,16 +25,16 @@ from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import Millis
-from offsets.lane.bookings import Flights
 from offsets.lane.store import NotWritten
+from offsets.lane.tickets import Batches
 from offsets.share.store import Acquired, Met, Outcome, ShareMember, ShareStore, Ticket
 
 log = structlog.get_logger(__name__)
 
 MOST_REQUESTS = 256
-"""Of one flight."""
+"""Of one batch."""
 MOST_GROUPS = 16
-"""Of one flight: each has a statement of its own."""
+"""Of one batch: each has a statement of its own."""
 MOST_WAITING = 10_000
 """Requests that wait. Beyond that they are answered COORDINATOR_NOT_AVAILABLE with `Retry-After`."""
 
@@ -64,7 +64,7 @@ Admission = Callable[[ShareMember], Admitted | None]
 
 
 @dataclass(slots=True, eq=False)
-class _Booking:
+class _Waiting:
     """`served`: what became of the request, or a ProtocolError."""
 
     ticket: Ticket
@@ -80,88 +80,88 @@ class ItemLane:
         self._db = runtime.db
         self._store = runtime.get(ShareStore)
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")
-        self._queues: dict[str, deque[_Booking]] = {}
-        self._flying: set[str] = set()
+        self._queues: dict[str, deque[_Waiting]] = {}
+        self._under_way: set[str] = set()
         self._waiting = 0
-        self._flights = Flights(lambda: any(group not in self._flying for group in self._queues), self._prepare)
+        self._batches = Batches(lambda: any(group not in self._under_way for group in self._queues), self._prepare)
         self._alone: set[asyncio.Task[None]] = set()
         metrics.ADMISSION_WAITING.labels("items").set_function(lambda: self._waiting)
-        runtime.on_stop(self._flights.close)
+        runtime.on_stop(self._batches.close)
 
     async def serve(self, ticket: Ticket, admit: Admission) -> Served:
         """Settle and acquire. Raises what `admit` raises, and ProtocolError COORDINATOR_NOT_AVAILABLE."""
         if self._waiting >= MOST_WAITING:
             detail = f"{MOST_WAITING} requests wait for items; the same request may succeed later"
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=self._retry_after_ms)
-        booking = _Booking(ticket, admit)
-        self._queues.setdefault(ticket.group_id, deque()).append(booking)
+        request = _Waiting(ticket, admit)
+        self._queues.setdefault(ticket.group_id, deque()).append(request)
         self._waiting += 1
-        self._flights.call()
-        return await booking.served
+        self._batches.call()
+        return await request.served
 
     def _prepare(self) -> Coroutine[Any, Any, None] | None:
-        """The next flight: of groups that have none, those first that have waited longest."""
-        taken: dict[str, list[_Booking]] = {}
+        """The next batch: of groups that have none, those first that have waited longest."""
+        taken: dict[str, list[_Waiting]] = {}
         room = MOST_REQUESTS
         for group_id in list(self._queues):
             if len(taken) == MOST_GROUPS or room <= 0:
                 break
-            if group_id in self._flying:
+            if group_id in self._under_way:
                 continue
             queue = self._queues.pop(group_id)
             count = min(len(queue), room)
             room -= count
             self._waiting -= count
-            found = [booking for booking in (queue.popleft() for _ in range(count)) if not booking.served.done()]
+            found = [request for request in (queue.popleft() for _ in range(count)) if not request.served.done()]
             if queue:
                 self._queues[group_id] = queue  # behind the others
             if found:
                 taken[group_id] = found
-        self._flying |= taken.keys()
-        return self._fly(taken) if taken else None
+        self._under_way |= taken.keys()
+        return self._write_batch(taken) if taken else None
 
-    async def _fly(self, taken: dict[str, list[_Booking]]) -> None:
-        bookings = [booking for found in taken.values() for booking in found]
+    async def _write_batch(self, taken: dict[str, list[_Waiting]]) -> None:
+        requests = [request for found in taken.values() for request in found]
         try:
-            for booking, served in zip(bookings, await self._written(bookings, waits=False), strict=True):
+            for request, served in zip(requests, await self._written(requests, waits=False), strict=True):
                 if served is None:
-                    self._go_alone(booking)
+                    self._go_alone(request)
                 else:
-                    _answer(booking, served)
+                    _answer(request, served)
         except ProtocolError as error:
-            for booking in bookings:
-                _answer(booking, copy(error))  # each adds its frames to the traceback
+            for request in requests:
+                _answer(request, copy(error))  # each adds its frames to the traceback
         except Exception as error:
             if not isinstance(error, NotWritten):
-                log.exception("flight_of_items_failed", requests=len(bookings))
-            for booking in bookings:
-                self._go_alone(booking)
+                log.exception("batch_of_items_failed", requests=len(requests))
+            for request in requests:
+                self._go_alone(request)
         finally:
-            self._flying -= taken.keys()
+            self._under_way -= taken.keys()
 
-    def _go_alone(self, booking: _Booking) -> None:
-        task = asyncio.get_running_loop().create_task(self._fly_alone(booking), context=booking.context)
+    def _go_alone(self, request: _Waiting) -> None:
+        task = asyncio.get_running_loop().create_task(self._write_one(request), context=request.context)
         self._alone.add(task)
         task.add_done_callback(self._alone.discard)
 
-    async def _fly_alone(self, booking: _Booking) -> None:
+    async def _write_one(self, request: _Waiting) -> None:
         try:
-            (served,) = await self._written([booking], waits=True)
+            (served,) = await self._written([request], waits=True)
             assert served is not None
-            _answer(booking, served)
+            _answer(request, served)
         except Exception as error:  # noqa: BLE001 - whoever waits for it raises it
-            _answer(booking, error)
+            _answer(request, error)
 
-    async def _written(self, bookings: Sequence[_Booking], *, waits: bool) -> list[Served | ProtocolError | None]:
+    async def _written(self, requests: Sequence[_Waiting], *, waits: bool) -> list[Served | ProtocolError | None]:
         """What became of each in one transaction; None: nothing, as another one holds its locks, unless it `waits`.
 
         Raises NotWritten if one of several is too old: each is then judged by itself.
         """
-        receipts = [booking.ticket.receipt for booking in bookings if booking.ticket.receipt is not None]
+        receipts = [request.ticket.receipt for request in requests if request.ticket.receipt is not None]
         oldest = min(receipts, key=lambda receipt: receipt.at + receipt.extra_ms / 1000, default=None)
 
         async def work(connection: Connection) -> list[Served | ProtocolError | None]:
-            served = await self._served(connection, bookings, waits=waits)
+            served = await self._served(connection, requests, waits=waits)
             if not waits and any(self._db.refusal(connection, receipt) for receipt in receipts):
                 raise NotWritten
             return served
@@ -169,14 +169,14 @@ class ItemLane:
         return await self._db.transaction(work, receipt=lambda: oldest)
 
     async def _served(
-        self, connection: Connection, bookings: Sequence[_Booking], *, waits: bool
+        self, connection: Connection, requests: Sequence[_Waiting], *, waits: bool
     ) -> list[Served | ProtocolError | None]:
-        met = await self._store.meet(connection, [booking.ticket for booking in bookings])
-        pairs = zip(bookings, met.members, strict=True)
-        found = [_admitted(booking, member, met, waits=waits) for booking, member in pairs]
+        met = await self._store.meet(connection, [request.ticket for request in requests])
+        pairs = zip(requests, met.members, strict=True)
+        found = [_admitted(request, member, met, waits=waits) for request, member in pairs]
         here = [
-            (member.pk, booking.ticket, served)
-            for booking, member, served in zip(bookings, met.members, found, strict=True)
+            (member.pk, request.ticket, served)
+            for request, member, served in zip(requests, met.members, found, strict=True)
             if isinstance(served, Served) and member.pk is not None
         ]
         settling = [(pk, ticket, served) for pk, ticket, served in here if ticket.settle]
@@ -195,20 +195,20 @@ class ItemLane:
         return found
 
 
-def _admitted(booking: _Booking, member: ShareMember, met: Met, *, waits: bool) -> Served | ProtocolError | None:
+def _admitted(request: _Waiting, member: ShareMember, met: Met, *, waits: bool) -> Served | ProtocolError | None:
     try:
-        admitted = booking.admit(member)
+        admitted = request.admit(member)
     except ProtocolError as refusal:
         return refusal
-    if not waits and not met.elsewhere.isdisjoint(booking.ticket.locks):
+    if not waits and not met.elsewhere.isdisjoint(request.ticket.locks):
         return None
     return Served(admitted, [], [])
 
 
-def _answer(booking: _Booking, served: Served | Exception) -> None:
-    if booking.served.done():
+def _answer(request: _Waiting, served: Served | Exception) -> None:
+    if request.served.done():
         return
     if isinstance(served, Served):
-        booking.served.set_result(served)
+        request.served.set_result(served)
     else:
-        booking.served.set_exception(served)
+        request.served.set_exception(served)

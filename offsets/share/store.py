@@ -18,7 +18,7 @@ from kcoord.setting import Value
 from kcoord.sql import queries
 from offsets.core.share import Rules
 from offsets.core.types import Millis
-from offsets.lane.flight import numbers, texts
+from offsets.lane.batch import numbers, texts
 
 Q = queries("offsets")
 
@@ -158,7 +158,7 @@ class ShareStore:
             "groups": texts(ticket.group_id for ticket in tickets),
             "members": texts(ticket.member_id for ticket in tickets),
         }
-        rows = await self._db.rows(connection, Q.share_flight, parameters)
+        rows = await self._db.rows(connection, Q.share_batch, parameters)
         now, database_ms, elsewhere = rows[0][:3]
         self._db.note_clock(connection, database_ms)
         return Met(now, frozenset(elsewhere), [ShareMember(*row[3:]) for row in rows])

@@ -1,4 +1,4 @@
--- name: lock_flight
+-- name: lock_batch
 -- Commits of many groups. A group that another transaction holds is left out: its commits take the normal way.
 select
 from groups_group
@@ -6,13 +6,13 @@ where id = any(%(group)s::bigint[])
 order by id
 for no key update skip locked
 
--- name: write_flight
+-- name: write_batch
 -- In the statement after the locks, so that it sees what was committed before them. A commit is accepted if this
 -- transaction holds its group (as the only locker), the copy by which it was decided is current, nothing of the group
 -- is due, ids of topics mean what they meant when they were looked up, and it was not overtaken
 -- (`offsets.core.commit`). Journal and view come from one list of
 -- lines, numbered once: joining one back to the other by name would be a nested loop. `latest`: no later line of the
--- flight is about the same partition. Members are locked in one order everywhere.
+-- batch is about the same partition. Members are locked in one order everywhere.
 with clock as materialized (
     select coalesce(%(override)s::bigint, t.ms) as now, t.ms as database_ms,
            coalesce((select r.version from groups_revision r where r.subject = 'topics'), 0) as catalogue
@@ -82,7 +82,7 @@ with clock as materialized (
 select clock.now, clock.database_ms, array(select number from accepted) as accepted
 from clock
 
--- name: fetch_flight
+-- name: fetch_batch
 -- As `fetch_named`, for requests of many groups, which are numbered.
 select r.number, o.topic, o.partition, o.committed_offset, o.leader_epoch, o.metadata, o.commit_timestamp
 from unnest(%(group_id)s::text[], %(first)s::int[], %(last)s::int[]) with ordinality

@@ -1,6 +1,6 @@
 -- Items of share groups. What may be done with them is in the functions (migrations/sql/0006_share_*.sql).
 
--- name: share_flight
+-- name: share_batch
 -- Requests of many members: the group of each with its member, whose columns are null if there is no such group or
 -- member. The locks that they settle are locked, but for those that other transactions hold.
 with clock as materialized (

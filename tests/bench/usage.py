@@ -19,8 +19,8 @@ KINDS = {"checkpointer": "checkpointer", "walwriter": "WAL writer", "autovacuum"
 """First word of a Postgres process's title -> what we call it; other auxiliary processes are OTHERS."""
 TOLD = (
     "kcoord_sessions_flushed_total",
-    "kcoord_commit_flight_commits_count",
-    "kcoord_fetch_flight_fetches_count",
+    "kcoord_commit_batch_commits_count",
+    "kcoord_fetch_batch_fetches_count",
 )
 """Of the metrics of a server, in the order of the last fields of `Spent`."""
 AUXILIARY = (*KINDS, "background", "io", "logical", "archiver", "startup", "walreceiver", "slotsync")

@@ -1,6 +1,6 @@
 """kill -9 of a server whose commit lane is busy: what was acknowledged is there, once, and nothing is there in part.
 
-Many connections commit at the same time, so that flights carry commits of several groups and several of one group. Each
+Many connections commit at the same time, so that batches carry commits of several groups and several of one group. Each
 commits on partitions of its own, ever higher offsets, and waits for each answer: when the server dies, one commit of
 every connection is under way.
 """
@@ -99,17 +99,17 @@ async def test_acknowledged_commits_survive_and_none_is_doubled(database: str) -
     ]
     with psycopg.connect(database) as connection:
         connection.execute(TOPIC, (OF_EACH * PARTITIONS,))
-    flown = 0.0
+    outcome = 0.0
     for _ in range(KILLS):
         with start_server(database) as server:
             server.wait_ready()
-            flown += await kill_under_load(server, committers)
+            outcome += await kill_under_load(server, committers)
         sessions_ended(database)
         check(database, committers)
     commits = sum(len(committer.acknowledged) for committer in committers)
-    assert flown > commits / 2, "they took the lane"
+    assert outcome > commits / 2, "they took the lane"
     assert all(len(committer.unknown) == KILLS for committer in committers)
-    print(f"{commits} commits acknowledged, {flown:g} by the lane, {KILLS * len(committers)} not known")
+    print(f"{commits} commits acknowledged, {outcome:g} by the lane, {KILLS * len(committers)} not known")
 
 
 async def kill_under_load(server: Running, committers: list[Committer]) -> float:

@@ -16,7 +16,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import NO_OFFSET, OffsetFetch
 from offsets.lane import fetching
-from offsets.lane import store as flights
+from offsets.lane import store as batches
 from offsets.service import OffsetService
 from tests.support.offsets import commit
 
@@ -64,7 +64,7 @@ async def test_fetches_of_many_groups_share_a_statement(runtime: Runtime, topic:
     asked = [fetched(runtime, f"g{number}", 2, 1, 0) for number in range(11)]
     expected = [[number, -1, number] for number in range(10)] + [[-1, -1, -1]]
     assert await asyncio.gather(*asked) == expected
-    assert statements == [flights.Q.fetch_flight]
+    assert statements == [batches.Q.fetch_batch]
 
 
 @pytest.mark.parametrize("at", ["here", "elsewhere"])
@@ -98,17 +98,17 @@ async def test_switch_turns_it_off(
 ) -> None:
     for number in range(3):
         await commit(runtime, f"g{number}", topic, 0, offset=number)
-    flown = list[object]()
-    read = flights.FetchStore.read
+    outcome = list[object]()
+    read = batches.FetchStore.read
 
-    async def noted(self: flights.FetchStore, asked: Any, group_ids: Any) -> Any:
-        flown.append(asked)
+    async def noted(self: batches.FetchStore, asked: Any, group_ids: Any) -> Any:
+        outcome.append(asked)
         return await read(self, asked, group_ids)
 
-    monkeypatch.setattr(flights.FetchStore, "read", noted)
+    monkeypatch.setattr(batches.FetchStore, "read", noted)
     for here, expected in ((without, 0), (runtime, 1)):
         assert await asyncio.gather(*(fetched(here, f"g{number}", 0) for number in range(3))) == [[0], [1], [2]]
-        assert len(flown) == expected
+        assert len(outcome) == expected
 
 
 async def test_fetches_that_find_the_queue_full_are_told_to_come_back(

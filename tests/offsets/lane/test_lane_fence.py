@@ -21,7 +21,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.commit import OVERTAKEN_MS
 from offsets.core.types import OffsetCommitReply
 from offsets.lane import lane
-from offsets.lane import store as flights
+from offsets.lane import store as batches
 from offsets.service import OffsetService
 from tests.offsets.lane.ways import ways
 from tests.support.commits import OffsetCommit, PartitionCommit
@@ -56,7 +56,7 @@ async def way_of(task: asyncio.Task[OffsetCommitReply]) -> dict[str, float]:
 
 
 class Held:
-    """Flights stop between their two statements until they are let go."""
+    """Batches stop between their two statements until they are let go."""
 
     def __init__(self) -> None:
         self.locked, self.go = asyncio.Event(), asyncio.Event()
@@ -68,7 +68,7 @@ def held(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Held:
     found, one = Held(), runtime.db.one
 
     async def slow(connection: Any, statement: str, parameters: Any) -> Any:
-        if statement is flights.Q.write_flight:
+        if statement is batches.Q.write_batch:
             await connection.execute("select 1")  # the locks are taken, whatever is still in the pipeline
             await (await connection.execute("select 1")).fetchone()
             found.locked.set()
@@ -80,14 +80,14 @@ def held(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Held:
     return found
 
 
-async def test_generation_waits_for_the_flight_that_holds_its_group(
+async def test_generation_waits_for_the_batch_that_holds_its_group(
     member: JoinReply, runtime: Runtime, other: GroupService, held: Held
 ) -> None:
     committing = commit(runtime, member, 7)
     await held.locked.wait()
     leaving = asyncio.create_task(other.leave(leave(member.member_id)))
     done, _ = await asyncio.wait({leaving}, timeout=0.3)
-    assert not done, "the flight holds the group"
+    assert not done, "the batch holds the group"
     held.go.set()
     assert (await committing).error is Error.NONE
     await leaving
@@ -104,7 +104,7 @@ async def test_commit_of_a_member_that_another_process_has_removed_is_refused(
     assert await stored(runtime) == [("g", "orders", 0, 1)]
 
 
-async def test_group_that_is_held_is_left_out_of_the_flight(
+async def test_group_that_is_held_is_left_out_of_the_batch(
     member: JoinReply, runtime: Runtime, service: GroupService, clock: VirtualClock, database: str
 ) -> None:
     neighbour = await stable_member(service, clock, "neighbour")
@@ -147,7 +147,7 @@ async def test_request_that_is_too_old_writes_nothing_and_those_beside_it_do(
     assert [line["committed_offset"] for line in journal_lines(database)[before:]] == [7]
 
 
-async def test_commits_of_one_group_keep_their_order_in_a_flight(
+async def test_commits_of_one_group_keep_their_order_in_a_batch(
     member: JoinReply, runtime: Runtime, database: str
 ) -> None:
     first = commit(runtime, member, 10)  # it takes off alone

@@ -34,7 +34,7 @@ async def epochs(api: httpx.AsyncClient, job: str, clock: VirtualClock) -> dict[
     return found
 
 
-class Flights:
+class Batches:
     """How many requests each transaction carried."""
 
     def __init__(self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,8 +50,8 @@ class Flights:
 
 
 @pytest.fixture
-def flights(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Flights:
-    return Flights(runtime, monkeypatch)
+def batches(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Batches:
+    return Batches(runtime, monkeypatch)
 
 
 async def together(api: httpx.AsyncClient, epochs: dict[str, int], **more: Any) -> list[dict[str, Any]]:
@@ -71,13 +71,13 @@ def offsets(answer: dict[str, Any]) -> list[int]:
 
 
 async def test_many_share_a_transaction_and_no_item(
-    api: httpx.AsyncClient, epochs: dict[str, int], flights: Flights
+    api: httpx.AsyncClient, epochs: dict[str, int], batches: Batches
 ) -> None:
     await report(api, 30)
     answers = await together(api, epochs)
     assert sorted(offset for answer in answers for offset in offsets(answer)) == list(range(24))
     assert {len(offsets(answer)) for answer in answers} == {2}
-    assert max(flights.carried) > 1
+    assert max(batches.carried) > 1
     settling = {
         worker: {"settle": [{"lock": answer["locks"][0]["lock"], "accept": answer["locks"][0]["offsets"]}]}
         for worker, answer in zip(WORKERS, answers, strict=True)
@@ -87,14 +87,14 @@ async def test_many_share_a_transaction_and_no_item(
     assert sorted(offset for answer in answers for offset in offsets(answer)) == list(range(24, 30))
 
 
-async def test_each_has_its_own_refusal(api: httpx.AsyncClient, epochs: dict[str, int], flights: Flights) -> None:
+async def test_each_has_its_own_refusal(api: httpx.AsyncClient, epochs: dict[str, int], batches: Batches) -> None:
     await report(api, 100)
     ((lock, _, _),) = await held(api, "w0", 1)
     await settle(api, "w0", {"lock": lock, "accept": [[0, 0]]})
     foreign = {"settle": [{"lock": lock, "release": [[0, 0]]}]}
     unknown, stale = {"member_id": "nobody"}, {"member_epoch": epochs["w2"] + 7}
     answers = await together(api, epochs, w1=foreign, w2=stale, w3=unknown)
-    assert max(flights.carried) > 1
+    assert max(batches.carried) > 1
     assert (answers[1]["settled"][0]["why"], len(offsets(answers[1]))) == ("settled", 2)
     assert answers[2]["error_code"] == Error.FENCED_MEMBER_EPOCH.code
     assert answers[3]["error_code"] == Error.UNKNOWN_MEMBER_ID.code
@@ -117,10 +117,10 @@ async def test_one_whose_lock_is_held_elsewhere_waits_alone(
     assert (await waits)[0]["error_code"] == 0
 
 
-async def test_a_flight_that_fails_is_carried_one_by_one(
+async def test_a_batch_that_fails_is_carried_one_by_one(
     api: httpx.AsyncClient,
     epochs: dict[str, int],
-    flights: Flights,
+    batches: Batches,
     runtime: Runtime,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -135,5 +135,5 @@ async def test_a_flight_that_fails_is_carried_one_by_one(
 
     monkeypatch.setattr(store, "acquire", fails)
     answers = await together(api, epochs)
-    assert max(flights.carried) > 1
+    assert max(batches.carried) > 1
     assert sorted(offset for answer in answers for offset in offsets(answer)) == list(range(24))

@@ -1,4 +1,4 @@
-"""A flight as the parameters of its statements: a column for each array, in Postgres' text format.
+"""A batch as the parameters of its statements: a column for each array, in Postgres' text format.
 
 Literals are written here and not by psycopg, which looks at each number of a list: at fifty offsets a commit that would
 be most of the time of a commit.
@@ -12,26 +12,26 @@ from typing import Any
 
 from offsets.core.commit import OVERTAKEN_MS
 from offsets.core.types import TopicPartition
-from offsets.lane.bookings import Booking
+from offsets.lane.tickets import Ticket
 
 Parameters = dict[str, Any]
 
 
-def parameters(bookings: Sequence[Booking]) -> Parameters:
-    """The parameters of `lock_flight` and `write_flight`, but for the time.
+def parameters(tickets: Sequence[Ticket]) -> Parameters:
+    """The parameters of `lock_batch` and `write_batch`, but for the time.
 
-    Commits are numbered as in `bookings`; those of one group are in the order in which they are to be written.
+    Commits are numbered as in `tickets`; those of one group are in the order in which they are to be written.
     """
-    return {**_commits(bookings), **_lines(bookings), "overtaken_ms": OVERTAKEN_MS}
+    return {**_commits(tickets), **_lines(tickets), "overtaken_ms": OVERTAKEN_MS}
 
 
-def _commits(bookings: Sequence[Booking]) -> Parameters:
+def _commits(tickets: Sequence[Ticket]) -> Parameters:
     extended: set[tuple[int, str]] = set()
     columns: list[tuple[str, ...]] = []
     at = 0
-    for booking in bookings:
-        received = None if booking.receipt is None else booking.receipt.database_ms
-        commit, stored, steady = booking.commit, booking.stored, booking.steady
+    for ticket in tickets:
+        received = None if ticket.receipt is None else ticket.receipt.database_ms
+        commit, stored, steady = ticket.commit, ticket.stored, ticket.steady
         assert stored is not None
         assert stored.pk is not None
         assert steady is not None
@@ -44,7 +44,7 @@ def _commits(bookings: Sequence[Booking]) -> Parameters:
                 str(stored.pk),
                 str(stored.version),
                 str(stored.version_tag),
-                str(booking.coordinator),
+                str(ticket.coordinator),
                 "null" if commit.catalogue is None else str(commit.catalogue),
                 quoted(commit.member_id),
                 str(commit.generation_id),
@@ -52,7 +52,7 @@ def _commits(bookings: Sequence[Booking]) -> Parameters:
                 quoted(commit.principal),
                 str(steady.session_ms) if extends else "null",
                 "null" if received is None else str(round(received)),
-                str(booking.own_at),
+                str(ticket.own_at),
                 str(at + 1),
                 str(at + count),
             )
@@ -80,7 +80,7 @@ _COMMIT_COLUMNS = (
 )
 
 
-def _lines(bookings: Sequence[Booking]) -> Parameters:
+def _lines(tickets: Sequence[Ticket]) -> Parameters:
     topics: dict[str, int] = {}
     metadatas: dict[str, int] = {"": 1}
     topic: list[str] = []
@@ -88,8 +88,8 @@ def _lines(bookings: Sequence[Booking]) -> Parameters:
     offsets: list[int] = []
     epochs: list[int] = []
     metadata: list[int] = []
-    for booking in bookings:
-        lines = booking.commit.lines
+    for ticket in tickets:
+        lines = ticket.commit.lines
         for name, count in lines.topics:
             topic += [str(topics.setdefault(name, len(topics) + 1))] * count
         partitions += lines.partitions
@@ -107,12 +107,12 @@ def _lines(bookings: Sequence[Booking]) -> Parameters:
         "leader_epoch": numbers(epochs),
         "metadata": numbers(metadata),
         "metadatas": texts(metadatas),
-        "latest": _latest(bookings, len(partitions)),
+        "latest": _latest(tickets, len(partitions)),
     }
 
 
 def fetch_parameters(asked: Sequence[tuple[str, Sequence[TopicPartition]]]) -> Parameters:
-    """The parameters of `fetch_flight`: groups, each with the partitions that are asked for."""
+    """The parameters of `fetch_batch`: groups, each with the partitions that are asked for."""
     topics: dict[str, int] = {}
     topic = [topics.setdefault(name, len(topics) + 1) for _, partitions in asked for name, _ in partitions]
     last = list(accumulate(len(partitions) for _, partitions in asked))
@@ -126,17 +126,17 @@ def fetch_parameters(asked: Sequence[tuple[str, Sequence[TopicPartition]]]) -> P
     }
 
 
-def _latest(bookings: Sequence[Booking], count: int) -> str:
-    """Whether each line is the last one of the flight about its partition."""
-    if len({booking.commit.group_id for booking in bookings}) == len(bookings):
+def _latest(tickets: Sequence[Ticket], count: int) -> str:
+    """Whether each line is the last one of the batch about its partition."""
+    if len({ticket.commit.group_id for ticket in tickets}) == len(tickets):
         return _array(["t"] * count)
     newest: dict[tuple[str, str, int], int] = {}
     at = 0
-    for booking in bookings:
-        lines = booking.commit.lines
+    for ticket in tickets:
+        lines = ticket.commit.lines
         names = (name for name, number in lines.topics for _ in range(number))
         for name, partition in zip(names, lines.partitions, strict=True):
-            newest[booking.commit.group_id, name, partition] = at
+            newest[ticket.commit.group_id, name, partition] = at
             at += 1
     latest = ["f"] * count
     for at in newest.values():
