@@ -174,9 +174,9 @@ def _simplify(schema: Json) -> None:
 
 
 def _describe_as_number(schema: Json) -> None:
-    """`anyOf` of an integer and its text -> the integer."""
+    """`anyOf` of an integer and its text, which has a pattern -> the integer. A word instead of a number stays."""
     choices = [choice for choice in schema.get("anyOf", ()) if choice != NULL]
-    if [choice.get("type") for choice in choices] != ["integer", "string"]:
+    if [choice.get("type") for choice in choices] != ["integer", "string"] or "pattern" not in choices[1]:
         return
     nullable = NULL in schema.pop("anyOf")
     number = {**choices[0], "type": ["integer", "null"] if nullable else "integer"}

@@ -49,6 +49,18 @@ def scenes(kafka: str, conninfo: str) -> Compared:
     return beside(kafka, conninfo, play)
 
 
+def played_and_compared(
+    kafka: str, conninfo: str, seeds: Sequence[int], length: int, say: Callable[[str], None]
+) -> tuple[Compared, Report]:
+    """All scenarios and then a sequence of each seed, with one start of both."""
+
+    async def play(ours: Place, theirs: Place) -> tuple[Compared, Report]:
+        compared = await compare(ours, theirs, "s", scenarios.ALL)
+        return compared, await run(Both(ours, theirs, f"d{seeds[0]}"), seeds, length, say)
+
+    return beside(kafka, conninfo, play)
+
+
 def beside(kafka: str, conninfo: str, play: Callable[[Place, Place], Awaitable[T]]) -> T:
     """What `play` returns of a server and a broker."""
 

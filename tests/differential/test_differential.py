@@ -62,33 +62,19 @@ async def test_a_difference_is_shrunk_to_what_it_needs() -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.whole("random sequences beside a broker; needs Java and the jars of Kafka")
-def test_a_hundred_sequences_are_answered_alike(postgres: str) -> None:
-    from tests.differential.sides import played
-
-    _needs_a_broker()
-    said: list[str] = []
-    with cloned_database(postgres) as conninfo:
-        report = played(broker.DOWNLOAD, conninfo, range(1, 101), 20, said.append)
-    assert report.sequences == 100
-    assert not report.found, "\n".join(said)
-
-
-@pytest.mark.processes
-@pytest.mark.whole("all scenarios beside a broker; needs Java and the jars of Kafka")
-def test_scenarios_are_answered_alike_and_recorded(postgres: str) -> None:
+@pytest.mark.whole("scenarios and random sequences beside a broker; needs Java and the jars of Kafka")
+def test_scenarios_and_sequences_are_answered_alike(postgres: str) -> None:
     from tests.differential.scenes import recorded
-    from tests.differential.sides import scenes
+    from tests.differential.sides import played_and_compared
 
-    _needs_a_broker()
-    with cloned_database(postgres) as conninfo:
-        compared = scenes(broker.DOWNLOAD, conninfo)
-    assert compared.unequal == {}
-    assert compared.broker == recorded()
-
-
-def _needs_a_broker() -> None:
     if shutil.which("java") is None:
         pytest.skip("no java on the path")
     if not any(broker.CACHE.glob("kafka_2.13-*.jar")) and shutil.which("mvn") is None:
         pytest.skip("no mvn on the path to download Kafka's jars with")
+    said: list[str] = []
+    with cloned_database(postgres) as conninfo:
+        compared, report = played_and_compared(broker.DOWNLOAD, conninfo, range(1, 101), 20, said.append)
+    assert compared.unequal == {}
+    assert compared.broker == recorded()
+    assert report.sequences == 100
+    assert not report.found, "\n".join(said)

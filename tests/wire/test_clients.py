@@ -34,7 +34,7 @@ pytestmark = [
 SECONDS = 60.0
 
 
-@pytest.mark.parametrize("name", [KAFKA_PYTHON, CONFLUENT, JAVA, FRANZ_GO])
+@pytest.mark.parametrize("name", [KAFKA_PYTHON, JAVA])
 def test_workers_share_a_group_and_none_of_it_is_lost(listening: Listening, name: str, tmp_path: Path) -> None:
     place = place_of(listening, name, tmp_path, "lines-" + name.replace(".", "-").lower())
     with ExitStack() as stack:

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.kcoord.client.live import SESSION_MS
+from tests.kcoord.client.live import OUTLASTING_MS, SESSION_MS
 from tests.processes.test_examples import PARTITIONS, TOPIC
 from tests.support.database import cloned_database
 from tests.support.tls import make_certificate
@@ -31,6 +31,7 @@ NOT_STATIC = {"franz-go-consumer"}
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - NOT_STATIC))
 def test_a_static_member_comes_back_without_a_rebalance(listening: Listening, kind: str) -> None:
     group = f"static-of-{kind}"
+    listening.service.configure(group, consumer_session_timeout_ms=OUTLASTING_MS)  # consumer groups
     with closing(member_of(kind, listening, group, instance="stays")) as stays:
         goes = member_of(kind, listening, group, instance="goes")
         polled(lambda: len(stays.numbers()) == len(goes.numbers()) == 2, stays, goes)

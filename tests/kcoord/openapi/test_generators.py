@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.whole("runs generators of four toolchains, which are downloaded")
+pytestmark = pytest.mark.whole("runs generators of three toolchains, which are downloaded")
 
 SECONDS = 600
 OAPI_CODEGEN = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2"
-OPENAPI_GENERATOR = "org.openapitools:openapi-generator-cli:7.16.0"
 UNREACHABLE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "dial tcp", "no such host", "Unknown host", "dns error")
 
 
@@ -74,13 +73,3 @@ def test_openapi_python_client(folder: Path) -> None:
         "from made.models import JoinRequest\n"
     )
     run(str(python), "-c", program, cwd=folder)
-
-
-def test_openapi_generator(folder: Path) -> None:
-    run("mvn", "-q", "-B", "dependency:copy", f"-Dartifact={OPENAPI_GENERATOR}", "-DoutputDirectory=.", cwd=folder)
-    (jar,) = folder.glob("*.jar")
-    run(
-        "java", "-jar", str(jar), "generate", "-g", "java", "--library", "native", "-i", "openapi.json", "-o", "made",
-        cwd=folder,
-    )  # fmt: skip
-    run("mvn", "-q", "-B", "compile", cwd=folder / "made")
