@@ -19,7 +19,7 @@ where group_id = any(%(ids)s::bigint[])
 order by id
 
 -- name: upsert_members
--- Many members at once, in order of arrival. Arrays of different lengths come as texts.
+-- Many members at once, in order of arrival.
 insert into groups_member (group_id, member_id, instance_id, client_id, client_host, session_timeout_ms,
                            rebalance_timeout_ms, protocol_type, protocol_names, protocol_metadata, assignment, is_new,
                            join_parked_until, sync_parked_until, pending_sync, session_deadline, last_heartbeat_at)

@@ -21,7 +21,7 @@ from groups.core.model.types import (
     PendingIds,
     Protocol,
 )
-from groups.store.arrays import bytea_array, text_array
+from groups.store.arrays import bytea_array, number_array, text_array
 from groups.store.stored import GroupRow, hold_columns
 from kcoord.database.pool import Connection, Database
 from kcoord.process import off_loop
@@ -249,38 +249,33 @@ def member_from_row(row: MemberRow) -> ClassicMember:
     )
 
 
-def member_columns(member: ClassicMember) -> dict[str, Any]:
-    """One row of the parameters of `upsert_members`."""
+def member_arrays(members: Sequence[ClassicMember]) -> dict[str, str]:
+    """The parameters of `upsert_members` with an element for each member."""
     return {
-        "member_id": member.member_id,
-        "instance_id": member.instance_id,
-        "client_id": member.client_id,
-        "client_host": member.client_host,
-        "session_timeout_ms": member.session_timeout_ms,
-        "rebalance_timeout_ms": member.rebalance_timeout_ms,
-        "protocol_type": member.protocol_type,
-        "protocol_names": text_array(protocol.name for protocol in member.protocols),
-        "protocol_metadata": bytea_array(protocol.metadata for protocol in member.protocols),
-        **progress_columns(member),
+        "instance_id": text_array(member.instance_id for member in members),
+        "client_id": text_array(member.client_id for member in members),
+        "client_host": text_array(member.client_host for member in members),
+        "session_timeout_ms": number_array(member.session_timeout_ms for member in members),
+        "rebalance_timeout_ms": number_array(member.rebalance_timeout_ms for member in members),
+        "protocol_type": text_array(member.protocol_type for member in members),
+        "protocol_names": text_array(text_array(one.name for one in member.protocols) for member in members),
+        "protocol_metadata": text_array(bytea_array(one.metadata for one in member.protocols) for member in members),
+        "assignment": bytea_array(member.assignment for member in members),
+        **progress_arrays(members),
     }
 
 
-def progress_columns(member: ClassicMember) -> dict[str, Any]:
-    """The columns that change while a member only joins, syncs and heartbeats (`update_member_progress`)."""
+def progress_arrays(members: Sequence[ClassicMember]) -> dict[str, str]:
+    """What changes while members only join, sync and heartbeat (`update_member_progress`), besides assignments."""
     return {
-        "assignment": member.assignment,
-        "is_new": member.is_new,
-        "join_parked_until": member.join_parked_until,
-        "sync_parked_until": member.sync_parked_until,
-        "pending_sync": member.pending_sync,
-        "session_deadline": member.session_deadline,
-        "last_heartbeat_at": member.last_heartbeat_at,
+        "member_id": text_array(member.member_id for member in members),
+        "is_new": number_array(member.is_new for member in members),
+        "join_parked_until": number_array(member.join_parked_until for member in members),
+        "sync_parked_until": number_array(member.sync_parked_until for member in members),
+        "pending_sync": number_array(member.pending_sync for member in members),
+        "session_deadline": number_array(member.session_deadline for member in members),
+        "last_heartbeat_at": number_array(member.last_heartbeat_at for member in members),
     }
-
-
-def _arrays(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """The columns of rows, at least one, by name."""
-    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 class ClassicRows:
@@ -342,21 +337,20 @@ class ClassicRows:
         if changes.pending_removed:
             await connection.execute(Q.delete_pending.encode(), {"id": pk, "member_id": list(changes.pending_removed)})
         async for part in off_loop.in_parts(changes.upserted, MEMBERS_AT_ONCE):
-            arrays = _arrays([member_columns(member) for member in part])
-            renewed = [member.member_id for member in part if member.member_id in changes.renewed]
-            await connection.execute(Q.upsert_members.encode(), {"id": pk, "renewed": renewed, **arrays})
+            renewed = text_array(member.member_id for member in part if member.member_id in changes.renewed)
+            parameters = {"id": pk, "renewed": renewed, **member_arrays(part)}
+            await connection.execute(Q.upsert_members.encode(), parameters)
         # An unchanged assignment is not sent: each write would store it out of line once more.
         assigned = {member.member_id for member in changes.reassigned}
         async for part in off_loop.in_parts(changes.progressed, MEMBERS_AT_ONCE):
-            arrays = _arrays(
-                [
-                    progress_columns(member) | ({} if member.member_id in assigned else {"assignment": None})
-                    for member in part
-                ]
-            )
-            arrays["is_renewed"] = [member.member_id in changes.renewed for member in part]
-            member_ids = [member.member_id for member in part]
-            await connection.execute(Q.update_member_progress.encode(), {"id": pk, "member_id": member_ids, **arrays})
+            assignments = (member.assignment if member.member_id in assigned else None for member in part)
+            parameters = {
+                "id": pk,
+                "assignment": bytea_array(assignments),
+                "is_renewed": number_array(member.member_id in changes.renewed for member in part),
+                **progress_arrays(part),
+            }
+            await connection.execute(Q.update_member_progress.encode(), parameters)
         if changes.pending_set:
             ids, deadlines = list(changes.pending_set), list(changes.pending_set.values())
             await connection.execute(Q.upsert_pending.encode(), {"id": pk, "member_id": ids, "deadline": deadlines})

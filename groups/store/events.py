@@ -8,13 +8,13 @@ the excess left by a process that stopped is deleted by maintenance.
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from psycopg.types.json import Jsonb
-
 from groups.core.model.events import GroupEvent
 from groups.core.model.types import Millis
+from groups.store.arrays import number_array, text_array
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
@@ -43,10 +43,10 @@ class EventStore:
         parameters = {
             "group_id": group_id,
             "now": now,
-            "kind": [event.kind.value for event in events],
-            "generation_id": [event.generation_id for event in events],
-            "member_id": [event.member_id for event in events],
-            "detail": [Jsonb(dict(event.detail)) for event in events],
+            "kind": text_array(event.kind.value for event in events),
+            "generation_id": number_array(event.generation_id for event in events),
+            "member_id": text_array(event.member_id for event in events),
+            "detail": text_array(json.dumps(dict(event.detail)) for event in events),
         }
         await connection.execute(Q.insert_events.encode(), parameters)
         if self._count(group_id, len(events)) >= self._trim_every:

@@ -34,12 +34,13 @@ from tests.support.members import eventually, stable_member
 from tests.support.told import told
 from tests.wire.client import request_frame
 
-MOST_FILES = {"join": 52, "consumer-heartbeat": 52, "offsets/commit": 50, "heartbeat": 23}
+MOST_FILES = {"join": 52, "consumer-heartbeat": 53, "offsets/commit": 51, "heartbeat": 23}
 """Entered for one reason each: of coordinator nodes whether this node answers (`groups.nodes.hosting`), and the
 partition of the group (`groups.core.coordinator`); what the lanes may answer or write without a transaction of the
 group (`groups.lane`, `offsets.lane`); counts without a lock (`kcoord.tallies`); of quotas what a request counts as
 (`groups.api.handlers`) and who is limited (`kcoord.quotas.quotas`); of fail-overs whether Postgres was taken over from
-(`kcoord.database.origin`), and what was acknowledged (`offsets.acknowledged`)."""
+(`kcoord.database.origin`), and what was acknowledged (`offsets.acknowledged`); of rows how many of them become one
+parameter (`groups.store.arrays`)."""
 
 JOIN = {
     "member_id": "",
@@ -57,7 +58,7 @@ HEARTBEAT = {
     "subscribed_topic_names": ["orders"],
     "topic_partitions": [],
 }
-MOST_FILES_OF_KAFKA = {"join_group": 53, "consumer_group_heartbeat": 58, "offset_commit": 55, "heartbeat": 22}
+MOST_FILES_OF_KAFKA = {"join_group": 54, "consumer_group_heartbeat": 59, "offset_commit": 56, "heartbeat": 22}
 """The same requests over Kafka's protocol."""
 
 COMMIT = {"topics": [{"name": "orders", "partitions": [{"partition": 0, "committed_offset": 7}]}]}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from groups.store.arrays import number_array, text_array
+from groups.store.arrays import bytea_array, number_array, text_array
 
 
 def test_numbers_and_what_is_missing() -> None:
     assert number_array([1, None, -(2**63)]) == "{1,null,-9223372036854775808}"
     assert number_array([]) == "{}"
+    assert text_array([None, "x"]) == '{null,"x"}'
+    assert bytea_array([None, b"\x00"]) == '{null,"\\\\x00"}'
 
 
 def test_a_text_is_never_taken_for_a_missing_one() -> None:
