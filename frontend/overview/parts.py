@@ -125,11 +125,10 @@ class Needy:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Of all groups that can be seen together: `known` of how many `groups`, as of `sampled_at` (ms) or later."""
+    """Of all groups that can be seen together: `known` of how many, as of `sampled_at` (ms) or later."""
 
     lag: int | None
     known: int
-    groups: int
     sampled_at: Millis | None
 
 
