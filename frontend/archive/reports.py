@@ -25,8 +25,6 @@ OF_GROUP = {**DRAWN, "came": "Members seen first a day", "went": "Members seen l
 DAYS_SHOWN = 14
 """Days in the tables below the plots, unless all are requested."""
 MOST_DAYS = 366
-MOST_SPOTS = 124
-"""With more days, each would be too narrow to point at."""
 
 EPOCH = date(1970, 1, 1).toordinal()
 NOTHING = chart([], first=0, last=1, step_ms=DAY_MS, by_day=True)
@@ -175,11 +173,8 @@ def _one(days: Mapping[date, object], first: date, last: date, begins: date, emp
         for day in range(begins.toordinal(), last.toordinal() + 1)
     ]
     end = _begins(last.toordinal() + 1)
-    picture = chart(
-        [Series(empty.title, points)], first=_begins(first.toordinal()), last=end, step_ms=DAY_MS, by_day=True
-    )
-    if last.toordinal() - first.toordinal() >= MOST_SPOTS:
-        picture = replace(picture, spots=())
+    series, begin = [Series(empty.title, points)], _begins(first.toordinal())
+    picture = chart(series, first=begin, last=end, step_ms=DAY_MS, by_day=True)
     return replace(empty, plot=picture, total=sum(point.value for point in points))
 
 

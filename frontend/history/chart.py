@@ -5,8 +5,9 @@ A view makes a `Chart` with `chart()` and includes `frontend/chart.html` with it
     {% include "frontend/chart.html" with chart=lag_chart id="lag" title="Lag" %}
 
 The drawing has coordinates of its own (`WIDTH` x `HEIGHT`) that are stretched to the page; texts are placed by shares
-of the axes outside of them, so they keep their size. A table below the drawing, folded, has the same values. Values
-are `COUNT` (records, commits, rebalances) or `LENGTH` (ms).
+of the axes outside of them, so they keep their size. A table below the drawing, folded, has the same values, and
+static/frontend/crosshair.js says them at one instant on all plots of a page. Values are `COUNT` (records, commits,
+rebalances) or `LENGTH` (ms).
 
 For one series without axes, in a cell of a table, there is `spark()`.
 """
@@ -51,38 +52,35 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line of the chart. Its points are in the order of time."""
+    """A line of the chart. Its points are in the order of time. `until` (ms): when the last was read, if known."""
 
     name: str
     points: Sequence[Point]
+    until: Millis | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened at an instant: a vertical line over the drawing."""
+    """Something that happened at an instant: a vertical line over the drawing. `kind`: a class of its style."""
 
     at: Millis
     title: str
+    kind: str = "rebalance"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A series as paths. `number`: which one, from 0; its colour and dashes."""
+    """A series as paths. `number`: which one, from 0; its colour and dashes. `values`: the text of each step.
+
+    They are joined by `|`, nothing for a step without a value.
+    """
 
     name: str
     number: int
     path: str
     area: str
     summary: str
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """A part of the drawing that can be pointed at; `title` has the values there."""
-
-    x: float
-    width: float
-    title: str
+    values: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +93,23 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A drawing with axes. `first` and `last` bound its time (ms); `zone`: the name of the time zone of its texts."""
+    """A drawing with axes. `first` and `last` bound its time (ms); `zone`: the name of the time zone of its texts.
+
+    `bars`: values are numbers of what happened in a step. `most`: each is the largest of its step. `unknown`: where the
+    values of all series end too early, and the words.
+    """
 
     first: Millis
     last: Millis
+    step_ms: Millis
     zone: str
+    bars: bool
+    most: bool
+    unknown: Tick | None
     lines: Sequence[Line]
     x_ticks: Sequence[Tick]
     y_ticks: Sequence[Tick]
-    marks: Sequence[tuple[float, str]]
-    spots: Sequence[Spot]
+    marks: Sequence[tuple[float, str, str]]
     rows: Sequence[Row]
 
     @property
@@ -115,7 +120,17 @@ class Chart:
     @property
     def empty(self) -> bool:
         """There is no value to draw."""
-        return not any(line.path for line in self.lines)
+        return not any(line.values for line in self.lines)
+
+    @property
+    def latest(self) -> str:
+        """The last value of the first series; "" if it is not known."""
+        return "" if self.unknown else self.lines[0].values.rsplit("|", 1)[-1]
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are to choose from."""
+        return -(-(self.last - self.first) // self.step_ms)
 
     @property
     def heads(self) -> list[str]:
@@ -145,26 +160,34 @@ def chart(
     zone: tzinfo = UTC,
     marks: Iterable[Mark] = (),
     by_day: bool = False,
-    of_steps: bool = False,
+    bars: bool = False,
+    most: bool = False,
+    now: Millis | None = None,
+    gap_ms: float = 0,
 ) -> Chart:
-    """Draw values over [first, last] (ms). `step_ms`: the usual distance of two points; `kind`: COUNT or LENGTH.
+    """Draw values over [first, last] (ms), of steps of `step_ms`; `kind`: COUNT or LENGTH.
 
-    `by_day`: each point stands for the day in which it is, and the page has a table of the days already. `of_steps`:
-    each point stands for a step of which it is the largest value, so that the smallest value is not known.
+    A point stands for the step in which it is, so that the smallest value is not known. `most`: it is the largest of
+    it. `bars`: it is the number of what happened in it. `by_day`: the same of days, of which the page has a table
+    already. `gap_ms`: for how long there may be no value although they are read. `now` (ms): the rest is to come.
     """
     top = max((point.value for one in series for point in one.points), default=0)
     values = count_ticks(top) if kind == COUNT else length_ticks(top)
     labels = count_labels(values) if kind == COUNT else length_labels(values)
-    frame = _Frame(first, max(last, first + 1), values[-1], step_ms, kind, zone, by_day, of_steps)
+    gap, end = max((LONGEST_GAP + 0.5) * step_ms, gap_ms), max(last, first + 1)
+    frame = _Frame(first, end, values[-1], step_ms, kind, zone, bars or by_day, gap, end if now is None else now)
     return Chart(
         first=first,
         last=last,
+        step_ms=step_ms,
         zone=zone_name(zone, first),
+        bars=frame.bars,
+        most=most,
+        unknown=_unknown(series, frame),
         lines=[_line(one, index, frame) for index, one in enumerate(series)],
         x_ticks=time_ticks(first, last, zone),
         y_ticks=[Tick(1 - value / values[-1], label) for value, label in zip(values, labels, strict=True)],
         marks=_marks(marks, frame),
-        spots=_spots(series, frame),
         rows=() if by_day else _rows(series, frame),
     )
 
@@ -172,13 +195,14 @@ def chart(
 def spark(points: Sequence[Point], *, first: Millis, last: Millis, step_ms: Millis) -> Line:
     """One series without axes, from 0 to its largest value."""
     top = max((point.value for point in points), default=0)
-    frame = _Frame(first, max(last, first + 1), max(top, 1), step_ms, COUNT, UTC, of_steps=True)
+    gap = (LONGEST_GAP + 0.5) * step_ms
+    frame = _Frame(first, max(last, first + 1), max(top, 1), step_ms, COUNT, UTC, False, gap, last)
     return _line(Series("", points), 0, frame)
 
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """The axes: times (ms), the value at the upper edge, the usual distance of points, what values are."""
+    """The axes: times (ms), the value at the upper edge, steps, what values are. `gap_ms`: what no line bridges."""
 
     first: Millis
     last: Millis
@@ -186,8 +210,9 @@ class _Frame:
     step_ms: Millis
     kind: str
     zone: tzinfo
-    by_day: bool = False
-    of_steps: bool = False
+    bars: bool
+    gap_ms: float
+    now: Millis
 
     def x(self, at: Millis) -> float:
         return WIDTH * min(max((at - self.first) / (self.last - self.first), 0.0), 1.0)
@@ -195,8 +220,13 @@ class _Frame:
     def y(self, value: int) -> float:
         return HEIGHT * (1 - value / self.top)
 
-    def when(self, at: Millis) -> str:
-        return written(at, self.zone)[:10] if self.by_day else written(at, self.zone)
+    def slot(self, at: Millis) -> int:
+        return (min(max(at, self.first), self.last - 1) - self.first) // self.step_ms
+
+    def ends(self, one: Series) -> Millis | None:
+        """When a series ends that is not up to date."""
+        until = one.until or max((point.at for point in one.points), default=None)
+        return until if until is not None and min(self.last, self.now) - until > self.gap_ms else None
 
     def text(self, value: int) -> str:
         return number(value) if self.kind == COUNT else duration(value)
@@ -204,15 +234,30 @@ class _Frame:
 
 def _line(one: Series, index: int, frame: _Frame) -> Line:
     path, area = [], []
-    for run in _runs(one.points, frame.step_ms * (LONGEST_GAP + 0.5)):
+    half = WIDTH * frame.step_ms / (frame.last - frame.first) * (0.4 if frame.bars else 0.5)
+    for run in _runs(one.points, 0 if frame.bars else frame.gap_ms):
         spots = [(frame.x(point.at), frame.y(point.value)) for point in run]
         if len(spots) == 1:
-            (x, y), half = spots[0], max(WIDTH * frame.step_ms / (frame.last - frame.first) / 2, 2.0)
+            (x, y), half = spots[0], max(half, 0.5 if frame.bars else 2.0)
+            y = min(y, HEIGHT - 2.0) if run[0].value else y  # one is seen beside thousands
             spots = [(max(x - half, 0.0), y), (min(x + half, float(WIDTH)), y)]
         drawn = " L".join(f"{x:.1f} {y:.1f}" for x, y in spots)
         path.append(f"M{drawn}")
         area.append(f"M{spots[0][0]:.1f} {HEIGHT} L{drawn} L{spots[-1][0]:.1f} {HEIGHT} Z")
-    return Line(one.name, index, " ".join(path), " ".join(area), _summary(one.points, frame))
+    texts = {frame.slot(point.at): frame.text(point.value) for point in one.points}
+    values = "|".join(texts.get(slot, "") for slot in range(max(texts, default=-1) + 1))
+    return Line(one.name, index, "" if frame.bars else " ".join(path), " ".join(area), _summary(one, frame), values)
+
+
+def _unknown(series: Sequence[Series], frame: _Frame) -> Tick | None:
+    ends = [frame.ends(one) for one in series if one.points]
+    found = [at for at in ends if at is not None]
+    if not found or len(found) < len(ends):
+        return None
+    at = max(found)
+    said = written(at, frame.zone)
+    same_day = said[:10] == written(min(frame.last, frame.now), frame.zone)[:10]
+    return Tick(frame.x(at) / WIDTH, f"unknown since {said[11:16] if same_day else said[:16]}")
 
 
 def _runs(points: Sequence[Point], longest: float) -> list[list[Point]]:
@@ -225,40 +270,28 @@ def _runs(points: Sequence[Point], longest: float) -> list[list[Point]]:
     return runs
 
 
-def _summary(points: Sequence[Point], frame: _Frame) -> str:
-    if not points:
+def _summary(one: Series, frame: _Frame) -> str:
+    if not one.points:
         return "no samples"
-    values = [point.value for point in points]
+    values = [point.value for point in one.points]
     told = "from {} to {}, at most {}".format(*map(frame.text, (values[0], values[-1], max(values))))
-    return told if frame.of_steps else f"{told}, at least {frame.text(min(values))}"
+    ends = frame.ends(one)
+    least = f", at least {frame.text(min(values))}" if frame.bars else ""
+    return f"{told}{least}{'' if ends is None else f', unknown since {written(ends, frame.zone)}'}"
 
 
-def _marks(marks: Iterable[Mark], frame: _Frame) -> list[tuple[float, str]]:
-    """Marks that would be drawn over each other are one, which says how many there are."""
-    by_place: dict[int, list[Mark]] = {}
+def _marks(marks: Iterable[Mark], frame: _Frame) -> list[tuple[float, str, str]]:
+    """Marks of one kind that would be drawn over each other are one, which says how many there are."""
+    by_place: dict[tuple[int, str], list[Mark]] = {}
     for mark in marks:
         if frame.first <= mark.at <= frame.last:
-            by_place.setdefault(int(frame.x(mark.at) * MOST_MARKS / WIDTH), []).append(mark)
+            by_place.setdefault((int(frame.x(mark.at) * MOST_MARKS / WIDTH), mark.kind), []).append(mark)
     drawn = []
-    for there in by_place.values():
-        title = f"{written(there[0].at, frame.zone)}: {there[0].title}"
-        more = len(there) - 1
-        drawn.append((frame.x(there[0].at), f"{title}, and {plural(more, 'other')} close to it" if more else title))
+    for (_, kind), there in by_place.items():
+        title, more = f"{written(there[0].at, frame.zone)}: {there[0].title}", len(there) - 1
+        said = f"{title}, and {plural(more, 'other')} close to it" if more else title
+        drawn.append((frame.x(there[0].at), kind, said))
     return drawn
-
-
-def _spots(series: Sequence[Series], frame: _Frame) -> list[Spot]:
-    at: dict[Millis, list[str]] = {}
-    for one in series:
-        name = f"{one.name}: " if len(series) > 1 else ""
-        for point in one.points:
-            at.setdefault(point.at, []).append(name + frame.text(point.value))
-    width = WIDTH * frame.step_ms / (frame.last - frame.first)
-    spots = []
-    for instant, told in sorted(at.items()):
-        x = max(frame.x(instant) - width / 2, 0.0)
-        spots.append(Spot(x, min(width, WIDTH - x), f"{frame.when(instant)}: {', '.join(told)}"))
-    return spots
 
 
 def _rows(series: Sequence[Series], frame: _Frame) -> list[Row]:

@@ -4,16 +4,20 @@ was sampled or committed in it."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from frontend.history.chart import Point
+from django.conf import settings
+
+from frontend.history.chart import Mark, Point
 from frontend.history.reads import History, Wanted, history_in
 from frontend.history.span import Span
 from frontend.rows import Millis
 from frontend.shown import UNKNOWN, Known, Shown
 from frontend.viewer import Viewer
+from frontend.wording import elided
+from groups.core.coordinator import partition_of
 from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
 
@@ -66,11 +70,12 @@ class PastLag:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A group over a span. `changes`: lines of the journal by step, at most `MOST_LINES` each."""
+    """A group over a span. `changes`: lines of the journal by step, at most `MOST_LINES` each; `marks` by time."""
 
     rebalances: History
     lag: PastLag
     changes: Sequence[Point]
+    marks: Sequence[Mark]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,16 @@ class Compared:
     name: str
 
 
+MARKS: Mapping[str, tuple[str, str]] = {
+    "applied": ("plan", "plan applied by {}"),
+    "undone": ("plan", "plan undone by {}"),
+    "handed": ("hand-over", "coordinator handed over, {}"),
+    "opened": ("alert", "alert opened: {}"),
+    "resolved": ("alert", "alert resolved: {}"),
+}
+"""What `marks_in_span` finds: the kind of its marks, and its words."""
+
+
 async def past(db: Database, viewer: Viewer, group_id: str, span: Span, causes: frozenset[str] | None) -> Past:
     """Rebalances, lag and commits of a group over a span; they outlive the group. Raises COORDINATOR_NOT_AVAILABLE."""
     wanted = Wanted(since=span.first, until=span.last, causes=causes)
@@ -88,7 +103,9 @@ async def past(db: Database, viewer: Viewer, group_id: str, span: Span, causes: 
         rebalances = await history_in(db, connection, viewer, group_id, wanted)
         (lag,) = await lags(db, connection, viewer, [Compared("group", group_id)], span)
         changes = await _changes(db, connection, viewer, group_id, span)
-    return Past(rebalances, lag, changes)
+        marks = await _marks(db, connection, viewer, group_id, span)
+    marks += [Mark(episode.began, episode.trigger) for episode in rebalances.read]
+    return Past(rebalances, lag, changes, sorted(marks, key=lambda mark: mark.at))
 
 
 async def compared(db: Database, viewer: Viewer, wanted: Sequence[Compared], span: Span) -> list[PastLag]:
@@ -185,6 +202,17 @@ def _points(values: Iterable[tuple[int, int | None]], span: Span, step_ms: Milli
     """Values in the middle of their steps."""
     middle = span.first + step_ms // 2
     return [Point(min(middle + step * step_ms, span.last), value) for step, value in values if value is not None]
+
+
+async def _marks(db: Database, connection: Connection, viewer: Viewer, group_id: str, span: Span) -> list[Mark]:
+    """What happened to a group besides rebalances: hand-overs are for who may describe the cluster."""
+    if not viewer.sees_group(group_id):
+        return []
+    number = settings.KCOORD.int("offsets.topic.num.partitions")
+    coordinator = partition_of(group_id, number) if viewer.sees_cluster else None
+    asked = {"group_id": group_id, "first": span.first, "last": span.last, "coordinator": coordinator}
+    found = await db.rows(connection, Q.marks_in_span, asked)
+    return [Mark(at, MARKS[what][1].format(elided(name)), MARKS[what][0]) for at, what, name in found]
 
 
 async def _changes(db: Database, connection: Connection, viewer: Viewer, group_id: str, span: Span) -> list[Point]:

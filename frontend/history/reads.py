@@ -40,7 +40,7 @@ class History:
     """A page of rebalances, newest first. `older`: the event before which to continue; None if there is nothing more.
 
     `type`: of the group; None if it was deleted. `recent`: those of the page before they were filtered, if the page
-    reaches up to the present.
+    reaches up to the present. `read`: as `shown`, however many there are; `read_since` (ms): there are more before it.
     """
 
     now: Millis
@@ -48,6 +48,8 @@ class History:
     shown: tuple[Episode, ...]
     recent: tuple[Episode, ...]
     older: int | None
+    read: tuple[Episode, ...] = ()
+    read_since: Millis | None = None
 
 
 async def history(db: Database, viewer: Viewer, group_id: str, wanted: Wanted) -> History:
@@ -86,10 +88,11 @@ def _page(now: Millis, kind: str | None, found: list[Episode], wanted: Wanted, *
         found = found[1:]  # its first events are on the next page
     shown = [episode for episode in found if wanted.causes is None or episode.cause in wanted.causes]
     older = found[0].id if found and more else None
+    read, since = tuple(shown[::-1]), found[0].began if found and more else None
     if len(shown) > MOST_SHOWN:
         shown = shown[-MOST_SHOWN:]
         older = shown[0].id
-    return History(now, kind, tuple(shown[::-1]), tuple(found) if wanted.newest else (), older)
+    return History(now, kind, tuple(shown[::-1]), tuple(found) if wanted.newest else (), older, read, since)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from frontend.history.chart import COUNT, LENGTH, Chart, Line, Point, Series, chart, spark
+from frontend.history.chart import COUNT, LENGTH, LONGEST_GAP, Chart, Line, Point, Series, chart, spark
 from frontend.offsets.queries import RANGES, Range
 from frontend.offsets.rows import Bucket, LagPart, LatestSample, Millis, TopicLag
 from frontend.zones import current
@@ -34,10 +34,13 @@ class RangeChoice:
     url: str
 
 
-def lag(part: LagPart, subscribed: SubscribedTopics, members: int, stale_ms: Millis) -> dict[str, Any]:
+def lag(
+    part: LagPart, subscribed: SubscribedTopics, members: int, stale_ms: Millis, sample_ms: Millis
+) -> dict[str, Any]:
     """The context of the lag panel.
 
-    `subscribed`: the topics that the members read; `stale_ms`: the age from which a watermark says too little.
+    `subscribed`: the topics that the members read; `stale_ms`: the age from which a watermark says too little;
+    `sample_ms`: how often lag is sampled.
     """
     stale_before = part.last - stale_ms
     by_topic: dict[str, list[Bucket]] = {}
@@ -50,8 +53,8 @@ def lag(part: LagPart, subscribed: SubscribedTopics, members: int, stale_ms: Mil
     late = [line.latest.time_lag_ms for line in lines if line.latest and line.latest.time_lag_ms is not None]
     return {
         "lag_lines": lines,
-        "lag_chart": _chart(part, Series("Lag", points(part, part.total))),
-        "time_lag_chart": _chart(part, Series("Behind", points(part, part.total, LENGTH)), LENGTH),
+        "lag_chart": _chart(part, "Lag", COUNT, sample_ms),
+        "time_lag_chart": _chart(part, "Behind", LENGTH, sample_ms),
         "stale_ms": stale_ms,
         "lag_more": part.more_topics,
         "time_lag_ms": max(late, default=None),
@@ -70,10 +73,11 @@ def _step(part: LagPart) -> Millis:
     return max((part.last - part.first) // part.slices, 1)
 
 
-def _chart(part: LagPart, series: Series, kind: str = COUNT) -> Chart:
-    return chart(
-        [series], first=part.first, last=part.last, step_ms=_step(part), kind=kind, zone=current(), of_steps=True
-    )
+def _chart(part: LagPart, name: str, kind: str, sample_ms: Millis) -> Chart:
+    last = [one.at for one in part.latest.values() if kind == COUNT or one.time_lag_ms is not None]
+    series = Series(name, points(part, part.total, kind), max(last, default=None))
+    gap, step = LONGEST_GAP * sample_ms, _step(part)
+    return chart([series], first=part.first, last=part.last, step_ms=step, kind=kind, zone=current(), gap_ms=gap)
 
 
 def choices(chosen: Range, urls: dict[str, str]) -> list[RangeChoice]:

@@ -39,6 +39,7 @@ Q = queries("frontend")
 Millis = int
 
 GROUPS_SHOWN = 15
+FURTHEST = 5
 ACTIVITY_MS: Millis = 3_600_000
 """How much of the past is drawn."""
 
@@ -122,6 +123,33 @@ class Needy:
     labels: Mapping[str, Mapping[str, str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Of all groups that can be seen together: `known` of how many, as of `sampled_at` (ms) or later."""
+
+    lag: int | None
+    known: int
+    sampled_at: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBehind:
+    """A group that is behind in time, as of `at` (ms)."""
+
+    group_id: str
+    time_lag_ms: Millis
+    lag: int | None
+    at: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The lag of all, and the groups that are furthest behind in time; None: who looks may not see that."""
+
+    total: Lag
+    furthest: Sequence[GroupBehind] | None
+
+
 @dataclass(slots=True)
 class _Kept:
     """The last state of some parts, and when it was read (monotonic seconds)."""
@@ -169,7 +197,11 @@ class OverviewParts:
             return kept.parts
 
     def _of_groups(self, viewer: Viewer) -> Mapping[str, Callable[[], Awaitable[Any]]]:
-        return {"attention": partial(self._attention, viewer), "counts": partial(self._counts, viewer)}
+        return {
+            "attention": partial(self._attention, viewer),
+            "counts": partial(self._counts, viewer),
+            "behind": partial(self._behind, viewer),
+        }
 
     def _of_service(self) -> Mapping[str, Callable[[], Awaitable[Any]]]:
         return {
@@ -218,6 +250,17 @@ class OverviewParts:
     async def _counts(self, viewer: Viewer) -> Sequence[tuple[str, str, int]]:
         async with self._db.connection() as connection:
             return await self._db.rows(connection, Q.count_groups, viewer.with_groups(viewer.listed))
+
+    async def _behind(self, viewer: Viewer) -> Behind:
+        statement = Q.total_lag if viewer.topics.unlimited else Q.visible_total_lag
+        async with self._db.connection() as connection:
+            total = await self._db.record(connection, Lag, statement, viewer.with_groups(viewer.listed))
+            assert total is not None, "a sum has a row"
+            furthest = None
+            if viewer.topics.unlimited:
+                asked = {"limit": FURTHEST, **viewer.with_groups(viewer.listed)}
+                furthest = await self._db.records(connection, GroupBehind, Q.furthest_behind, asked)
+        return Behind(total, furthest)
 
     async def _activity(self) -> Sequence[Minute]:
         return await self._runtime.get(VerdictReads).activity(await self._now() - ACTIVITY_MS)

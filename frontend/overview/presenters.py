@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from frontend import zones
+from frontend.history.chart import Chart, Point, Series, chart
+from frontend.history.ticks import MINUTE
 from frontend.labels import Label, whom_to_call
 from frontend.overview.health import judged_at
 from frontend.overview.parts import ACTIVITY_MS, Needy
 from frontend.rows import Millis
 from frontend.states import STATES, State, is_held, state
 from frontend.verdicts.presenters import KINDS, VerdictLine, lines
-from frontend.wording import number
 from offsets.verdicts.reads import Minute
 
-BARS = 60
-WIDTH, HEIGHT = 600, 56
-"""Of a drawing, in its own coordinates; the page stretches it."""
 TYPES = ("classic", "consumer", "share")
 
 
@@ -24,7 +23,7 @@ TYPES = ("classic", "consumer", "share")
 class Need:
     """A group that needs attention: its worst verdict, where to look, and what else is wrong with it.
 
-    `repeats`: the group before it has the same kind of verdict, so what to do has just been said. `call`: whom to call.
+    `repeats`: what to do has just been said of the group before it. `call`: whom to call.
     """
 
     group_id: str
@@ -46,13 +45,19 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Attended:
-    """What needs attention. `more`: groups that are not named. `judged_at`: as of when, None if never."""
+class Cause(Tally):
+    """Groups with one kind of verdict. `needs`: those of which it is the worst, as far as they are named."""
 
     needs: Sequence[Need]
+
+
+@dataclass(frozen=True, slots=True)
+class Attended:
+    """What needs attention, the worst cause first. `more`: groups not named; `judged_at`: as of when, None if never."""
+
+    causes: Sequence[Cause]
     total: int
     more: int
-    tallies: Sequence[Tally]
     judged_at: Millis | None
 
 
@@ -65,27 +70,6 @@ class Counts:
     types: Sequence[tuple[str, int, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A minute, in the coordinates of the drawing."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """Something that happens so often per minute. `latest` None: not known yet. `summary`: for who cannot see bars."""
-
-    name: str
-    latest: int | None
-    bars: Sequence[Bar]
-    summary: str
-
-
 def attended(
     needy: Needy,
     group_url: Callable[[str], str],
@@ -94,7 +78,7 @@ def attended(
     now: Millis = 0,
 ) -> Attended:
     """What needs attention. `list_url`: of the groups with a value of a filter. `window_ms`: as in `lines`."""
-    needs: list[Need] = []
+    by_cause: dict[State, list[Need]] = {}
     found = needy.found
     for group in found.groups:
         worst, *others = lines(
@@ -104,17 +88,18 @@ def attended(
             names=needy.names.get(group.group_id, {}),
             held=is_held(group.held_until, now),
         )
-        repeats = bool(needs) and needs[-1].worst.state is worst.state
+        needs = by_cause.setdefault(worst.state, [])
+        repeats = bool(needs) and needs[-1].worst.advice == worst.advice
         call = whom_to_call(needy.labels.get(group.group_id, {}))
         held = is_held(group.held_until, now)
         needs.append(Need(group.group_id, group_url(group.group_id), worst, others, repeats, call, held))
-    tallies = [
-        Tally(shown, found.counts[kind], list_url("verdict", kind.value))
+    causes = [
+        Cause(shown, found.counts[kind], list_url("verdict", kind.value), by_cause.get(shown, ()))
         for kind, shown in KINDS.items()
         if found.counts.get(kind)
     ]
-    more = max(found.total - len(needs), 0)
-    return Attended(needs, found.total, more, tallies, judged_at(found.judged_at))
+    more = max(found.total - len(found.groups), 0)
+    return Attended(causes, found.total, more, judged_at(found.judged_at))
 
 
 def counts(rows: Sequence[tuple[str, str, int]], list_url: Callable[[str, str], str]) -> Counts:
@@ -133,26 +118,36 @@ def counts(rows: Sequence[tuple[str, str, int]], list_url: Callable[[str, str], 
     )
 
 
-def rates(minutes: Sequence[Minute], now: Millis) -> list[Rate]:
+def rates(minutes: Sequence[Minute], now: Millis) -> list[Chart]:
     """Commits and rebalances per minute during the last hour."""
     return [
-        _rate("Offsets committed", minutes, now, lambda minute: minute.commits),
-        _rate("Rebalances", minutes, now, lambda minute: minute.rebalances),
+        per_minute("Offsets committed", minutes, now, lambda minute: round(minute.commits)),
+        per_minute("Rebalances", minutes, now, lambda minute: round(minute.rebalances)),
     ]
 
 
-def _rate(name: str, minutes: Sequence[Minute], now: Millis, value: Callable[[Minute], float]) -> Rate:
-    top = max((value(minute) for minute in minutes), default=0) or 1
-    width = WIDTH / BARS
-    bars = []
-    for minute in minutes:
-        height = max(HEIGHT * value(minute) / top, 1.5 if value(minute) else 0)
-        x = WIDTH * (1 - (now - minute.at) / ACTIVITY_MS) - width
-        title = f"{number(round(value(minute)))} a minute"
-        bars.append(Bar(round(x + 1, 1), round(HEIGHT - height, 1), round(width - 2, 1), round(height, 1), title))
-    latest = round(value(minutes[-1])) if minutes else None
-    summary = f"At most {number(round(top))} a minute in the last hour" if minutes else ""
-    return Rate(name, latest, bars, summary)
+def trend(minutes: Sequence[Minute], now: Millis) -> Chart:
+    """Lag of all groups during the last hour."""
+    return per_minute("Lag", minutes, now, lambda minute: minute.lag, bars=False)
+
+
+def per_minute(
+    name: str, minutes: Sequence[Minute], now: Millis, value: Callable[[Minute], int | None], *, bars: bool = True
+) -> Chart:
+    """A value of each minute of the last hour.
+
+    Checks are a little late: a minute of the drawing has the value of the time in which its middle is.
+    """
+    first = now - ACTIVITY_MS
+    points, found = [], iter(minutes)
+    minute = next(found, None)
+    for middle in range(first + MINUTE // 2, now, MINUTE):
+        while minute is not None and minute.at < middle:
+            minute = next(found, None)
+        if minute is not None and minute.since < middle and (read := value(minute)) is not None:
+            points.append(Point(middle, read))
+    series = [Series(name, points)]
+    return chart(series, first=first, last=now, step_ms=MINUTE, zone=zones.current(), bars=bars, now=now)
 
 
 def announcement(found: Attended | None, groups: Counts | None) -> str:

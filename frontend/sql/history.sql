@@ -92,6 +92,28 @@ cross join lateral (
 group by n.step
 order by n.step
 
+-- name: marks_in_span
+-- Plans of a group, changes of the owner of its coordinator partition (null: none of them), and alerts.
+select e.at, e.what, e.name
+from (select p.applied_at as at, 'applied' as what, p.applied_by as name
+      from offsets_offsetplan p where p.group_name = %(group_id)s
+      union all
+      select p.undone_at, 'undone', p.undone_by
+      from offsets_offsetplan p where p.group_name = %(group_id)s
+      union all
+      select c.at, 'handed', coalesce(nullif(c.from_node, ''), 'nobody') || ' → ' || coalesce(nullif(c.to_node, ''), 'nobody')
+      from groups_partitionchange c
+      where c.partition = %(coordinator)s::int and c.at >= %(first)s and c.at < %(last)s
+      union all
+      select t.at, t.what, r.name
+      from offsets_alert a
+      join offsets_alertrule r on r.id = a.rule_id
+      cross join lateral (values (a.opened_at, 'opened'), (a.resolved_at, 'resolved')) t (at, what)
+      where a.group_name = %(group_id)s and a.opened_at is not null
+        and (a.resolved_at is null or a.resolved_at >= %(first)s)) e
+where e.at >= %(first)s and e.at < %(last)s
+order by e.at
+
 -- name: groups_of_topic
 -- Groups that have committed on a topic, the furthest behind first. They are looked for at most %(rows)s offsets deep;
 -- the first ones of a topic are those of its partition 0, once for each group.

@@ -5,6 +5,31 @@ where kcoord_sees(group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)
 group by type, state
 order by type, state
 
+-- name: total_lag
+-- `known`: of how many groups; `sampled_at`: the oldest instant.
+select kcoord_bigint(sum(l.lag)) as lag, count(l.lag) as known, min(l.at) filter (where l.lag is not null) as sampled_at
+from offsets_grouplag l
+join groups_group g on g.id = l.group_id
+where kcoord_sees(g.group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
+
+-- name: visible_total_lag
+-- The same on the topics that can be seen.
+select kcoord_bigint(sum(l.lag)) as lag, count(distinct l.group_id) as known, min(l.at) as sampled_at
+from offsets_topiclag l
+join groups_group g on g.id = l.group_id
+where l.lag is not null
+  and kcoord_sees(l.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
+  and kcoord_sees(g.group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
+
+-- name: furthest_behind
+select g.group_id, l.time_lag_ms, l.lag, l.at
+from offsets_grouplag l
+join groups_group g on g.id = l.group_id
+where l.time_lag_ms > 0
+  and kcoord_sees(g.group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
+order by l.time_lag_ms desc, g.group_id
+limit %(limit)s
+
 -- name: labels_of_groups
 select group_name, labels
 from groups_grouplabels

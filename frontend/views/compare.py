@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
 from frontend import queries, zones
-from frontend.history.chart import COUNT, LENGTH, Chart, Point, Series, chart
+from frontend.history.chart import COUNT, LENGTH, LONGEST_GAP, Chart, Mark, Series, chart
 from frontend.history.past import GROUPS_OF_TOPIC, MOST_TOPICS, Compared, PastLag, compared
 from frontend.history.span import Span
 from frontend.rows import Millis
-from frontend.shown import Shown, shown
+from frontend.shown import Known, Shown, shown
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
 from frontend.views.page import LONGEST_TEXT, BadAddress, choice, fixed, page, show
@@ -75,8 +76,8 @@ def compare(request: HttpRequest) -> HttpResponse:
         "names": [*names, *[""] * (MOST - len(names))],
         "chosen": [_line(one, past) for one, past in zip(wanted, found, strict=True)],
         "points": points_said(found, span, now),
-        "lag_chart": _chart(names, [past.lag for past in found], found, span, COUNT),
-        "time_lag_chart": _chart(names, [past.time_lag for past in found], found, span, LENGTH),
+        "lag_chart": lag_chart(names, found, span, now),
+        "time_lag_chart": lag_chart(names, found, span, now, LENGTH),
     }
     return show(request, "compare", context, section="compare")
 
@@ -85,7 +86,7 @@ def points_said(found: Sequence[PastLag], span: Span, now: Millis) -> str:
     """What a point of the plots is."""
     step = duration(found[0].step_ms if found else span.step_ms)
     said = f"the {'largest' if all(past.peaks for past in found) else 'last'} sample in {step}"
-    if any(past.partial_sum for past in found) and span.first < TIERS[0].ends(now):
+    if not _has_all_peaks(found, span, now) and said.startswith("the largest"):
         kept = duration(TIERS[0].age_ms)
         return f"{said}; before the last {kept}, peaks of sums over only some topics or groups are not kept"
     return said
@@ -98,14 +99,45 @@ def _names(request: HttpRequest) -> list[str]:
     return names
 
 
-def _chart(
-    names: Sequence[str], points: Sequence[Sequence[Point]], found: Sequence[PastLag], span: Span, kind: str
+def lag_chart(
+    names: Sequence[str],
+    found: Sequence[PastLag],
+    span: Span,
+    now: Millis,
+    kind: str = COUNT,
+    marks: Sequence[Mark] = (),
 ) -> Chart:
-    series = [Series(name, of) for name, of in zip(names, points, strict=True)]
-    step_ms = found[0].step_ms if found else span.step_ms
+    """The lag of each, in records or for LENGTH in time, up to `now` (ms)."""
+    pasts = zip(names, found, strict=True)
     return chart(
-        series, first=span.first, last=span.last, step_ms=step_ms, kind=kind, zone=zones.current(), of_steps=True
+        [Series(name, one.time_lag, _at(one.time_lag_at_end)) for name, one in pasts]
+        if kind == LENGTH
+        else [Series(name, one.lag, _at(one.lag_at_end)) for name, one in pasts],
+        first=span.first,
+        last=span.last,
+        step_ms=found[0].step_ms if found else span.step_ms,
+        kind=kind,
+        zone=zones.current(),
+        marks=marks,
+        most=_has_all_peaks(found, span, now),
+        now=now,
+        gap_ms=_gap(span, now),
     )
+
+
+def _gap(span: Span, now: Millis) -> Millis:
+    """For how long there may be no sample: some are late, and most of long ago are thinned out."""
+    thinned = [tier.step_ms for tier in TIERS if span.last <= tier.ends(now)]
+    return LONGEST_GAP * settings.KCOORD.int("lag.sample.interval.ms") + max(thinned, default=0)
+
+
+def _at(end: Shown[int]) -> Millis | None:
+    return end.as_of if isinstance(end, Known) else None
+
+
+def _has_all_peaks(found: Sequence[PastLag], span: Span, now: Millis) -> bool:
+    kept = span.first >= TIERS[0].ends(now)
+    return all(past.peaks and (kept or not past.partial_sum) for past in found)
 
 
 def _line(one: Compared, past: PastLag) -> Line:

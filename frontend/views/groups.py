@@ -116,11 +116,12 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         looked.coordinator,
     )
     subscribed = looked.rule.subscribed if looked.rule else NO_TOPICS
-    context |= lag(found.lag, subscribed, found.counts.members, settings.KCOORD.int("lag.stale.ms"))
+    stale_ms, sample_ms = (settings.KCOORD.int(f"lag.{name}.ms") for name in ("stale", "sample.interval"))
+    context |= lag(found.lag, subscribed, found.counts.members, stale_ms, sample_ms)
     context |= {
         "lag_range": limits.lag,
         "lag_ranges": choices(limits.lag, {drawn.name: address(request, range=drawn.name) for drawn in RANGES}),
-        "sample_every_ms": settings.KCOORD.int("lag.sample.interval.ms"),
+        "sample_every_ms": sample_ms,
         "pace": _pace(found.header.state, found.counts.members, found.totals.partitions, shown),
         "shown": shown,
         "settled": found.header.state in SETTLED,

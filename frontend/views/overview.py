@@ -17,6 +17,7 @@ from frontend.viewer import viewer_of
 from frontend.views.groups import Pace, group_url
 from frontend.views.health import limits_of, part_urls, read_now
 from frontend.views.page import page, show
+from groups.readmodel import GroupSort
 from kcoord.process import bridge
 from offsets.verdicts.checks import thresholds
 
@@ -33,7 +34,9 @@ def overview(request: HttpRequest) -> HttpResponse:
     viewer = viewer_of(request)
     parts = bridge.call(lambda runtime: runtime.get(OverviewParts).read(viewer))
     config = settings.KCOORD
-    attention, counts, activity = (parts.get(name, Part()) for name in ("attention", "counts", "activity"))
+    attention, counts, activity, behind = (
+        parts.get(name, Part()) for name in ("attention", "counts", "activity", "behind")
+    )
     found = attention.value and presenters.attended(
         attention.value, group_url, _list_url, thresholds(config).flapping_window_ms, now
     )
@@ -49,8 +52,15 @@ def overview(request: HttpRequest) -> HttpResponse:
             "counts": counts,
             "groups": groups,
             "activity": activity,
+            "behind": behind,
+            "furthest": [(group, group_url(group.group_id)) for group in getattr(behind.value, "furthest", ()) or ()],
+            "furthest_url": _list_url("sort", GroupSort.TIME_LAG_DESCENDING.value),
+            "lag": behind.value and behind.value.total,
+            "stale_ms": config.int("lag.stale.ms"),
             "sees_cluster": viewer.sees_cluster,
-            "rates": presenters.rates(activity.value, activity.at or now) if activity.value is not None else (),
+            "rates": presenters.rates(activity.value or (), now),
+            "trend": presenters.trend(activity.value or (), now),
+            "sees_all": viewer.sees_all,
             "health": health(with_judged_at(parts), now, limits_of(config), part_urls()),
             "base_url": config.str("advertised.url") or f"{request.scheme}://{request.get_host()}",
             "announcement": presenters.announcement(found, groups),

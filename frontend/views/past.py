@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,19 +11,18 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from frontend import queries, zones
-from frontend.history.chart import COUNT, LENGTH, Chart, Mark, Point, Series, chart
+from frontend.history.chart import COUNT, LENGTH, Series, chart
 from frontend.history.episodes import CAUSES
-from frontend.history.past import MOST_LINES, Past, past
+from frontend.history.past import MARKS, MOST_LINES, Past, past
 from frontend.history.span import Span
-from frontend.rows import Millis
 from frontend.viewer import viewer_of
 from frontend.views.commits import journal
-from frontend.views.compare import points_said
+from frontend.views.compare import lag_chart, points_said
 from frontend.views.groups import group_url
 from frontend.views.history import chosen_causes, episode_lines
 from frontend.views.page import choice, fixed, missing, page, show
 from frontend.views.spans import preset_links, span_of, step_links
-from frontend.wording import duration
+from frontend.wording import duration, plural
 from kcoord.process import bridge
 from offsets.core.types import ChangeKind
 from offsets.journal.reading import FREQUENT, JournalFilter
@@ -66,7 +65,7 @@ def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
         "sample_every_ms": settings.KCOORD.int("lag.sample.interval.ms"),
         "topics_left_out": found.lag.left_out,
         "points": points_said([found.lag], span, now),
-    } | _charts(found, span)
+    } | _charts(found, span, viewer.sees_cluster)
     return show(request, "history", context, section="groups")
 
 
@@ -78,27 +77,28 @@ def _of(span: Span) -> str:
     return f"span={span.preset}" if span.preset else span.query
 
 
-def _charts(found: Past, span: Span) -> dict[str, Any]:
+def _charts(found: Past, span: Span, sees_cluster: bool) -> dict[str, Any]:
     """The plots, all of the same span and with the same marks."""
-    marks = [Mark(episode.began, episode.trigger) for episode in reversed(found.rebalances.shown)]
-
-    def drawn(name: str, points: Sequence[Point], step_ms: Millis, kind: str = COUNT) -> Chart:
-        return chart(
-            [Series(name, points)],
-            first=span.first,
-            last=span.last,
-            step_ms=step_ms,
-            kind=kind,
-            zone=zones.current(),
-            marks=marks,
-            of_steps=True,
-        )
-
-    capped = any(point.value >= MOST_LINES for point in found.changes)
+    now = found.rebalances.now
+    commits = chart(
+        [Series("Commits", found.changes)],
+        first=span.first,
+        last=span.last,
+        step_ms=span.step_ms,
+        zone=zones.current(),
+        marks=found.marks,
+        bars=True,
+        now=now,
+    )
+    marked = Counter(mark.kind for mark in found.marks)
+    kinds = dict.fromkeys(["rebalance", *(kind for kind, _ in MARKS.values())])
     return {
-        "lag_chart": drawn("Lag", found.lag.lag, found.lag.step_ms),
-        "time_lag_chart": drawn("Behind", found.lag.time_lag, found.lag.step_ms, LENGTH),
-        "commits_chart": drawn("Commits", found.changes, span.step_ms),
+        "lag_chart": lag_chart(["Lag"], [found.lag], span, now, COUNT, found.marks),
+        "time_lag_chart": lag_chart(["Behind"], [found.lag], span, now, LENGTH, found.marks),
+        "commits_chart": commits,
         "commits_step": duration(span.step_ms),
-        "commits_most": MOST_LINES if capped else None,
+        "commits_most": MOST_LINES if any(point.value >= MOST_LINES for point in found.changes) else None,
+        "marked": [(kind, plural(marked[kind], kind)) for kind in kinds if marked[kind]],
+        "marked_since": found.rebalances.read_since,
+        "handovers_hidden": not sees_cluster,
     }

@@ -51,6 +51,7 @@ class Activity(ProtocolOwned):
     record_offset = models.BigIntegerField(help_text="The last one given out: counts the lines of the journal.")
     event_id = models.BigIntegerField(help_text="The last one of the events of groups.")
     rebalances = models.BigIntegerField(help_text="Rebalances that began since the instant before.")
+    lag = models.BigIntegerField(null=True, help_text="Of all groups together; null: of none is it known as of now.")
 
     def __str__(self) -> str:
         return f"@{self.at}: {self.record_offset}"

@@ -294,11 +294,14 @@ values (%(name)s, %(now)s)
 on conflict (name) do update set at = excluded.at
 
 -- name: note_activity
--- At most once per `before`. Events that are committed out of order may be missed.
-insert into offsets_activity (at, record_offset, event_id, rebalances)
+-- At most once per `before`. Events that are committed out of order may be missed. Lag that was not sampled lately is
+-- not that of now.
+insert into offsets_activity (at, record_offset, event_id, rebalances, lag)
 select %(now)s, s.last_value, e.id,
        (select count(*) from groups_event n
-        where n.id > coalesce(l.event_id, e.id) and n.id <= e.id and n.kind = any(%(rebalance_kinds)s::text[]))
+        where n.id > coalesce(l.event_id, e.id) and n.id <= e.id and n.kind = any(%(rebalance_kinds)s::text[])),
+       (select case when max(o.at) >= %(sampled_after)s then kcoord_bigint(sum(o.lag)) end
+        from offsets_grouplag o join groups_group g on g.id = o.group_id)
 from offset_commit_log_id_seq s
 cross join (select coalesce(max(id), 0) as id from groups_event) e
 left join lateral (select at, event_id from offsets_activity order by at desc limit 1) l on true
@@ -368,4 +371,4 @@ from (select distinct v.group_id, v.kind
 group by n.kind
 
 -- name: activity_since
-select at, record_offset, rebalances from offsets_activity where at > %(since)s order by at
+select at, record_offset, rebalances, lag from offsets_activity where at > %(since)s order by at

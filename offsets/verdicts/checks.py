@@ -40,6 +40,8 @@ REBALANCES = (EventKind.REBALANCE_STARTED.value, EventKind.GROUP_EPOCH_BUMPED.va
 ACTIVITY_MS: Millis = 60_000
 ACTIVITY_KEPT_MS: Millis = 86_400_000
 """How often it is noted how busy groups are, and how long that is kept."""
+SAMPLES_MISSED = 3
+"""So many samples later, a lag is no longer that of now."""
 
 LAST_KEY = 2**63 - 1
 _STORING_LOCK = 0x6B636F_03
@@ -117,6 +119,7 @@ class VerdictChecks:
         self._db = runtime.db
         self._thresholds = thresholds(runtime.config)
         self._retention_ms = runtime.config.int("offsets.retention.minutes") * 60_000
+        self._sampled_ms = SAMPLES_MISSED * runtime.config.int("lag.sample.interval.ms")
 
     async def check_members(self) -> int:
         """Judge all groups by their members, and note how busy they are; returns how many verdicts there are.
@@ -238,7 +241,12 @@ class VerdictChecks:
         async def work(connection: Connection) -> None:
             await connection.execute(Q.note_run.encode(), {"name": check.value, "now": now})
             if check is Check.MEMBERS:
-                noted = {"now": now, "before": now - ACTIVITY_MS, "rebalance_kinds": list(REBALANCES)}
+                noted = {
+                    "now": now,
+                    "before": now - ACTIVITY_MS,
+                    "sampled_after": now - self._sampled_ms,
+                    "rebalance_kinds": list(REBALANCES),
+                }
                 await connection.execute(Q.note_activity.encode(), noted)
                 await connection.execute(Q.forget_activity.encode(), {"before": now - ACTIVITY_KEPT_MS})
 

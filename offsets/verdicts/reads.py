@@ -62,11 +62,13 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """How busy all groups were until `at` (ms): per minute, since the instant before."""
+    """How busy all groups were from `since` until `at` (ms), per minute; how far behind they were then, if known."""
 
+    since: Millis
     at: Millis
     commits: float
     rebalances: float
+    lag: int | None = None
 
 
 def summaries(verdicts: Iterable[Verdict]) -> list[Summary]:
@@ -124,11 +126,13 @@ class VerdictReads:
             rows = await self._db.rows(connection, Q.activity_since, {"since": since})
         return [
             Minute(
+                before,
                 at,
                 max(lines - lines_before, 0) * MINUTE_MS / (at - before),
                 rebalances * MINUTE_MS / (at - before),
+                lag,
             )
-            for (before, lines_before, _), (at, lines, rebalances) in pairwise(rows)
+            for (before, lines_before, *_), (at, lines, rebalances, lag) in pairwise(rows)
         ]
 
 

@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.browser.audit import audit, audit_in_every_look, picture
 from tests.browser.conftest import NARROW, Wrongs, open_context, sign_in, watch
-from tests.frontend.seed import Seed, working_group
+from tests.frontend.seed import Seed, now_ms, working_group
 from tests.support.processes import Running
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
@@ -102,6 +102,81 @@ async def test_a_plot_is_brushed_by_dragging(page: Page, seed: Seed) -> None:
     await page.go_back()
     await expect(page).not_to_have_url(re.compile("from="))
     await expect(page.locator(".brush-text")).to_have_text("")
+
+
+async def test_all_plots_say_their_values_at_one_instant(page: Page, seed: Seed) -> None:
+    busy(seed)
+    await page.goto("/groups/billing/history")
+    reads, crosses = page.locator(".chart-read"), page.locator(".chart-cross")
+    box = await page.locator(".chart-frame").nth(1).bounding_box()
+    assert box is not None
+    await page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 40)
+    await expect(reads.nth(0)).to_have_text(re.compile(r"^\d+ \w+, [\d:]+ to [\d:]+: at most [\d,]+$"))
+    await expect(reads.nth(2)).to_have_text(re.compile(": [0-9]+$"))
+    said = await reads.all_text_contents()
+    assert len({one.partition(": ")[0] for one in said}) == 1, "the same step"
+    assert len({await cross.get_attribute("x1") for cross in await crosses.all()}) == 1
+    await picture(page, "crosshair")
+    mark = float(await page.locator(".chart .chart-mark").first.get_attribute("x1") or 0)
+    await page.mouse.move(box["x"] + box["width"] * mark / 1_000, box["y"] + 40)
+    await expect(reads.nth(2)).to_contain_text("sent no heartbeat in time")
+    await page.mouse.move(5, 5)
+    await expect(reads).to_have_text(["", "", ""])
+
+    slider = page.get_by_label("Instant in Lag in time")
+    await slider.focus()
+    newest = await slider.get_attribute("aria-valuetext")
+    await page.keyboard.press("ArrowLeft")
+    await expect(slider).not_to_have_attribute("aria-valuetext", newest or "")
+    await expect(slider).to_have_attribute("aria-valuetext", re.compile("at most [0-9]+"))
+    await expect(reads.nth(0)).to_contain_text("at most")
+    assert await audit(page) == []
+    await page.keyboard.press("Escape")
+    await expect(reads).to_have_text(["", "", ""])
+
+
+async def test_a_finger_chooses_the_instant(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -> None:
+    busy(seed)
+    context = await open_context(browser, site, viewport=NARROW, has_touch=True)
+    page = await context.new_page()
+    watch(page, site.url, wrongs)
+    await page.goto("/groups/billing/history")
+    await sign_in(page)
+    frame = page.locator(".chart-frame").first
+    await frame.scroll_into_view_if_needed()
+    box = await frame.bounding_box()
+    assert box is not None
+    await page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + 40)
+    await expect(page.locator(".chart-read").nth(1)).to_contain_text("at most")
+    await page.touchscreen.tap(box["x"] + 5, box["y"] - 40)
+    await expect(page.locator(".chart-read").nth(1)).to_have_text("")
+
+
+async def test_the_instant_stays_when_the_page_is_refreshed(page: Page, seed: Seed) -> None:
+    busy(seed)
+    await page.goto("/groups/billing")
+    slider = page.get_by_label("Instant in Lag of the group")
+    await slider.focus()
+    await page.keyboard.press("Home")
+    panel, said = page.locator("#panel > [data-now]"), page.locator("#lag-chart .chart-read")
+    await expect(said).not_to_have_text("")
+    now = await panel.get_attribute("data-now")
+    seed.event("billing", "member_left", 8, "worker-1")
+    seed.changed("billing")
+    await expect(panel).not_to_have_attribute("data-now", now or "")
+    await expect(slider).to_be_focused()
+    await expect(slider).to_have_attribute("aria-valuetext", re.compile(": "))
+    await expect(said).not_to_have_text("")
+
+
+async def test_where_samples_end_the_plot_says_so(page: Page, seed: Seed) -> None:
+    seed.group("billing")
+    seed.lag_samples("billing", {"orders": [500] * 40}, every_ms=MINUTE, now=now_ms() - 25 * MINUTE)
+    await page.goto("/groups/billing/history?span=1h")
+    await expect(page.locator("#lag-chart .chart-note")).to_have_text(re.compile(r"^unknown since \d\d:\d\d$"))
+    await page.get_by_label("Instant in Lag in records").focus()
+    await expect(page.locator("#lag-chart .chart-read")).to_contain_text(": unknown")
+    assert await audit(page) == []
 
 
 async def test_groups_are_compared(page: Page, seed: Seed) -> None:

@@ -53,9 +53,13 @@ async def test_what_needs_attention_comes_worst_first_and_leads_to_the_group(pag
     await page.get_by_role("link", name="Overview").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
     needs = page.locator(".need")
-    await expect(needs.locator("h3")).to_have_text([
+    await expect(needs.locator("h4")).to_have_text([
         "payments-settlement", "clickstream.sessions.eu-central-1.production", "search-index", "mailing",
         "retired-importer", "thumbnails", "audit",
+    ])  # fmt: skip
+    await expect(page.locator(".cause")).to_have_text([
+        "Uncovered 1", "Stalled 1", "Stuck 1", re.compile("^Late 2 *1 listed here$"), "Expiring 1", "Flapping 1",
+        "Stale 1",
     ])  # fmt: skip
     await expect(page.get_by_text("7 of 8 groups need attention")).to_be_visible()
     await expect(needs.first).to_contain_text("Partitions 12 and 13 of orders have no owner.")

@@ -187,7 +187,8 @@ def test_a_report_is_drawn_by_day(person: Client, seed: Seed) -> None:
         {"date": "2026-01-04", "groups": 2, "commits": 7, "consumed": 1_900, "rewinds": 1},
     ]
     drawn = {one.name: one for one in day_plots({"days": days})}
-    assert [len(one.plot.spots) for one in drawn.values()] == [4, 4, 4], "days without commits are drawn as 0"
+    assert [one.plot.steps for one in drawn.values()] == [4, 4, 4]
+    assert "|0|" in drawn["commits"].plot.lines[0].values, "days without commits are drawn as 0"
     assert (drawn["commits"].total, drawn["consumed"].plot.y_ticks[-1].label) == (12, "2,000")
     assert day_plots(None) == day_plots({"days": []}) == day_plots({"days": [5]}) == []
     run_id = put_run(seed.connection, "report", rows=12, result={"days": days, "tables": {}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -29,6 +30,7 @@ from frontend.history.ticks import (
     HOUR,
     MINUTE,
     SECOND,
+    Tick,
     count_labels,
     count_ticks,
     instants,
@@ -149,8 +151,9 @@ def test_every_point_lies_in_the_drawing(values: list[int | None]) -> None:
     assert all(0 <= y <= HEIGHT for y in numbers[1::2])
     known = [value for value in values if value is not None]
     assert picture.empty == (not known)
-    assert len(picture.spots) == len(known)
-    assert all(spot.x >= 0 and spot.x + spot.width <= WIDTH + 0.1 for spot in picture.spots)
+    said = line.values.split("|") if known else []
+    assert [text != "" for text in said] == [value is not None for value in values][: len(said)]
+    assert sum(text != "" for text in said) == len(known) <= picture.steps
     assert len(picture.rows) <= TABLE_ROWS + 1
 
 
@@ -177,7 +180,8 @@ def test_the_table_has_the_largest_value_of_each_row() -> None:
 
 
 def test_values_in_words() -> None:
-    assert drawn(10, 3_000, 7).summary == "from 10 to 7, at most 3,000, at least 7"
+    assert drawn(10, 3_000, 7).summary == "from 10 to 7, at most 3,000"
+    assert drawn(10, 3_000, 7, bars=True).summary == "from 10 to 7, at most 3,000, at least 7"
     assert drawn(90_000, kind=LENGTH).summary.startswith("from 1 min 30 s")
     assert drawn().summary == "no samples"
 
@@ -185,7 +189,40 @@ def test_values_in_words() -> None:
 def test_marks_close_to_each_other_are_one() -> None:
     marks = [Mark(NIGHT + HOUR, "m1 joined"), Mark(NIGHT + HOUR + 1, "m2 joined"), Mark(NIGHT + 9 * DAY, "too late")]
     picture = drawn(*[1] * 120, marks=marks)
-    assert picture.marks == [(500.0, "2025-11-21 03:50:00: m1 joined, and 1 other close to it")]
+    assert picture.marks == [(500.0, "rebalance", "2025-11-21 03:50:00: m1 joined, and 1 other close to it")]
+
+
+def test_marks_of_different_kinds_are_not_one() -> None:
+    marks = [Mark(NIGHT + HOUR, "m1 joined"), Mark(NIGHT + HOUR, "plan applied by mara", "plan")]
+    assert [kind for _, kind, _ in drawn(*[1] * 120, marks=marks).marks] == ["rebalance", "plan"]
+
+
+def test_where_values_end_too_early_they_are_unknown_and_not_the_last_one() -> None:
+    def ended(**options: Any) -> Chart:
+        return drawn(1, 2, *[None] * 8, **options)
+
+    assert drawn(1, 2, 3, None, None).unknown is None, "a late sample is no outage"
+    assert ended().unknown == Tick(0.15, "unknown since 02:51")
+    assert ended().summary.endswith(", unknown since 2025-11-21 02:51:30")
+    assert ended(gap_ms=9 * MINUTE).unknown is None, "values are read that seldom"
+    assert ended(now=NIGHT + 3 * MINUTE).unknown is None, "the rest is to come"
+    assert drawn(*[None] * 8).unknown is None
+
+
+def test_what_is_unknown_begins_where_the_last_series_ends() -> None:
+    def unknown(*series: Series) -> Tick | None:
+        return chart(series, first=NIGHT, last=NIGHT + HOUR, step_ms=MINUTE).unknown
+
+    ended = Series("a", [Point(NIGHT, 1)]), Series("b", [Point(NIGHT, 1)], until=NIGHT + 3 * MINUTE)
+    assert unknown(*ended, Series("c", [])) == Tick(0.05, "unknown since 02:53")
+    assert unknown(*ended, Series("c", [Point(NIGHT + HOUR - 1, 1)])) is None
+
+
+def test_bars_stand_where_something_happened() -> None:
+    (line,) = drawn(3, 0, 4_000, bars=True).lines
+    assert (line.path, line.values) == ("", "3|0|4,000")
+    tops = [min(float(y) for y in NUMBERS.findall(bar)[1::2]) for bar in line.area.split("Z")[:3]]
+    assert tops == [HEIGHT - 2, HEIGHT, 0], "3 are seen beside 4,000, and nothing is seen of nothing"
 
 
 def test_days_begin_at_midnight_of_the_zone() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.test import Client
 
 from frontend import queries
@@ -15,14 +16,67 @@ from frontend.shown import Known, Unknown
 from frontend.viewer import Viewer
 from frontend.views.compare import points_said
 from frontend.wording import iso
+from groups.core.coordinator import partition_of
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Database
 from kcoord.process.runtime import Runtime
 from offsets.lag.samples import SampleService
+from tests.frontend.alert_seed import put_alert, put_rule
+from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, now_ms
-from tests.frontend.viewers import ALL, viewer
+from tests.frontend.viewers import ALL, allow, viewer
 
 ADDRESS = "/groups/billing/history"
+
+
+def test_plans_hand_overs_and_alerts_are_marked_on_each_plot(person: Client, client: Client, seed: Seed) -> None:
+    night(seed)
+    at = now_ms() - 60_000
+    put_plan(seed.connection, "billing", made_at=at, state="undone")
+    put_plan(seed.connection, "other", made_at=at, state="applied", made_by="somebody else")
+    put_alert(seed.connection, put_rule(seed.connection), "billing", at=at, resolved_at=at + 30_000)
+    for partition in range(50):
+        seed.connection.execute(
+            "insert into groups_partitionchange (at, partition, epoch, gap, from_node, to_node, reason)"
+            " values (%s, %s, 1, 0, 'node-1', %s, 'lapsed')",
+            [at, partition, "node-2" if partition == partition_of("billing", 50) else "another"],
+        )
+    page = person.get(f"{ADDRESS}?span=1h").content.decode()
+    for mark in (
+        "plan applied by",
+        "plan undone by",
+        "node-1 → node-2",
+        "alert opened: billing stands still",
+        "resolved:",
+    ):
+        assert page.count(mark) == 3, mark
+    assert "→ another" not in page
+    assert "somebody else" not in page
+    legend = re.findall('x2="22" y1="6" y2="6"/></svg>([^<]+)</li>', page)
+    assert legend == ["1 rebalance", "2 plans", "1 hand-over", "2 alerts"]
+    assert "plan applied" not in person.get(f"{ADDRESS}?from={iso(at - HOUR)}&to={iso(at - MINUTE)}").content.decode()
+
+    client.force_login(user := get_user_model().objects.create_user("limited"))
+    allow(user, "describe:group:billing", "describe:topic:*")
+    page = client.get(f"{ADDRESS}?span=1h").content.decode()
+    assert "node-1" not in page
+    assert "hand-overs hidden" in page
+    assert page.count("plan applied by") == 3
+
+
+def test_marks_say_from_when_on_rebalances_are_marked(
+    person: Client, seed: Seed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frontend.history.reads.EVENTS_READ", 10)
+    monkeypatch.setattr("frontend.history.reads.MOST_SHOWN", 3)
+    seed.group("billing")
+    seed.lag_samples("billing", {"orders": [1] * 60}, every_ms=MINUTE)
+    for number in range(20):
+        seed.event("billing", "rebalance_started", number, "m1", ms_ago=(20 - number) * 120_000, cause="member_joined")
+    page = person.get(f"{ADDRESS}?span=1h").content.decode()
+    lag = page[page.index('id="lag-chart"') : page.index('id="lag-values"')]
+    assert lag.count('class="chart-mark rebalance"') == 9, "more than are listed"
+    assert re.search(r"9 rebalances since 20[0-9-]+ [0-9:]+( UTC)?, more before", page)
 
 
 def night(seed: Seed, ago: int = 0) -> None:
@@ -55,7 +109,7 @@ def test_one_page_has_all_that_happened(person: Client, seed: Seed) -> None:
     plain = " ".join(re.sub(r"<[^>]+>", " ", page).split())
     assert "at most 5,000" in page, "the topics together"
     assert "from 1 min 30 s" in page
-    assert page.count('class="chart-mark"') == 3, "the rebalance is marked on each plot"
+    assert page.count('class="chart-mark rebalance" x1="9') == 3, "the rebalance is marked on each plot"
     assert "“new pod”" in plain
     assert "by" not in plain or "mara" in plain
     assert 'aria-current="true">1 h</a>' in page

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import psycopg
 import pytest
+from django.contrib.auth import get_user_model
 from django.test import Client
 
+from frontend.listing.queries import Wanted, group_list
 from frontend.overview import presenters
 from frontend.overview.health import BAD, GOOD, OFF, UNKNOWN, WATCH, HealthLine, Limits, health
 from frontend.overview.parts import GROUPS_SHOWN, Alerts, Archive, Celery, OverviewParts, Part, Postgres, Sampler
@@ -32,7 +35,7 @@ from offsets.core.verdicts import Verdict
 from offsets.verdicts.reads import Minute, VerdictReads, summaries
 from tests.frontend.seed import Seed
 from tests.frontend.verdict_seed import judged, troubled, verdict
-from tests.frontend.viewers import ALL, viewer
+from tests.frontend.viewers import ALL, LOOK, allow, viewer
 
 NOW = 1_700_000_000_000
 LIMITS = Limits(timers_ms=15_000, sample_ms=60_000, check_ms=5_000)
@@ -218,13 +221,21 @@ def test_a_part_that_was_never_read_is_unknown() -> None:
 
 
 def test_bars_are_drawn_where_their_minutes_are() -> None:
-    minutes = [Minute(NOW - 60_000 * age, 100.0 * (age + 1), 0) for age in (59, 1, 0)]
+    minutes = [Minute(NOW - 60_000 * (age + 1), NOW - 60_000 * age, 100.0 * (age + 1), 0) for age in (59, 1, 0)]
     commits, rebalances = presenters.rates(minutes, NOW)
-    assert [round(bar.x) for bar in commits.bars] == [1, 581, 591]
-    assert commits.bars[0].height == presenters.HEIGHT
-    assert (commits.latest, rebalances.latest) == (100, 0)
-    assert {bar.height for bar in rebalances.bars} == {0}
-    assert presenters.rates([], NOW)[0].latest is None
+    assert commits.lines[0].values == "6,000" + "|" * 58 + "200|100"
+    assert (commits.latest, rebalances.latest) == ("100", "0")
+    assert presenters.rates([], NOW)[0].latest == ""
+
+
+def test_a_minute_of_the_drawing_has_what_was_counted_around_its_middle() -> None:
+    ends = [NOW - age for age in (3_600_000, 3_540_000 - 9_000, 3_480_000 - 18_000, 600_000)]
+    minutes = [Minute(since, at, n, 0, 7) for n, (since, at) in enumerate(pairwise(ends), 1)]
+    (commits, _) = presenters.rates(minutes, NOW)
+    assert commits.lines[0].values == "1|2|" + "|".join(["3"] * 48), "nobody counted for 48 minutes"
+    assert commits.latest == "", "that was ten minutes ago"
+    assert presenters.trend(minutes, NOW).unknown is not None
+    assert presenters.trend([Minute(NOW - 60_000, NOW, 5, 0)], NOW).empty, "unknown is not 0"
 
 
 @pytest.fixture
@@ -315,6 +326,74 @@ def test_the_landing_page(person: Client, seed: Seed) -> None:
     assert text.count('class="need"') == 7
     assert "Partitions 12 and 13 of orders have no owner." in text
     assert "/groups/payments-settlement?#partitions-title" in text
+
+
+def behind(seed: Seed) -> None:
+    """Groups that are behind on two topics, on one, on none, and by what nobody knows."""
+    for group_id, lags in {"g1": {"orders": 30, "payments": 10}, "g2": {"orders": 2}, "g3": {"orders": 0}}.items():
+        pk = seed.group(group_id)
+        seed.group_lag(pk, sum(lags.values()), 60_000 // max(sum(lags.values()), 1))
+        at = seed.connection.execute("select at from offsets_grouplag where group_id = %s", [pk]).fetchone()
+        assert at is not None
+        for topic, lag in lags.items():
+            seed.connection.execute(
+                "insert into offsets_topiclag (group_id, topic, at, lag, committed_offsets, partitions,"
+                " unknown_partitions) values (%s, %s, %s, %s, 0, 1, 0)",
+                [pk, topic, at[0], lag],
+            )
+            seed.connection.execute(
+                "insert into offsets_lagsample (group_name, topic, at, lag) values (%s, %s, %s, %s)",
+                [group_id, topic, at[0], lag],
+            )
+    seed.group_lag(seed.group("g4"), None)
+
+
+@pytest.mark.parametrize(
+    ("rules", "total", "known"),
+    [
+        (LOOK, 42, 3),
+        (("describe:group:*", "describe:topic:orders"), 32, 3),
+        (("describe:group:g1", "describe:topic:*"), 40, 1),
+        (("describe:group:g*", "describe:topic:payments"), 10, 1),
+        (("describe:group:*",), None, 0),
+    ],
+)
+async def test_the_total_lag_is_the_sum_of_the_list(
+    seed: Seed, parts: OverviewParts, runtime: Runtime, rules: tuple[str, ...], total: int | None, known: int
+) -> None:
+    behind(seed)
+    who = viewer(*rules)
+    found = (await parts.read(who))["behind"].value
+    listed = [group.lag for group in (await group_list(runtime.db, who, Wanted())).groups]
+    assert (found.total.lag, found.total.known) == (total, known)
+    assert [lag for lag in listed if lag is not None] == [] if total is None else sum(filter(None, listed)) == total
+
+
+def test_the_groups_furthest_behind_in_time_come_first(person: Client, seed: Seed) -> None:
+    behind(seed)
+    text = person.get("/").content.decode()
+    assert '<strong><span class="figure">42</span></strong> records behind in 3 of 4 groups' in text
+    table = text[text.index("Furthest behind in time</th>") : text.index("All groups by time behind")]
+    assert re.findall('href="/groups/(g[0-9])"', table) == ["g3", "g2", "g1"]
+    assert "g4" not in table, "whose lag is not known is not first"
+    listed = re.findall(
+        '<th scope="row"[^>]*><a class="row-link" href="/groups/(g[0-9])"',
+        person.get("/groups?sort=-time_lag_ms").content.decode(),
+    )
+    assert listed[:3] == ["g3", "g2", "g1"]
+
+
+def test_what_is_known_of_everything_together_is_hidden_and_not_left_out(client: Client, seed: Seed) -> None:
+    behind(seed)
+    user = get_user_model().objects.create_user("limited")
+    allow(user, "describe:group:*", "describe:topic:orders")
+    client.force_login(user)
+    text = client.get("/").content.decode()
+    assert "32</span></strong> records behind in 3 of 4 groups" in text
+    assert "that you may see</a>" in text
+    assert "Its trend is <span" in text
+    assert "furthest behind in time is <span" in text
+    assert "g3" not in text
 
 
 def test_the_landing_page_says_so_where_nothing_is_wrong_or_nothing_is_there(person: Client, seed: Seed) -> None:

@@ -56,15 +56,14 @@ def test_rebalances_are_drawn_from_where_events_begin() -> None:
         for n in range(1, 6)
     ]
     drawn = {one.name: one for one in day_plots({"days": days, "rebalances_since": 2 * DAY_MS + 5})}
-    assert (len(drawn["commits"].plot.spots), len(drawn["rebalances"].plot.spots)) == (5, 3)
-    assert drawn["rebalances"].plot.spots[0].title == "1970-01-03: 3"
+    assert [drawn[name].plot.lines[0].values for name in ("commits", "rebalances")] == ["1|1|1|1|1", "||3|4|5"]
     assert (drawn["rebalances"].total, drawn["rebalances"].note) == (12, "counted since 1970-01-03")
     assert drawn["commits"].note == ""
     later = {one.name: one for one in day_plots({"days": days, "rebalances_since": 90 * DAY_MS})}
     assert later["rebalances"].plot.empty, "events begin after the last day"
     many = [{"date": str(day), "commits": 1} for day in days_before(400)]
     (drawn_of_many, *_) = day_plots({"days": many})
-    assert (drawn_of_many.first, drawn_of_many.plot.spots) == (str(days_before(366)[0]), ())
+    assert (drawn_of_many.first, drawn_of_many.plot.steps) == (str(days_before(366)[0]), 366)
     assert [day.rebalances for day in totals({"days": days})] == [None, None, 3, 4, 5]
 
 

@@ -188,6 +188,31 @@ async def test_how_busy_groups_are_is_noted_each_minute_for_a_day(
     assert row == (1,)
 
 
+async def test_the_lag_of_all_groups_is_noted_unless_it_is_old(
+    rows: Rows, checks: VerdictChecks, clock: VirtualClock
+) -> None:
+    def sampled(group: int, lag: int | None, at: int) -> None:
+        rows.connection.execute(
+            "insert into offsets_grouplag (group_id, at, lag) values (%s, %s, %s)"
+            " on conflict (group_id) do update set at = excluded.at, lag = excluded.lag",
+            [group, at, lag],
+        )
+
+    first, second, third = (rows.group(name) for name in "abc")
+    await checks.check_members()
+    for at in (START_MS + 59_000, START_MS + 59_500):
+        sampled(first, 40, START_MS)
+        sampled(second, 2, at)
+        sampled(third, None, at)
+    sampled(10**9, 1_000, START_MS + 59_000)  # deleted, and not forgotten yet
+    for _ in range(4):
+        clock.advance(60_000)
+        await checks.check_members()
+    noted = rows.connection.execute("select lag from offsets_activity order by at").fetchall()
+    assert noted[:2] == [(None,), (42,)]
+    assert noted[-1] == (None,), "nobody has sampled for three minutes"
+
+
 @pytest.fixture(scope="module")
 def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
     """A database with many groups, offsets and samples."""
