@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEMPLATE = "kcoord_template"
+CRASHED = re.compile("terminated by signal|PANIC:|was not properly shut down|exited with exit code [^01]")
 CONNECTIONS = 300
 """For as many pytest workers as `make test` starts, each with servers whose pools have 16."""
 
@@ -39,9 +41,18 @@ def embedded_server() -> Iterator[str]:
         pg_ctl(["-m", "fast", "-w", "stop"], pgdata=server.pgdata, user=server.system_user)
         server.ensure_postgres_running()
         yield make_conninfo(**conninfo_to_dict(server.get_uri()))
+        _say_what_ended_it(server.log)
         server.cleanup()
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _say_what_ended_it(log: Path) -> None:
+    """Print lines of a crash in the log of the server: connections end then, of tests that have to do with nothing."""
+    with log.open(errors="backslashreplace") as lines:
+        for line in lines:
+            if CRASHED.search(line):
+                print(f"Postgres of the tests: {line.rstrip()}", file=sys.stderr)
 
 
 def migrate(conninfo: str) -> None:

@@ -189,10 +189,12 @@ class Running:
         if self._closed:
             return
         self._closed = True
-        if self.popen.poll() is None:
+        ended = self.popen.poll() is not None
+        if not ended:
             self.popen.kill()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        if not (ended and is_alive(self.pid)):  # numbers come again within minutes: that would be another's group
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
         self.popen.wait(STOP_SECONDS)
         shutil.rmtree(self.directory, ignore_errors=True)
 
