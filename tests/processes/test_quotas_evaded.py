@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.whole("quotas at servers; the default has them in process, one port at a time"),
 ]
 
-PER_SECOND = 20
+PER_SECOND = 5
 AT_ONCE = 10 * PER_SECOND
 CONNECTIONS = 16
 """To each port."""
