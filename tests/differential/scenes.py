@@ -248,13 +248,17 @@ def _of_both(value: Any) -> Any:
     return [_of_both(entry) for entry in value] if isinstance(value, list) else value
 
 
+SILENT = {"no answer": True}
+"""In place of an answer that did not come in time."""
+
+
 async def heard(place: Place, wanted: Scenario, version: int, group: str) -> list[Any]:
     """What one side answers."""
     async with Scene(place, group, version) as scene:
         try:
             await wanted.play(scene)
         except TimeoutError:
-            scene.answers.append({"no answer": True})
+            scene.answers.append(SILENT)
         return scene.heard()
 
 

@@ -8,7 +8,7 @@ from kcoord.config import Config
 from kcoord.wire.gateway import Gateway
 from tests.differential.playing import prepared
 from tests.differential.scenarios import ALL
-from tests.differential.scenes import heard, recorded, unexpected
+from tests.differential.scenes import SILENT, heard, recorded, unexpected
 
 APIS = sorted({one.api for one in ALL})
 
@@ -45,4 +45,6 @@ async def _equal(gateway: Gateway, token: str, api: str, which: slice) -> None:
     plays = [(one, version) for one in ALL if one.api == api for version in one.versions[which]]
     for number, (one, version) in enumerate(plays):
         ours = await heard(place, one, version, f"g{number}")
+        if SILENT in ours:  # a busy machine refuses what became too old, and what waits for it hears nothing: once more
+            ours = await heard(place, one, version, f"g{number}-again")
         assert unexpected(one, ours, answers[one.name, version]) == [], f"{one.name}, version {version}"
