@@ -235,6 +235,7 @@ async def test_each_item_is_settled_once_beside_what_is_frozen(tmp_path: Path) -
         other.kill()
         fleet.listen()
         check(database, fleet)
+        assert len(fleet.said.read_text().splitlines()) > 0, "the worker that was frozen settled something"
 
 
 @contextmanager

@@ -98,17 +98,17 @@ async def test_switch_turns_it_off(
 ) -> None:
     for number in range(3):
         await commit(runtime, f"g{number}", topic, 0, offset=number)
-    outcome = list[object]()
+    together = list[object]()
     read = batches.FetchStore.read
 
     async def noted(self: batches.FetchStore, asked: Any, group_ids: Any) -> Any:
-        outcome.append(asked)
+        together.append(asked)
         return await read(self, asked, group_ids)
 
     monkeypatch.setattr(batches.FetchStore, "read", noted)
     for here, expected in ((without, 0), (runtime, 1)):
         assert await asyncio.gather(*(fetched(here, f"g{number}", 0) for number in range(3))) == [[0], [1], [2]]
-        assert len(outcome) == expected
+        assert len(together) == expected
 
 
 async def test_fetches_that_find_the_queue_full_are_told_to_come_back(
