@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.whole("a server under five times its capacity; the default has each limit by itself"),
 ]
 
-SECONDS = 4.0
+SECONDS = 2.0
 
 
 @pytest.mark.parametrize("name", overload.CLASSES)
