@@ -17,9 +17,10 @@ from tests.chaos.schedule import FREEZE, KILL
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("stack")]
 
-SEED = 7
-EVERYTHING = Plan(SEED, 1.9, members=84, routing=routing(SEED))
-IN_SHORT = Plan(SEED, 0.15, nodes=2, members=12, groups=2, crews=1, kinds=(KILL, FREEZE))
+SEED = 352
+"""Of four hundred the one whose faults of every kind are over soonest."""
+EVERYTHING = Plan(SEED, 1.47, members=60, routing=routing(SEED))
+IN_SHORT = Plan(7, 0.15, nodes=2, members=12, groups=2, crews=1, kinds=(KILL, FREEZE))
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ IN_SHORT = Plan(SEED, 0.15, nodes=2, members=12, groups=2, crews=1, kinds=(KILL,
     [
         pytest.param(IN_SHORT, 100, id="in short"),
         pytest.param(
-            EVERYTHING, 3_000, id="every fault", marks=pytest.mark.whole("two minutes of every kind of fault")
+            EVERYTHING, 3_000, id="every fault", marks=pytest.mark.whole("a minute and a half of every kind of fault")
         ),
     ],
 )
