@@ -13,13 +13,16 @@ from _pytest.mark.structures import ParameterSet
 from tests.conformance.cases import Case, Suite, conformance_directory, read_cases
 from tests.conformance.driver import Backend
 from tests.conformance.runner import Status, run_case
-from tests.conformance.skips import whole_case
+from tests.conformance.skips import at_step, whole_case
 
 OWN = Path(__file__).with_name("own")
 """The project's own cases."""
 
 ABOVE_THE_CORE = frozenset(("DeleteTopics", "LeaveGroup", "ConsumerGroupHeartbeat"))
 """Calls of the offsets convention that the core's driver of it does not have."""
+
+DOORS = ("http", "wire")
+"""The backends above the core."""
 
 ERROR = re.compile('"([A-Z][A-Z_]{3,})"')
 
@@ -59,10 +62,14 @@ def is_of_the_core(case: Case) -> bool:
     return case.area in ("commit", "fetch", "txn", "delete", "expire") and not case.calls & ABOVE_THE_CORE
 
 
-def sampled(parameters: list[ParameterSet]) -> list[ParameterSet]:
-    """The same; all but few are marked `whole`. Those few have every call and kind of step, and every error that a call
-    is expected to answer, in each suite.
+def through_door(door: str) -> list[ParameterSet]:
+    """The scenarios that are run through the backend of this name, which is one of DOORS. All but few are `whole`.
+
+    Those few have every call and kind of step, and every error that a call is expected to answer, in each suite. The
+    others, if the core runs them too, are run through the doors that can in turn.
     """
+    everything = scenarios()
+    parameters = [parameter for parameter in everything if door in _doors(case_of(parameter))]
     kept: set[int] = set()
     for suite in Suite:
         cases = enumerate(map(case_of, parameters))
@@ -73,10 +80,24 @@ def sampled(parameters: list[ParameterSet]) -> list[ParameterSet]:
             kept.add(most)
             left -= met[most]
     whole = pytest.mark.whole("a sample of the cases has each call with each of its errors")
+    numbers = {id(parameter): number for number, parameter in enumerate(everything)}
     return [
         parameter if index in kept else pytest.param(*parameter.values, id=parameter.id, marks=whole)
         for index, parameter in enumerate(parameters)
+        if index in kept or _is_its_turn(door, case_of(parameter), numbers[id(parameter)])
     ]
+
+
+def _doors(case: Case) -> list[str]:
+    """Kafka's protocol has nothing that lets offsets expire."""
+    return [door for door in DOORS if door != "wire" or case.area != "expire"]
+
+
+def _is_its_turn(door: str, case: Case, number: int) -> bool:
+    if not is_of_the_core(case):
+        return True
+    to_its_end = [other for other in _doors(case) if not any(at_step(case, step, other) for step in case.steps)]
+    return not to_its_end or to_its_end[number % len(to_its_end)] == door
 
 
 def _met(case: Case) -> set[tuple[str, str]]:

@@ -9,11 +9,11 @@ from offsets.wire.apis import APIS as OF_OFFSETS
 from tests.conformance.cases import Case, Suite
 from tests.conformance.runner import Status, run_case
 from tests.conformance.skips import OLDEST_OVER_THE_WIRE
-from tests.conformance.support import case_file, passes, sampled, scenarios
+from tests.conformance.support import case_file, passes, through_door
 from tests.conformance.wire_backend import WireBackend
 
 
-@pytest.mark.parametrize("case", sampled(scenarios(lambda case: case.area != "expire")))
+@pytest.mark.parametrize("case", through_door("wire"))
 async def test_scenario(case: Case, database: str) -> None:
     async with WireBackend(database) as backend:
         await passes(case, backend)
