@@ -29,6 +29,7 @@ from kcoord.http.endpoint import Endpoint
 from kcoord.http.problem import invalid
 from kcoord.http.serving import Call, serve
 from kcoord.http.types import rfc3339
+from kcoord.process.off_loop import settled, then
 from kcoord.protocol.errors import Error, ProtocolError
 
 Beat = Call[wire.ConsumerHeartbeatRequest]
@@ -214,12 +215,22 @@ def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse | Awaitable
             f"the consumer protocol is disabled on this server; enable it with the setting {REBALANCE_PROTOCOLS}"
         )
     call.principal.require_group(Operation.READ, call.group_id)
-    if _says_nothing_new(call.body):
-        reply = call.runtime.get(GroupService).consumer_heartbeat_at_once(heartbeat_command(call, None))
-        if reply is not None and reply.error is Error.NONE and reply.assignment is None:
-            raise_for_error("consumer_heartbeat", reply)  # which counts it
-            return heartbeat_response(reply, None)
-    return _consumer_heartbeat(call)
+    if not _says_nothing_new(call.body):
+        return _consumer_heartbeat(call)
+    reply = call.runtime.get(GroupService).consumer_heartbeat(heartbeat_command(call, None))
+    return _beaten(call, reply) if isinstance(reply, ConsumerHeartbeatReply) else then(reply, partial(_beaten, call))
+
+
+def _beaten(
+    call: Beat, reply: ConsumerHeartbeatReply
+) -> wire.ConsumerHeartbeatResponse | Awaitable[wire.ConsumerHeartbeatResponse]:
+    raise_for_error("consumer_heartbeat", reply)
+    return heartbeat_response(reply, None) if reply.assignment is None else _assigned(call, reply)
+
+
+async def _assigned(call: Beat, reply: ConsumerHeartbeatReply) -> wire.ConsumerHeartbeatResponse:
+    assert reply.assignment is not None
+    return heartbeat_response(reply, await named_assignment(call, reply.assignment))
 
 
 def _says_nothing_new(body: wire.ConsumerHeartbeatRequest) -> bool:
@@ -243,7 +254,4 @@ async def _consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
             call.runtime, call.principal, call.group_id, call.body.member_id, call.body.instance_id, is_new=True
         )
     command = heartbeat_command(call, await reported(call))
-    reply = await call.runtime.get(GroupService).consumer_heartbeat(command)
-    raise_for_error("consumer_heartbeat", reply)
-    assignment = None if reply.assignment is None else await named_assignment(call, reply.assignment)
-    return heartbeat_response(reply, assignment)
+    return await settled(then(call.runtime.get(GroupService).consumer_heartbeat(command), partial(_beaten, call)))

@@ -24,7 +24,7 @@ from kcoord.http.serving import Call, serve
 from kcoord.http.types import rfc3339
 from kcoord.metrics import commands
 from kcoord.process import off_loop
-from kcoord.process.off_loop import then
+from kcoord.process.off_loop import settled, then
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
@@ -171,9 +171,8 @@ def heartbeat(call: Call[wire.HeartbeatRequest]) -> wire.HeartbeatResponse | Awa
     """Heartbeat."""
     call.principal.require_group(Operation.READ, call.group_id)
     command = convert.heartbeat_command(call.group_id, call.body)
-    service = call.runtime.get(GroupService)
-    reply = service.heartbeat_at_once(command)
-    return then(service.heartbeat(command), _beaten) if reply is None else _beaten(reply)
+    reply = call.runtime.get(GroupService).heartbeat(command)
+    return _beaten(reply) if isinstance(reply, HeartbeatReply) else then(reply, _beaten)
 
 
 def _beaten(reply: HeartbeatReply) -> wire.HeartbeatResponse:
@@ -189,26 +188,16 @@ def many_heartbeats(
     call: Call[wire.ManyHeartbeatsRequest],
 ) -> wire.ManyHeartbeatsResponse | Awaitable[wire.ManyHeartbeatsResponse]:
     """Heartbeats of many members: each is answered separately."""
-    service = call.runtime.get(GroupService)
-    replies: list[HeartbeatReply] = []
-    if len(call.body.heartbeats) > MOST_AT_ONCE:
-        return _many_heartbeats(call)
-    for request in call.body.heartbeats:
-        try:
-            call.principal.require_group(Operation.READ, check_group_id(request.group_id))
-        except ProtocolError:
-            return _many_heartbeats(call)
-        reply = service.heartbeat_at_once(convert.heartbeat_command(request.group_id, request))
-        if reply is None or reply.error is not Error.NONE:
-            return _many_heartbeats(call)  # the sessions that were extended just now are extended again
-        replies.append(reply)
-    if replies:
-        commands("heartbeat", Error.NONE.name).inc(len(replies))
-    return _many_beaten(call, replies)
+    begin = _one_of_many if len(call.body.heartbeats) <= MOST_AT_ONCE else _one_of_very_many
+    found = [begin(call, one) for one in call.body.heartbeats]
+    replies = [reply for reply in found if isinstance(reply, HeartbeatReply)]
+    return _many_beaten(call, replies) if len(replies) == len(found) else _all_of_many(call, found)
 
 
-async def _many_heartbeats(call: Call[wire.ManyHeartbeatsRequest]) -> wire.ManyHeartbeatsResponse:
-    return _many_beaten(call, await asyncio.gather(*(_one_of_many(call, one) for one in call.body.heartbeats)))
+async def _all_of_many(
+    call: Call[wire.ManyHeartbeatsRequest], found: Sequence[HeartbeatReply | Awaitable[HeartbeatReply]]
+) -> wire.ManyHeartbeatsResponse:
+    return _many_beaten(call, await asyncio.gather(*map(settled, found)))
 
 
 def _many_beaten(
@@ -218,17 +207,38 @@ def _many_beaten(
     return wire.ManyHeartbeatsResponse([convert.heartbeat_result(*pair) for pair in pairs])
 
 
-async def _one_of_many(call: Call[wire.ManyHeartbeatsRequest], request: wire.GroupHeartbeat) -> HeartbeatReply:
+async def _one_of_very_many(call: Call[wire.ManyHeartbeatsRequest], request: wire.GroupHeartbeat) -> HeartbeatReply:
+    return await settled(_one_of_many(call, request))
+
+
+def _one_of_many(
+    call: Call[wire.ManyHeartbeatsRequest], request: wire.GroupHeartbeat
+) -> HeartbeatReply | Awaitable[HeartbeatReply]:
+    """Raises nothing: one that fails must not fail the others."""
     try:
         call.principal.require_group(Operation.READ, check_group_id(request.group_id))
-        command = convert.heartbeat_command(request.group_id, request)
-        reply = await call.runtime.get(GroupService).heartbeat(command)
-    except ProtocolError as error:
-        reply = HeartbeatReply(error.error, detail=error.detail)
-    except Exception:
-        log.exception("heartbeat_failed")
-        reply = HeartbeatReply(Error.UNKNOWN_SERVER_ERROR)
-    commands("heartbeat", reply.error.name).inc()
+        found = call.runtime.get(GroupService).heartbeat(convert.heartbeat_command(request.group_id, request))
+    except Exception as error:  # noqa: BLE001 - it is logged
+        return _failed(error)
+    return _awaited(found) if not isinstance(found, HeartbeatReply) else _counted(found)
+
+
+async def _awaited(answer: Awaitable[HeartbeatReply]) -> HeartbeatReply:
+    try:
+        return _counted(await answer)
+    except Exception as error:  # noqa: BLE001 - it is logged
+        return _failed(error)
+
+
+def _failed(error: Exception) -> HeartbeatReply:
+    if isinstance(error, ProtocolError):
+        return _counted(HeartbeatReply(error.error, detail=error.detail))
+    log.error("heartbeat_failed", exc_info=error)
+    return _counted(HeartbeatReply(Error.UNKNOWN_SERVER_ERROR))
+
+
+def _counted(reply: HeartbeatReply) -> HeartbeatReply:
+    (_BEATEN if reply.error is Error.NONE else commands("heartbeat", reply.error.name)).inc()
     return reply
 
 

@@ -6,7 +6,7 @@ Source: http-api.md 2 and "Waiting"; classic.md.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -91,40 +91,44 @@ class GroupService:
         """SyncGroup: answered when the leader has synced. Raises as `join` does."""
         return await self._execute_waiting(command, SyncReply)
 
-    async def heartbeat(self, command: Heartbeat) -> HeartbeatReply:
-        """Heartbeat. While the group is loaded it is answered NONE, so that members stay (classic.md 4, row 5).
+    def heartbeat(self, command: Heartbeat) -> HeartbeatReply | Awaitable[HeartbeatReply]:
+        """Heartbeat: the reply if it only extends a session and is known without waiting, else what brings it.
 
-        It is stored all the same: after a hand-over deadlines go on, and NONE promises a session.
+        While the group is loaded it is answered NONE, so that members stay (classic.md 4, row 5). It is stored all the
+        same: after a hand-over deadlines go on, and NONE promises a session.
         """
-        reply = self.heartbeat_at_once(command)
-        if reply is None and await self._lane.freshen(command.group_id):
-            reply = self.heartbeat_at_once(command)
-        if reply is not None:
-            return reply
+        reply = self._lane.heartbeat(command) if self.active else None
+        return self._heartbeat(command) if reply is None else reply
+
+    async def _heartbeat(self, command: Heartbeat) -> HeartbeatReply:
+        if await self._lane.freshen(command.group_id) and self.active:
+            reply = self._lane.heartbeat(command)
+            if reply is not None:
+                return reply
         if self.active and self._hosting.answer(command.group_id) is Error.COORDINATOR_LOAD_IN_PROGRESS:
             await self._mailbox.submit(command)
             return HeartbeatReply(Error.NONE)
         return cast(HeartbeatReply, await self.execute(command))
 
-    def heartbeat_at_once(self, command: Heartbeat) -> HeartbeatReply | None:
-        """The answer to a heartbeat that only extends a session, if it is known without waiting; else None."""
-        return self._lane.heartbeat(command) if self.active else None
-
-    def consumer_heartbeat_at_once(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
-        """As `heartbeat_at_once`."""
-        return self._lane.consumer_heartbeat(command) if self.active else None
-
     async def leave(self, command: LeaveGroup) -> LeaveReply:
         """LeaveGroup, a batch with a result for each entry."""
         return cast(LeaveReply, await self.execute(command))
 
-    async def consumer_heartbeat(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
-        """ConsumerGroupHeartbeat. With `max_wait_ms` it is held while there is nothing new for its member."""
-        reply = self.consumer_heartbeat_at_once(command)
-        if reply is None and await self._lane.freshen(command.group_id):
-            reply = self.consumer_heartbeat_at_once(command)
-        if reply is not None:
-            return reply
+    def consumer_heartbeat(
+        self, command: ConsumerHeartbeat
+    ) -> ConsumerHeartbeatReply | Awaitable[ConsumerHeartbeatReply]:
+        """ConsumerGroupHeartbeat, answered as `heartbeat` is.
+
+        With `max_wait_ms` it is held while there is nothing new for its member.
+        """
+        reply = self._lane.consumer_heartbeat(command) if self.active else None
+        return self._consumer_heartbeat(command) if reply is None else reply
+
+    async def _consumer_heartbeat(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
+        if await self._lane.freshen(command.group_id) and self.active:
+            reply = self._lane.consumer_heartbeat(command)
+            if reply is not None:
+                return reply
         loop = asyncio.get_running_loop()
         longest_ms = command.max_wait_ms
         until = loop.time() + longest_ms / 1000

@@ -35,7 +35,7 @@ from kcoord.http import context, paths, problem
 from kcoord.http.door import JSON, Admission, Head, Headers, Route
 from kcoord.http.serving import NO_QUERY, Call
 from kcoord.process import off_loop
-from kcoord.process.off_loop import Later, then
+from kcoord.process.off_loop import Later, settled, then
 from kcoord.process.turnstile import Kind
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget
@@ -270,7 +270,7 @@ class Asked:
             work.close()
             self._own.run(self._fail, bodies.ClientGone())
             return
-        coroutine = work if asyncio.iscoroutine(work) else _awaited(work)
+        coroutine = work if asyncio.iscoroutine(work) else settled(work)
         self._task = task = asyncio.get_running_loop().create_task(coroutine, context=self._own)
         self._tasks.add(task)
         if self.operation.waits and self._trusted is None:
@@ -311,9 +311,9 @@ class Asked:
                     content = await off_loop.run(size, bodies.decode, operation.decoder, body)
                     call = msgspec.structs.replace(call, body=content)
                 if not operation.waits:
-                    return await _awaited(self._within_quotas(call))
+                    return await settled(self._within_quotas(call))
         # Others wait for the place, and what this one waits for may be another request.
-        return await _awaited(self._within_quotas(call))
+        return await settled(self._within_quotas(call))
 
     def _within_quotas(self, call: Call[Any]) -> Any:
         """The result of a call, unless it is over a quota, or its connection is one too many.
@@ -445,11 +445,6 @@ class Asked:
 
 def _json(content: bytes) -> Headers:
     return [(b"content-length", b"%d" % len(content)), (b"content-type", JSON)]
-
-
-async def _awaited(result: Any) -> msgspec.Struct:
-    found: msgspec.Struct = await result if hasattr(result, "__await__") else result
-    return found
 
 
 async def _renewed(renewing: Any, refusal: ProtocolError) -> Any:

@@ -203,6 +203,11 @@ class Then(Generic[B, T]):
         self._first.close()  # type: ignore[attr-defined]
 
 
+async def settled(answer: T | Awaitable[T]) -> T:
+    """The answer, whether it is here or still to come."""
+    return await answer if hasattr(answer, "__await__") else answer
+
+
 def then(answer: B | Awaitable[B], finish: Callable[[B], T | Awaitable[T]]) -> T | Awaitable[T]:
     """What `finish` makes of an answer: at once if the answer is here, else when it comes."""
     if type(answer) is Later:

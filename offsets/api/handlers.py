@@ -27,7 +27,7 @@ from kcoord.http.serving import Call, serve
 from kcoord.http.types import int64, rfc3339
 from kcoord.metrics import OFFSETS_COMMITTED, commands
 from kcoord.process import off_loop
-from kcoord.process.off_loop import Later, then
+from kcoord.process.off_loop import Later, settled, then
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget, Metering
@@ -54,7 +54,7 @@ async def _renew(call: Call[wire.CommitRequest]) -> None:
         return
     beat = Heartbeat(call.group_id, body.member_id, body.group_instance_id, body.generation_id_or_member_epoch)
     try:
-        await call.runtime.get(GroupService).heartbeat(beat)
+        await settled(call.runtime.get(GroupService).heartbeat(beat))
     except ProtocolError:
         return  # there is no session that could be extended; its next heartbeat says so
 

@@ -21,5 +21,5 @@ def _at_once(self: GroupService, command: Heartbeat) -> HeartbeatReply:
 
 
 if __name__ == "__main__":
-    GroupService.heartbeat_at_once = _at_once  # type: ignore[method-assign]
+    GroupService.heartbeat = _at_once  # type: ignore[method-assign]
     sys.exit(server.main())

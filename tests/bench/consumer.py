@@ -13,6 +13,7 @@ from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_state import ConsumerGroupState
 from groups.core.model.replies import ConsumerHeartbeatReply
 from groups.engine.service import GroupService
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 
@@ -44,11 +45,11 @@ class Crowd:
             subscribed_topic_names=frozenset({self.topic}),
             topic_partitions={},
         )
-        self._learn(await self.service.consumer_heartbeat(command))
+        self._learn(await settled(self.service.consumer_heartbeat(command)))
 
     async def leave(self, member_id: str) -> None:
         """One member leaves."""
-        await self.service.consumer_heartbeat(ConsumerHeartbeat(self.group_id, member_id, -1))
+        await settled(self.service.consumer_heartbeat(ConsumerHeartbeat(self.group_id, member_id, -1)))
         del self.replies[member_id], self.owned[member_id]
 
     async def converge(self) -> None:
@@ -64,7 +65,7 @@ class Crowd:
     async def _beat(self, member_id: str) -> None:
         epoch, owned = self.replies[member_id].member_epoch, self.owned[member_id]
         command = ConsumerHeartbeat(self.group_id, member_id, epoch, topic_partitions=owned)
-        self._learn(await self.service.consumer_heartbeat(command))
+        self._learn(await settled(self.service.consumer_heartbeat(command)))
 
     async def steady(self) -> float:
         """CPU milliseconds of a heartbeat that changes nothing."""
@@ -141,6 +142,6 @@ async def _live(people: Crowd, member_id: str, *, waiting: bool) -> None:
             topic_partitions=before,
             max_wait_ms=10_000 if waiting else 0,
         )
-        people._learn(await people.service.consumer_heartbeat(command))
+        people._learn(await settled(people.service.consumer_heartbeat(command)))
         if not waiting and people.owned[member_id] == before:
             await asyncio.sleep(1)

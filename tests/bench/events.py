@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from groups.catalogue.topics import TopicService
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.engine.service import GroupService
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from tests.support.members import join, leave, sync
 
@@ -58,5 +59,5 @@ async def _consumer_cycle(service: GroupService, number: int) -> None:
         subscribed_topic_names=topics,
         topic_partitions={},
     )
-    await service.consumer_heartbeat(command)
-    await service.consumer_heartbeat(ConsumerHeartbeat(group_id, member_id, -1))
+    await settled(service.consumer_heartbeat(command))
+    await settled(service.consumer_heartbeat(ConsumerHeartbeat(group_id, member_id, -1)))

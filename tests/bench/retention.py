@@ -16,6 +16,7 @@ from groups.core.model.types import Protocol
 from groups.engine.service import GroupService
 from groups.store.store import GroupStore
 from kcoord.config import Config
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 from kcoord.protocol.errors import Error
@@ -173,7 +174,7 @@ async def _work(runtime: Runtime, member: JoinReply, heartbeats: list[float], co
     commit = OffsetCommit(BIG, member.member_id, None, member.generation_id, entries)
     while True:
         started = time.perf_counter()
-        assert (await service.heartbeat(heartbeat)).error is Error.NONE
+        assert (await settled(service.heartbeat(heartbeat))).error is Error.NONE
         heartbeats.append(time.perf_counter() - started)
         started = time.perf_counter()
         assert (await reply_to(offsets, commit)).error is Error.NONE

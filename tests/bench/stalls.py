@@ -12,6 +12,7 @@ from groups.core.model.commands import ConsumerHeartbeat
 from groups.core.model.replies import ConsumerHeartbeatReply
 from groups.engine.service import GroupService
 from kcoord.config import Config
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 
@@ -70,7 +71,7 @@ async def stalls(conninfo: str) -> list[float]:
                 subscribed_topic_regex="stall-.*",
                 topic_partitions={},
             )
-            replies[command.member_id] = await service.consumer_heartbeat(command)
+            replies[command.member_id] = await settled(service.consumer_heartbeat(command))
         for _ in range(MOST_ROUNDS):
             for member_id, reply in replies.items():
                 if reply.assignment is not None:
@@ -78,7 +79,7 @@ async def stalls(conninfo: str) -> list[float]:
                 command = ConsumerHeartbeat(
                     "stall", member_id, reply.member_epoch, topic_partitions=owned.get(member_id, {})
                 )
-                replies[member_id] = await service.consumer_heartbeat(command)
+                replies[member_id] = await settled(service.consumer_heartbeat(command))
                 assert replies[member_id].error is Error.NONE, replies[member_id]
             while service.busy:  # noqa: ASYNC110 - measured, not signalled
                 await asyncio.sleep(0.05)

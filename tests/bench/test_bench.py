@@ -13,6 +13,7 @@ import pytest
 from groups.core.coordinator import partition_of
 from groups.engine.service import GroupService
 from kcoord.config import Config
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from tests.bench import __main__ as bench
 from tests.bench.figures import Results
@@ -70,7 +71,7 @@ async def test_copies_of_a_group_are_groups_at_work(database: str) -> None:
     other = Runtime(Config({}), database)
     await other.start()
     for member in people.members:
-        reply = await other.get(GroupService).heartbeat(heartbeat(replace(joined, member_id=member), "many-1"))
+        reply = await settled(other.get(GroupService).heartbeat(heartbeat(replace(joined, member_id=member), "many-1")))
         assert reply.error.code == 0
     await other.stop()
 

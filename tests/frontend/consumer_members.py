@@ -9,6 +9,7 @@ from uuid import uuid5
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.core.model.replies import ConsumerHeartbeatReply
 from groups.engine.service import GroupService
+from kcoord.process.off_loop import settled
 from kcoord.protocol.errors import Error
 from tests.frontend.seed import NAMESPACE
 
@@ -49,8 +50,8 @@ class ConsumerClient:
         await self._send({"instance_id": self.instance_id})
 
     async def _send(self, values: Mapping[str, Any]) -> ConsumerClient:
-        reply: ConsumerHeartbeatReply = await self.service.consumer_heartbeat(
-            ConsumerHeartbeat(self.group_id, self.member_id, self.epoch, **values)
+        reply: ConsumerHeartbeatReply = await settled(
+            self.service.consumer_heartbeat(ConsumerHeartbeat(self.group_id, self.member_id, self.epoch, **values))
         )
         assert reply.error is Error.NONE, reply
         self.epoch = reply.member_epoch

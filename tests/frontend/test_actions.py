@@ -13,6 +13,7 @@ from django.test import Client
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.engine.service import GroupService
 from kcoord.process import bridge
+from kcoord.process.off_loop import settled
 from tests.frontend.seed import Seed, working_group
 from tests.frontend.viewers import allow
 
@@ -37,7 +38,7 @@ def busy(client: Client) -> str:
         subscribed_topic_names=frozenset({"orders"}),
         topic_partitions={},
     )
-    bridge.call(lambda runtime: runtime.get(GroupService).consumer_heartbeat(heartbeat))
+    bridge.call(lambda runtime: settled(runtime.get(GroupService).consumer_heartbeat(heartbeat)))
     return member_id
 
 

@@ -53,28 +53,30 @@ class Service:
     seen: Callable[[], object] = lambda: None
     """Called during each answer to a classic heartbeat, and to others if they are given at once."""
 
-    def heartbeat_at_once(self, command: Heartbeat) -> HeartbeatReply | None:
+    def heartbeat(self, command: Heartbeat) -> HeartbeatReply | Awaitable[HeartbeatReply]:
         if not command.member_id.startswith("ok"):
-            return None
+            return self.in_a_task(command)
         self.at_once.append(command)
         self.seen()
         return HeartbeatReply(Error.NONE, DEADLINE)
 
-    def consumer_heartbeat_at_once(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply | None:
-        if not command.member_id.startswith("ok"):
-            return None
+    def consumer_heartbeat(
+        self, command: ConsumerHeartbeat
+    ) -> ConsumerHeartbeatReply | Awaitable[ConsumerHeartbeatReply]:
+        if not command.member_id.startswith("ok") or command.topic_partitions is not None or command.max_wait_ms:
+            return self._consumer_heartbeat(command)
         self.at_once.append(command)
         self.seen()
         return ConsumerHeartbeatReply(Error.NONE, command.member_id, command.member_epoch, 5_000, None, DEADLINE)
 
-    async def heartbeat(self, command: Heartbeat) -> HeartbeatReply:
+    async def in_a_task(self, command: Heartbeat) -> HeartbeatReply:
         await asyncio.sleep(0)
         self.awaited.append(command)
         self.seen()
-        known = command.member_id.startswith(("ok", "later"))
+        known = command.member_id.startswith("later")
         return HeartbeatReply(Error.NONE, DEADLINE) if known else HeartbeatReply(Error.UNKNOWN_MEMBER_ID)
 
-    async def consumer_heartbeat(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
+    async def _consumer_heartbeat(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatReply:
         await asyncio.sleep(0)
         self.awaited.append(command)
         if not command.member_id.startswith(("ok", "later")):

@@ -7,6 +7,7 @@ from groups.core.model.commands import ConsumerHeartbeat, Heartbeat
 from groups.engine.service import GroupService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.journal.journal_days import JournalDays
@@ -54,7 +55,7 @@ class SteadyGroups:
             subscribed_topic_names=frozenset({topic}),
             topic_partitions={},
         )
-        reply = await self._groups.consumer_heartbeat(command)
+        reply = await settled(self._groups.consumer_heartbeat(command))
         return reply.member_id, reply.member_epoch
 
     async def beat(self) -> None:
@@ -63,9 +64,11 @@ class SteadyGroups:
         for name, (member_id, epoch) in self._members.items():
             if self._consumer:
                 command = ConsumerHeartbeat(name, member_id, epoch)
-                assert (await self._groups.consumer_heartbeat(command)).error is Error.NONE
+                assert (await settled(self._groups.consumer_heartbeat(command))).error is Error.NONE
             else:
-                assert (await self._groups.heartbeat(Heartbeat(name, member_id, None, epoch))).error is Error.NONE
+                assert (
+                    await settled(self._groups.heartbeat(Heartbeat(name, member_id, None, epoch)))
+                ).error is Error.NONE
             self.beats += 1
 
     async def commit(self, offset: int) -> None:

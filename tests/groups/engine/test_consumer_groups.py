@@ -19,6 +19,7 @@ from groups.engine.service import GroupService
 from kcoord.database import request_age
 from kcoord.database.clock import VirtualClock
 from kcoord.database.request_age import Receipt
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.support.members import eventually
@@ -57,56 +58,56 @@ async def topic_id(runtime: Runtime) -> str:
 async def test_partition_changes_hands_only_after_it_was_given_up(
     service: GroupService, other: GroupService, topic_id: str
 ) -> None:
-    first = await service.consumer_heartbeat(joining("a"))
+    first = await settled(service.consumer_heartbeat(joining("a")))
     assert first.assignment == {topic_id: frozenset({0, 1, 2, 3})}
-    second = await other.consumer_heartbeat(joining("b"))
+    second = await settled(other.consumer_heartbeat(joining("b")))
     assert second.assignment == {}
-    told = await service.consumer_heartbeat(beat(first))
+    told = await settled(service.consumer_heartbeat(beat(first)))
     assert told.assignment == {topic_id: frozenset({0, 1})}
-    assert (await other.consumer_heartbeat(beat(second))).assignment is None
-    given_up = await service.consumer_heartbeat(beat(told, topic_partitions=told.assignment))
+    assert (await settled(other.consumer_heartbeat(beat(second)))).assignment is None
+    given_up = await settled(service.consumer_heartbeat(beat(told, topic_partitions=told.assignment)))
     assert given_up.member_epoch == second.member_epoch
-    assert (await other.consumer_heartbeat(beat(second))).assignment == {topic_id: frozenset({2, 3})}
+    assert (await settled(other.consumer_heartbeat(beat(second)))).assignment == {topic_id: frozenset({2, 3})}
 
 
 async def test_heartbeat_that_another_server_decides_late_gives_nothing_up(
     service: GroupService, other: GroupService, topic_id: str
 ) -> None:
-    first = await service.consumer_heartbeat(joining("a"))
-    second = await other.consumer_heartbeat(joining("b"))
-    told = await service.consumer_heartbeat(beat(first))
+    first = await settled(service.consumer_heartbeat(joining("a")))
+    second = await settled(other.consumer_heartbeat(joining("b")))
+    told = await settled(service.consumer_heartbeat(beat(first)))
     token = request_age.enter(Receipt(time.monotonic() - 3))
-    late = asyncio.create_task(other.consumer_heartbeat(joining("a")))
+    late = asyncio.create_task(settled(other.consumer_heartbeat(joining("a"))))
     request_age.leave(token)
     assert (await late).error is Error.COORDINATOR_NOT_AVAILABLE
-    assert (await other.consumer_heartbeat(beat(second))).assignment is None, "a still reads its partitions"
-    await service.consumer_heartbeat(beat(told, topic_partitions=told.assignment))
-    assert (await other.consumer_heartbeat(beat(second))).assignment == {topic_id: frozenset({2, 3})}
+    assert (await settled(other.consumer_heartbeat(beat(second)))).assignment is None, "a still reads its partitions"
+    await settled(service.consumer_heartbeat(beat(told, topic_partitions=told.assignment)))
+    assert (await settled(other.consumer_heartbeat(beat(second)))).assignment == {topic_id: frozenset({2, 3})}
 
 
 async def test_waiting_heartbeat_is_answered_when_its_partitions_become_free(
     service: GroupService, other: GroupService, topic_id: str
 ) -> None:
-    first = await service.consumer_heartbeat(joining("a"))
-    second = await other.consumer_heartbeat(joining("b"))
-    waiting = asyncio.create_task(other.consumer_heartbeat(beat(second, max_wait_ms=60_000)))
-    told = await service.consumer_heartbeat(beat(first))
+    first = await settled(service.consumer_heartbeat(joining("a")))
+    second = await settled(other.consumer_heartbeat(joining("b")))
+    waiting = asyncio.create_task(settled(other.consumer_heartbeat(beat(second, max_wait_ms=60_000))))
+    told = await settled(service.consumer_heartbeat(beat(first)))
     assert not waiting.done()
-    await service.consumer_heartbeat(beat(told, topic_partitions=told.assignment))
+    await settled(service.consumer_heartbeat(beat(told, topic_partitions=told.assignment)))
     assert (await asyncio.wait_for(waiting, 10)).assignment == {topic_id: frozenset({2, 3})}
 
 
 async def test_waiting_heartbeat_is_told_at_once_what_to_give_up(service: GroupService, topic_id: str) -> None:
-    first = await service.consumer_heartbeat(joining("a"))
-    waiting = asyncio.create_task(service.consumer_heartbeat(beat(first, max_wait_ms=60_000)))
+    first = await settled(service.consumer_heartbeat(joining("a")))
+    waiting = asyncio.create_task(settled(service.consumer_heartbeat(beat(first, max_wait_ms=60_000))))
     await eventually(lambda: bool(service._parked._waiters), "the heartbeat waits")
-    await service.consumer_heartbeat(joining("b"))
+    await settled(service.consumer_heartbeat(joining("b")))
     assert (await asyncio.wait_for(waiting, 10)).assignment == {topic_id: frozenset({0, 1})}
 
 
 async def test_heartbeat_that_waited_in_vain_says_that_nothing_changed(service: GroupService, topic_id: str) -> None:
-    first = await service.consumer_heartbeat(joining("a"))
-    reply = await service.consumer_heartbeat(beat(first, max_wait_ms=50))
+    first = await settled(service.consumer_heartbeat(joining("a")))
+    reply = await settled(service.consumer_heartbeat(beat(first, max_wait_ms=50)))
     assert (reply.error, reply.assignment, reply.member_epoch) == (Error.NONE, None, first.member_epoch)
     assert not service._parked._waiters
 
@@ -114,8 +115,8 @@ async def test_heartbeat_that_waited_in_vain_says_that_nothing_changed(service: 
 async def test_grown_topic_reaches_a_waiting_member(
     runtime: Runtime, service: GroupService, other: GroupService, topic_id: str
 ) -> None:
-    first = await other.consumer_heartbeat(joining("a"))
-    waiting = asyncio.create_task(other.consumer_heartbeat(beat(first, max_wait_ms=60_000)))
+    first = await settled(other.consumer_heartbeat(joining("a")))
+    waiting = asyncio.create_task(settled(other.consumer_heartbeat(beat(first, max_wait_ms=60_000))))
     await eventually(lambda: bool(other._parked._waiters), "the heartbeat waits")
     await runtime.get(TopicService).update("t", partitions=6)
     reply = await asyncio.wait_for(waiting, 10)
@@ -124,7 +125,7 @@ async def test_grown_topic_reaches_a_waiting_member(
 
 
 async def test_silent_member_is_removed_by_the_tick(service: GroupService, clock: VirtualClock, topic_id: str) -> None:
-    await service.consumer_heartbeat(joining("a"))
+    await settled(service.consumer_heartbeat(joining("a")))
     clock.advance(45_000)
     assert await service._store.due_groups(10) == ["g"]
     await service.tick("g")
@@ -133,10 +134,12 @@ async def test_silent_member_is_removed_by_the_tick(service: GroupService, clock
 
 
 async def test_regular_expression_is_resolved_off_the_request(service: GroupService, topic_id: str) -> None:
-    first = await service.consumer_heartbeat(joining("a", subscribed_topic_names=None, subscribed_topic_regex="t|u.*"))
+    first = await settled(
+        service.consumer_heartbeat(joining("a", subscribed_topic_names=None, subscribed_topic_regex="t|u.*"))
+    )
     assert first.assignment == {}
     await eventually(lambda: not service.busy, "the expression is resolved")
-    assert (await service.consumer_heartbeat(beat(first))).assignment == {topic_id: frozenset({0, 1, 2, 3})}
+    assert (await settled(service.consumer_heartbeat(beat(first)))).assignment == {topic_id: frozenset({0, 1, 2, 3})}
 
 
 async def test_regular_expression_matches_only_what_its_member_may_describe(
@@ -145,14 +148,16 @@ async def test_regular_expression_matches_only_what_its_member_may_describe(
     await runtime.get(TopicService).create("t2", 2)
     rights = TopicRights("t alone", lambda name: name == "t")
     command = joining("a", subscribed_topic_names=None, subscribed_topic_regex="t.*", rights=rights)
-    first = await service.consumer_heartbeat(command)
+    first = await settled(service.consumer_heartbeat(command))
     await eventually(lambda: not service.busy, "the expression is resolved")
-    reply = await service.consumer_heartbeat(beat(first, rights=rights))
+    reply = await settled(service.consumer_heartbeat(beat(first, rights=rights)))
     assert reply.assignment == {topic_id: frozenset({0, 1, 2, 3})}
 
 
 async def test_expression_that_re2_refuses_changes_nothing(service: GroupService, topic_id: str) -> None:
-    reply = await service.consumer_heartbeat(joining("a", subscribed_topic_names=None, subscribed_topic_regex="("))
+    reply = await settled(
+        service.consumer_heartbeat(joining("a", subscribed_topic_names=None, subscribed_topic_regex="("))
+    )
     assert reply.error is Error.INVALID_REGULAR_EXPRESSION
     assert (await service.describe("g")).group is None
 
@@ -161,12 +166,12 @@ async def test_older_heartbeat_of_a_member_takes_nothing_from_the_newer(
     runtime: Runtime, service: GroupService, clock: VirtualClock, topic_id: str
 ) -> None:
     command = joining("a", subscribed_topic_names=None, subscribed_topic_regex="t|u.*")
-    first = await service.consumer_heartbeat(command)
+    first = await settled(service.consumer_heartbeat(command))
     await eventually(lambda: not service.busy, "the expression is resolved")
-    reply = await service.consumer_heartbeat(beat(first))
-    older = asyncio.create_task(service.consumer_heartbeat(beat(reply, max_wait_ms=60_000)))
+    reply = await settled(service.consumer_heartbeat(beat(first)))
+    older = asyncio.create_task(settled(service.consumer_heartbeat(beat(reply, max_wait_ms=60_000))))
     await eventually(lambda: bool(service._parked._waiters), "the older one waits")
-    newer = asyncio.create_task(service.consumer_heartbeat(beat(reply, max_wait_ms=60_001)))
+    newer = asyncio.create_task(settled(service.consumer_heartbeat(beat(reply, max_wait_ms=60_001))))
     await asyncio.wait_for(older, 10)
     clock.advance(20_000)
     await runtime.get(TopicService).create("u1", 1)
@@ -203,15 +208,15 @@ async def test_hint_of_topics_reaches_a_heartbeat_whenever_it_comes(service: Gro
 async def test_large_target_is_computed_off_the_loop(
     service: GroupService, topic_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = await service.consumer_heartbeat(joining("a"))
+    first = await settled(service.consumer_heartbeat(joining("a")))
     small = replace(service._mailbox._contexts._config, consumer_assignment_inline_limit=0)
     monkeypatch.setattr(service._mailbox._contexts, "_config", small)
-    second = await service.consumer_heartbeat(joining("b"))
+    second = await settled(service.consumer_heartbeat(joining("b")))
     assert second.member_epoch == first.member_epoch, "it was answered before there was a target with it"
     await eventually(lambda: not service.busy, "the target is computed")
     group = await consumer_group(service)
     assert (group.assignment_epoch, group.target_job) == (2, None)
-    assert (await service.consumer_heartbeat(beat(first))).assignment == {topic_id: frozenset({0, 1})}
+    assert (await settled(service.consumer_heartbeat(beat(first)))).assignment == {topic_id: frozenset({0, 1})}
 
 
 async def test_assignor_that_throws_is_answered_and_changes_nothing(
@@ -223,8 +228,8 @@ async def test_assignor_that_throws_is_answered_and_changes_nothing(
         def assign(self, spec: object, topics: object) -> Any:
             raise ZeroDivisionError
 
-    first = await service.consumer_heartbeat(joining("a"))
+    first = await settled(service.consumer_heartbeat(joining("a")))
     monkeypatch.setattr(service._mailbox._contexts, "assignors", {**BUILT_IN, "range": Broken()})
-    assert (await service.consumer_heartbeat(joining("b"))).error is Error.UNKNOWN_SERVER_ERROR
+    assert (await settled(service.consumer_heartbeat(joining("b")))).error is Error.UNKNOWN_SERVER_ERROR
     assert set((await consumer_group(service)).members) == {"a"}
-    assert (await service.consumer_heartbeat(beat(first))).error is Error.NONE
+    assert (await settled(service.consumer_heartbeat(beat(first)))).error is Error.NONE

@@ -9,6 +9,7 @@ import pytest
 from groups.catalogue.topics import TopicService
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.groups.engine.test_consumer_groups import beat, joining
@@ -28,12 +29,12 @@ async def test_hold_answers_a_heartbeat_that_waits_in_another_process(
     runtime: Runtime, service: GroupService, other: GroupService
 ) -> None:
     await runtime.get(TopicService).create("t", 4)
-    first = await other.consumer_heartbeat(joining("a"))
-    waiting = asyncio.create_task(other.consumer_heartbeat(beat(first, max_wait_ms=60_000)))
+    first = await settled(other.consumer_heartbeat(joining("a")))
+    waiting = asyncio.create_task(settled(other.consumer_heartbeat(beat(first, max_wait_ms=60_000))))
     await eventually(lambda: bool(other._parked._waiters), "the heartbeat waits")
     await service.hold("g", 60_000, principal="ann")
     assert (await asyncio.wait_for(waiting, 10)).error is Error.UNKNOWN_MEMBER_ID
-    refused = await other.consumer_heartbeat(joining("a", max_wait_ms=60_000))
+    refused = await settled(other.consumer_heartbeat(joining("a", max_wait_ms=60_000)))
     assert refused.error is Error.COORDINATOR_LOAD_IN_PROGRESS, "it does not wait for the end of the hold"
 
 
@@ -41,11 +42,11 @@ async def test_whoever_joins_while_holds_come_and_go_is_in_or_refused_never_both
     runtime: Runtime, service: GroupService, other: GroupService
 ) -> None:
     await runtime.get(TopicService).create("t", 4)
-    await service.consumer_heartbeat(joining("m0"))
+    await settled(service.consumer_heartbeat(joining("m0")))
 
     async def joins(by: GroupService, member_id: str) -> None:
         for _ in range(15):
-            reply = await by.consumer_heartbeat(joining(member_id))
+            reply = await settled(by.consumer_heartbeat(joining(member_id)))
             assert reply.error in (Error.NONE, Error.COORDINATOR_LOAD_IN_PROGRESS)
 
     async def holds(by: GroupService) -> None:
@@ -87,8 +88,8 @@ async def test_kick_wakes_the_member_that_it_is_about(
     runtime: Runtime, service: GroupService, other: GroupService
 ) -> None:
     await runtime.get(TopicService).create("t", 4)
-    first = await other.consumer_heartbeat(joining("a"))
-    waiting = asyncio.create_task(other.consumer_heartbeat(beat(first, max_wait_ms=60_000)))
+    first = await settled(other.consumer_heartbeat(joining("a")))
+    waiting = asyncio.create_task(settled(other.consumer_heartbeat(beat(first, max_wait_ms=60_000))))
     await eventually(lambda: bool(other._parked._waiters), "the heartbeat waits")
     assert (await service.kick("g", "a", principal="ann")).error is Error.NONE
     assert (await asyncio.wait_for(waiting, 10)).error is Error.UNKNOWN_MEMBER_ID

@@ -9,6 +9,7 @@ from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
 from groups.store.store import GroupStore
 from kcoord.database.clock import VirtualClock
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from tests.conftest import START_MS
 from tests.support.hot_updates import connected, updates
@@ -51,7 +52,7 @@ async def test_wake_up_of_a_row_stays_while_it_is_early_enough(
     moved = []
     for _ in range(30):
         clock.advance(1_000)
-        await service.heartbeat(heartbeat(member))
+        await settled(service.heartbeat(heartbeat(member)))
         found = await service.describe("g")
         assert found.due == clock.now_ms() + SESSION_MS
         assert found.wake_at is not None
@@ -68,7 +69,7 @@ async def test_early_wake_up_finds_nothing_and_the_next_is_in_time(
 ) -> None:
     member = await stable_member(service, clock)
     clock.advance(3_000)
-    await service.heartbeat(heartbeat(member))
+    await settled(service.heartbeat(heartbeat(member)))
     timers = runtime.get(TimerService)
     found = await service.describe("g")
     assert found.wake_at == clock.now_ms() + SESSION_MS - 3_000, "that of the sync"
@@ -91,7 +92,7 @@ async def test_copy_in_memory_has_the_wake_up_of_the_row(
     with psycopg.connect(database, autocommit=True) as connection:
         for _ in range(15):
             clock.advance(1_500)
-            await service.heartbeat(heartbeat(member))
+            await settled(service.heartbeat(heartbeat(member)))
             row = connection.execute("select version, wake_at from groups_group").fetchone()
             cached = store._copies._copies["g"].stored
             assert row == (cached.version, cached.wake_at)

@@ -22,6 +22,7 @@ from kcoord.database import request_age
 from kcoord.database.clock import VirtualClock
 from kcoord.database.request_age import Receipt
 from kcoord.metrics import TRANSACTIONS
+from kcoord.process.off_loop import settled
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.support.members import eventually, heartbeat, join, leave, parked_join, pending_id, stable_member
 
@@ -59,12 +60,12 @@ async def test_cache_of_one_process_never_hides_what_another_did(
     service: GroupService, other: GroupService, clock: VirtualClock
 ) -> None:
     member = await stable_member(service, clock)
-    assert (await other.heartbeat(heartbeat(member))).error is Error.NONE
+    assert (await settled(other.heartbeat(heartbeat(member)))).error is Error.NONE
     assert (await service.leave(leave(member.member_id))).members[0].error is Error.NONE
-    assert (await other.heartbeat(heartbeat(member))).error is Error.UNKNOWN_MEMBER_ID
+    assert (await settled(other.heartbeat(heartbeat(member)))).error is Error.UNKNOWN_MEMBER_ID
     again = await stable_member(other, clock)
     assert again.generation_id > member.generation_id
-    assert (await service.heartbeat(heartbeat(again))).error is Error.NONE
+    assert (await settled(service.heartbeat(heartbeat(again)))).error is Error.NONE
 
 
 async def test_a_bug_in_one_command_spares_the_rest_of_its_batch(
@@ -79,9 +80,9 @@ async def test_a_bug_in_one_command_spares_the_rest_of_its_batch(
 
     monkeypatch.setattr(batch, "decide", broken)
     good, bad, also_good = await asyncio.gather(
-        service.heartbeat(heartbeat(member)),
-        service.heartbeat(Heartbeat("g", "poison", None, 1)),
-        service.heartbeat(heartbeat(member)),
+        settled(service.heartbeat(heartbeat(member))),
+        settled(service.heartbeat(Heartbeat("g", "poison", None, 1))),
+        settled(service.heartbeat(heartbeat(member))),
         return_exceptions=True,
     )
     assert isinstance(bad, ZeroDivisionError)
@@ -162,7 +163,7 @@ async def test_a_command_whose_rows_cannot_be_written_spares_the_rest_of_its_bat
 
     mine = CommitOffsets("g", member.member_id, None, member.generation_id)
     alive, bad, good = await asyncio.gather(
-        service.heartbeat(heartbeat(member)),
+        settled(service.heartbeat(heartbeat(member))),
         service.execute(mine, refused_by_postgres),
         service.execute(mine, write),
         return_exceptions=True,
@@ -182,8 +183,8 @@ async def test_a_bug_after_the_commit_does_not_leave_the_group_unattended(
 
     with monkeypatch.context() as patch:
         patch.setattr(service._mailbox, "_follow_up", broken)
-        await asyncio.wait_for(service.heartbeat(heartbeat(member)), 10)
-    reply = await asyncio.wait_for(service.heartbeat(heartbeat(member)), 10)
+        await asyncio.wait_for(settled(service.heartbeat(heartbeat(member))), 10)
+    reply = await asyncio.wait_for(settled(service.heartbeat(heartbeat(member))), 10)
     assert reply.error is Error.NONE
 
 
@@ -201,7 +202,7 @@ async def test_an_old_request_is_refused_and_the_others_of_its_batch_go_on(
             request_age.leave(token)
 
     late = sent(60, service.leave(leave(member.member_id)))
-    beat = sent(0, service.heartbeat(heartbeat(member)))
+    beat = sent(0, settled(service.heartbeat(heartbeat(member))))
     tick = sent(60, service.tick("g"))  # the service's own work is never too late
     with pytest.raises(ProtocolError, match=r"request\.max\.age\.ms") as caught:
         await late

@@ -15,6 +15,7 @@ from groups.core.model.commands import ConsumerHeartbeat
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.engine.service import GroupService
 from kcoord.process import off_loop
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.groups.store.test_roundtrip import walk
@@ -52,7 +53,7 @@ async def test_other_groups_are_served_while_a_large_target_is_decided(
 
     await runtime.get(TopicService).create("t", PARTITIONS)
     monkeypatch.setattr(service._mailbox._contexts, "assignors", {**BUILT_IN, "range": Slow()})
-    large = asyncio.create_task(service.consumer_heartbeat(joining("a")))
+    large = asyncio.create_task(settled(service.consumer_heartbeat(joining("a"))))
     await eventually(begun.is_set, "the target is being computed")
     try:
         assert (await service.join(join("other"))).error is Error.MEMBER_ID_REQUIRED
@@ -82,7 +83,7 @@ async def test_loop_has_its_turn_between_the_parts_of_what_is_stored(
 
     await runtime.get(TopicService).create("t", PARTITIONS)
     monkeypatch.setattr(off_loop, "in_parts", counted)
-    await service.consumer_heartbeat(joining("a"))
+    await settled(service.consumer_heartbeat(joining("a")))
     assert turns[-4:] == [3, 3, 3, 1], "the partitions of its first member"
     here, there = await service.describe("g"), await other.describe("g")
     assert isinstance(here.group, ConsumerGroup)

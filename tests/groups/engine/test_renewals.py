@@ -14,6 +14,7 @@ from groups.engine.service import GroupService
 from groups.store.classic import ClassicRows
 from groups.store.consumer import ConsumerRows
 from kcoord.database.clock import VirtualClock
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.support.members import heartbeat, join, leave, parked_join, stable_member, sync
@@ -37,13 +38,13 @@ async def beat(protocol: str, service: GroupService, clock: VirtualClock, runtim
         member = await stable_member(service, clock)
 
         async def classic(at: GroupService) -> None:
-            assert (await at.heartbeat(heartbeat(member))).error is Error.NONE
+            assert (await settled(at.heartbeat(heartbeat(member)))).error is Error.NONE
 
         return classic
     epoch = await joined(service, runtime, "a")
 
     async def consumer(at: GroupService) -> None:
-        assert (await at.consumer_heartbeat(ConsumerHeartbeat("g", "a", epoch))).error is Error.NONE
+        assert (await settled(at.consumer_heartbeat(ConsumerHeartbeat("g", "a", epoch)))).error is Error.NONE
 
     return consumer
 
@@ -61,7 +62,7 @@ async def joined(service: GroupService, runtime: Runtime, member_id: str) -> int
         subscribed_topic_names=frozenset({"t"}),
         topic_partitions={},
     )
-    reply = await service.consumer_heartbeat(command)
+    reply = await settled(service.consumer_heartbeat(command))
     assert reply.error is Error.NONE
     return reply.member_epoch
 
@@ -148,7 +149,7 @@ async def test_other_changes_of_a_member_keep_the_session_of_the_row(
     again = asyncio.ensure_future(service.join(join(member_id=leader.member_id)))
     leader, follower = await asyncio.gather(again, arriving)
     clock.advance(2_000)
-    assert (await other.heartbeat(heartbeat(follower))).error is Error.NONE
+    assert (await settled(other.heartbeat(heartbeat(follower)))).error is Error.NONE
     assignments = {leader.member_id: b"a", follower.member_id: b"b"}
     assert (await service.sync(sync(leader, assignments))).error is Error.NONE
     with psycopg.connect(database) as connection:
@@ -182,9 +183,9 @@ async def test_late_heartbeat_is_compared_with_the_last_one_at_any_process(
     """The copy of this process does not know that the member was heard from elsewhere."""
     epoch = await joined(service, runtime, "a")
     clock.advance(10_000)
-    assert (await other.consumer_heartbeat(ConsumerHeartbeat("g", "a", epoch))).error is Error.NONE
+    assert (await settled(other.consumer_heartbeat(ConsumerHeartbeat("g", "a", epoch)))).error is Error.NONE
     old = ConsumerHeartbeat("g", "a", epoch, topic_partitions={}, age_ms=8_000)
-    assert (await service.consumer_heartbeat(old)).error is Error.COORDINATOR_NOT_AVAILABLE
+    assert (await settled(service.consumer_heartbeat(old))).error is Error.COORDINATOR_NOT_AVAILABLE
 
 
 async def test_member_that_leaves_is_a_change(
@@ -197,7 +198,7 @@ async def test_member_that_leaves_is_a_change(
     if protocol == "classic":
         await service.leave(leave(next(iter(group.members))))
     else:
-        await service.consumer_heartbeat(ConsumerHeartbeat("g", "a", -1))
+        await settled(service.consumer_heartbeat(ConsumerHeartbeat("g", "a", -1)))
     assert row(database) != before
     with pytest.raises(AssertionError):
         await beat(other)

@@ -11,6 +11,7 @@ from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
 from groups.store.wake_ups import WakeUps
 from kcoord.database.clock import VirtualClock
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.groups.engine.test_renewals import joined
@@ -34,7 +35,7 @@ async def test_wake_up_is_moved_without_a_transaction_of_the_group(
         member = await stable_member(service, clock)
         first = row(database)[1]
         clock.advance(first - clock.now_ms() - 9_000)
-        assert (await service.heartbeat(heartbeat(member))).error is Error.NONE
+        assert (await settled(service.heartbeat(heartbeat(member)))).error is Error.NONE
     else:
         await joined(service, runtime, "a")
         first = row(database)[1]
@@ -95,7 +96,7 @@ async def test_held_group_stays_due(service: GroupService, runtime: Runtime, clo
     clock.advance(5_000)
     assert await runtime.get(WakeUps).move(10) == 0
     assert await runtime.get(TimerService).tick_due_groups() == 1
-    assert (await service.heartbeat(Heartbeat("g", "m", None, 0))).error is Error.UNKNOWN_MEMBER_ID
+    assert (await settled(service.heartbeat(Heartbeat("g", "m", None, 0)))).error is Error.UNKNOWN_MEMBER_ID
 
 
 async def test_group_whose_deadlines_start_over_stays_due(

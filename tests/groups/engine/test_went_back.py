@@ -17,6 +17,7 @@ from groups.engine.service import GroupService
 from kcoord.access.rights import Access
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.support.members import eventually, heartbeat, join, leave, parked_join, stable_member, sync
@@ -93,7 +94,7 @@ async def test_classic_commit_that_is_fenced_in_the_rows_is_refused(
         assert rows.execute(ROW)[0][0] == known[0][0], "the row has come to the same version with other content"
         commit = CommitOffsets("g", member.member_id, None, member.generation_id)
         assert (await service.execute(commit)).error is Error.UNKNOWN_MEMBER_ID
-        assert (await service.heartbeat(heartbeat(member))).error is Error.UNKNOWN_MEMBER_ID
+        assert (await settled(service.heartbeat(heartbeat(member)))).error is Error.UNKNOWN_MEMBER_ID
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["silently", "with connections cut"])
@@ -118,20 +119,22 @@ async def test_consumer_group_has_one_owner_of_each_partition(
         subscribed_topic_names=frozenset({"t"}),
         topic_partitions={},
     )
-    first = await service.consumer_heartbeat(arriving)
+    first = await settled(service.consumer_heartbeat(arriving))
     assert first.assignment == everything
     with backup(database) as rows:
         clock.advance(1_000)
-        assert (await service.consumer_heartbeat(ConsumerHeartbeat("g", "a", first.member_epoch))).error is Error.NONE
+        assert (
+            await settled(service.consumer_heartbeat(ConsumerHeartbeat("g", "a", first.member_epoch)))
+        ).error is Error.NONE
         known = rows.execute(ROW)
         rows.restore()
         if cut:
             await lose_connections(rows, runtime, other_runtime)
-        await other.consumer_heartbeat(ConsumerHeartbeat("g", "a", -1))
+        await settled(other.consumer_heartbeat(ConsumerHeartbeat("g", "a", -1)))
         assert rows.execute(ROW)[0][0] == known[0][0], "the row has come to the same version with other content"
         stale = CommitOffsets("g", "a", None, first.member_epoch)
         assert (await service.execute(stale)).error is Error.UNKNOWN_MEMBER_ID
-        second = await other.consumer_heartbeat(replace(arriving, member_id="b"))
+        second = await settled(other.consumer_heartbeat(replace(arriving, member_id="b")))
         assert second.assignment == everything
         assert (await service.execute(stale)).error is Error.UNKNOWN_MEMBER_ID
         assert (await service.execute(CommitOffsets("g", "b", None, second.member_epoch))).error is Error.NONE
@@ -151,7 +154,7 @@ async def test_generations_that_were_handed_out_do_not_come_again(
         for handed_out in (lost.generation_id, member.generation_id):
             stale = CommitOffsets("g", member.member_id, None, handed_out)
             assert (await service.execute(stale)).error is Error.ILLEGAL_GENERATION
-        assert (await service.heartbeat(heartbeat(lost))).error is Error.UNKNOWN_MEMBER_ID
+        assert (await settled(service.heartbeat(heartbeat(lost)))).error is Error.UNKNOWN_MEMBER_ID
         again = await service.join(join(member_id=member.member_id))
         assert again.error is Error.NONE
         assert again.generation_id > lost.generation_id
@@ -159,7 +162,7 @@ async def test_generations_that_were_handed_out_do_not_come_again(
         assert (await service.execute(replace(stale, generation_id=lost.generation_id))).error is (
             Error.ILLEGAL_GENERATION
         )
-        assert (await service.heartbeat(heartbeat(again))).error is Error.NONE
+        assert (await settled(service.heartbeat(heartbeat(again)))).error is Error.NONE
         assert rows.execute(ROW)[0][1] == again.generation_id
 
 
@@ -169,17 +172,23 @@ async def test_consumer_epochs_that_were_handed_out_do_not_come_again(
     await runtime.get(TopicService).create("t", 4)
     values = {"client_id": "c", "client_host": "127.0.0.1", "rebalance_timeout_ms": 30_000, "topic_partitions": {}}
     names = frozenset({"t"})
-    first = await service.consumer_heartbeat(
-        ConsumerHeartbeat("g", "a", 0, subscribed_topic_names=names, **values)  # type: ignore[arg-type]
+    first = await settled(
+        service.consumer_heartbeat(
+            ConsumerHeartbeat("g", "a", 0, subscribed_topic_names=names, **values)  # type: ignore[arg-type]
+        )
     )
     with backup(database) as rows:
-        second = await service.consumer_heartbeat(
-            ConsumerHeartbeat("g", "b", 0, subscribed_topic_names=names, **values)  # type: ignore[arg-type]
+        second = await settled(
+            service.consumer_heartbeat(
+                ConsumerHeartbeat("g", "b", 0, subscribed_topic_names=names, **values)  # type: ignore[arg-type]
+            )
         )
         assert second.member_epoch > first.member_epoch
         rows.restore()
-        third = await service.consumer_heartbeat(
-            ConsumerHeartbeat("g", "c", 0, subscribed_topic_names=names, **values)  # type: ignore[arg-type]
+        third = await settled(
+            service.consumer_heartbeat(
+                ConsumerHeartbeat("g", "c", 0, subscribed_topic_names=names, **values)  # type: ignore[arg-type]
+            )
         )
         assert third.member_epoch > second.member_epoch
         group = (await service.describe("g")).group
@@ -199,7 +208,7 @@ async def test_group_that_was_created_after_the_backup_and_again_after_the_resto
         rows.execute(f"select setval({sequence}, (select max(id) from groups_group))")
         again = await stable_member(other, clock)
         assert rows.execute("select id, version from groups_group where group_id = 'g'") == known
-        assert (await service.heartbeat(heartbeat(lost))).error is Error.UNKNOWN_MEMBER_ID
+        assert (await settled(service.heartbeat(heartbeat(lost)))).error is Error.UNKNOWN_MEMBER_ID
         assert again.member_id in (await members(service))
 
 
@@ -223,7 +232,7 @@ async def test_copies_of_groups_are_dropped_when_a_connection_was_lost(
     member = await stable_member(service, clock)
     with backup(database) as rows:
         rows.execute("delete from groups_member")  # no version changes: only the loss of a connection tells
-        assert (await service.heartbeat(heartbeat(member))).error is Error.NONE
+        assert (await settled(service.heartbeat(heartbeat(member)))).error is Error.NONE
         dropped: list[str] = []
         runtime.on_connection_lost(lambda: dropped.append(application))
         rows.cut_connections(application)
@@ -233,7 +242,7 @@ async def test_copies_of_groups_are_dropped_when_a_connection_was_lost(
 
         await eventually(asked, "somebody noticed that a connection was lost")
         await eventually(partial(serves, runtime), "the pools have connections again")
-        assert (await service.heartbeat(heartbeat(member))).error is Error.UNKNOWN_MEMBER_ID
+        assert (await settled(service.heartbeat(heartbeat(member)))).error is Error.UNKNOWN_MEMBER_ID
 
 
 async def test_copies_of_the_catalogue_and_of_settings_do_not_outlive_a_restore(
@@ -300,6 +309,8 @@ async def test_change_of_the_protocol_is_not_taken_for_a_restore(
         subscribed_topic_names=frozenset({"t"}),
         topic_partitions={},
     )
-    first = await other.consumer_heartbeat(arriving)
+    first = await settled(other.consumer_heartbeat(arriving))
     assert first.member_epoch <= member.generation_id, "epochs of an empty group begin again, as in Kafka"
-    assert (await service.consumer_heartbeat(ConsumerHeartbeat("g", "a", first.member_epoch))).error is Error.NONE
+    assert (
+        await settled(service.consumer_heartbeat(ConsumerHeartbeat("g", "a", first.member_epoch)))
+    ).error is Error.NONE

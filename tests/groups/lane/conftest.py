@@ -11,6 +11,7 @@ from groups.core.model.replies import ConsumerHeartbeatReply, HeartbeatReply
 from groups.lane.flusher import Flusher
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from tests.groups.lane.support import Process, joined_consumer, register
 from tests.support.members import heartbeat, stable_member
@@ -67,7 +68,7 @@ async def beat(protocol: str, one: Process, clock: VirtualClock) -> Beat:
     if protocol == "classic":
         member = await stable_member(one.groups, clock)
         await one.notified()
-        return lambda process: process.groups.heartbeat(heartbeat(member))
+        return lambda process: settled(process.groups.heartbeat(heartbeat(member)))
     command = await joined_consumer(one)
     await one.notified()
-    return lambda process: process.groups.consumer_heartbeat(command)
+    return lambda process: settled(process.groups.consumer_heartbeat(command))

@@ -14,6 +14,7 @@ from groups.engine.service import GroupService
 from groups.lane.flusher import Flusher
 from groups.nodes.hosting import Lease
 from kcoord.metrics import HEARTBEATS_FROM_MEMORY
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.support.members import eventually
@@ -89,14 +90,16 @@ async def joined_consumer(process: Process, member_id: str = "a", group_id: str 
     topics = process.runtime.get(TopicService)
     if "t" not in (await topics.view()).by_name:
         await topics.create("t", 4)
-    reply = await process.groups.consumer_heartbeat(
-        ConsumerHeartbeat(
-            group_id,
-            member_id,
-            0,
-            rebalance_timeout_ms=30_000,
-            subscribed_topic_names=frozenset({"t"}),
-            topic_partitions={},
+    reply = await settled(
+        process.groups.consumer_heartbeat(
+            ConsumerHeartbeat(
+                group_id,
+                member_id,
+                0,
+                rebalance_timeout_ms=30_000,
+                subscribed_topic_names=frozenset({"t"}),
+                topic_partitions={},
+            )
         )
     )
     assert reply.error is Error.NONE

@@ -20,6 +20,7 @@ from groups.store.store import GroupStore
 from groups.store.stored import GroupRow
 from kcoord.database.clock import VirtualClock
 from kcoord.metrics import TRANSACTIONS
+from kcoord.process.off_loop import settled
 from kcoord.protocol.errors import Error
 from tests.bench.populate import Population, Template, copies
 from tests.groups.lane.conftest import Beat
@@ -208,7 +209,7 @@ async def test_cold_group_with_somebody_overdue_is_decided_in_the_store(
 
 
 async def test_group_that_does_not_exist_is_unknown(one: Process) -> None:
-    reply = await one.groups.heartbeat(Heartbeat("nowhere", "m", None, 1))
+    reply = await settled(one.groups.heartbeat(Heartbeat("nowhere", "m", None, 1)))
     assert reply.error is Error.UNKNOWN_MEMBER_ID
 
 
@@ -236,7 +237,7 @@ async def test_memory_of_sessions_does_not_grow_with_groups_that_the_store_forgo
     monkeypatch.setattr(store._copies, "_capacity", 3)
     for number in range(people.groups):
         assert (
-            await one.groups.heartbeat(Heartbeat(people.group(number), people.members[0], None, 1))
+            await settled(one.groups.heartbeat(Heartbeat(people.group(number), people.members[0], None, 1)))
         ).error is Error.NONE
         await one.flusher.flush()
     assert len(lane._entries) <= 8

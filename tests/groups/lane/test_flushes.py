@@ -13,6 +13,7 @@ from groups.lane import store
 from groups.lane.flusher import LATER_MS, Entry
 from groups.lane.store import LaneStore
 from kcoord.database.clock import VirtualClock
+from kcoord.process.off_loop import settled
 from kcoord.protocol.errors import Error
 from tests.groups.lane.conftest import Beat
 from tests.groups.lane.support import MEMBERS, Process, deadlines, from_memory, joined_consumer
@@ -46,8 +47,8 @@ async def test_sessions_of_many_members_are_stored_in_parts(
     await one.notified()
     clock.advance(5_000)
     for command in commands:
-        assert (await one.groups.consumer_heartbeat(command)).error is Error.NONE
-    assert (await one.groups.heartbeat(heartbeat(member))).error is Error.NONE
+        assert (await settled(one.groups.consumer_heartbeat(command))).error is Error.NONE
+    assert (await settled(one.groups.heartbeat(heartbeat(member)))).error is Error.NONE
     await one.flusher.flush()
     assert deadlines(database, "consumer") == [clock.now_ms() + 45_000] * 5
     assert deadlines(database, "classic") == [clock.now_ms() + 10_000]

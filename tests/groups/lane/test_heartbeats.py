@@ -18,6 +18,7 @@ from groups.store.classic import ClassicRows
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.database.notifications import CHANGED, WAKE
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.groups.lane.conftest import Beat
@@ -38,7 +39,7 @@ async def remove(groups: GroupService, protocol: str) -> None:
     if protocol == "classic":
         await groups.leave(LeaveGroup("g", (LeavingMember(member_id, None),)))
     else:
-        await groups.consumer_heartbeat(ConsumerHeartbeat("g", member_id, -1))
+        await settled(groups.consumer_heartbeat(ConsumerHeartbeat("g", member_id, -1)))
 
 
 async def test_session_is_stored_after_the_answer(
@@ -253,7 +254,7 @@ async def test_group_with_somebody_overdue_is_decided(
     first = await stable_member(one.groups, clock)
     await one.notified()
     clock.advance(9_000)
-    assert (await one.groups.heartbeat(heartbeat(first))).error is Error.NONE
+    assert (await settled(one.groups.heartbeat(heartbeat(first)))).error is Error.NONE
     clock.advance(2_000)
     loads: list[str] = []
     load = ClassicRows.load_sessions
@@ -263,10 +264,10 @@ async def test_group_with_somebody_overdue_is_decided(
         return await load(self, *args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ClassicRows, "load_sessions", noted)
-    assert (await one.groups.heartbeat(heartbeat(first))).error is Error.NONE
+    assert (await settled(one.groups.heartbeat(heartbeat(first)))).error is Error.NONE
     assert not loads, "it was renewed here, so nobody is overdue"
     clock.advance(10_001)
-    assert (await one.groups.heartbeat(heartbeat(first))).error is Error.UNKNOWN_MEMBER_ID
+    assert (await settled(one.groups.heartbeat(heartbeat(first)))).error is Error.UNKNOWN_MEMBER_ID
     assert loads
 
 
@@ -289,7 +290,7 @@ async def test_switch_turns_it_off(database: str, clock: VirtualClock) -> None:
     member = await stable_member(process.groups, clock)
     answered = from_memory()
     for _ in range(3):
-        assert (await process.groups.heartbeat(heartbeat(member))).error is Error.NONE
+        assert (await settled(process.groups.heartbeat(heartbeat(member)))).error is Error.NONE
     assert from_memory() == answered
     assert process.flushed_until() is None
     assert not runtime.get(Flusher).is_open

@@ -23,6 +23,7 @@ from groups.core.model.types import ClassicGroup
 from groups.engine import decision_context
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.groups.lane.support import Process, from_memory, register
@@ -52,9 +53,9 @@ class Beating(Twin):
         command = self._heartbeat(await self.group())
         service = self.here.get(GroupService)
         if isinstance(command, Heartbeat):
-            reply: Any = await service.heartbeat(command)
+            reply: Any = await settled(service.heartbeat(command))
         else:
-            reply = await service.consumer_heartbeat(command)
+            reply = await settled(service.consumer_heartbeat(command))
         await eventually(lambda: not service.busy, "what it led to is done")
         return reply.error, str(reply).replace(self.group_id, "G")
 
@@ -93,13 +94,15 @@ class Beating(Twin):
                 return
             for member in group.members.values():
                 owned = plain(member.assigned)
-                await service.consumer_heartbeat(
-                    ConsumerHeartbeat(
-                        self.group_id,
-                        member.member_id,
-                        member.member_epoch,
-                        instance_id=member.instance_id,
-                        topic_partitions=owned,
+                await settled(
+                    service.consumer_heartbeat(
+                        ConsumerHeartbeat(
+                            self.group_id,
+                            member.member_id,
+                            member.member_epoch,
+                            instance_id=member.instance_id,
+                            topic_partitions=owned,
+                        )
                     )
                 )
             await eventually(lambda: not service.busy, "what it led to is done")

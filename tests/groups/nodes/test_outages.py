@@ -23,6 +23,7 @@ from groups.store.store import GroupStore
 from groups.store.stored import Stored
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.groups.nodes.support import LEASE_MS, Cluster, beat
@@ -130,7 +131,7 @@ async def test_a_member_one_millisecond_from_its_end_gets_a_full_session(
 
 
 async def consumer_member(service: GroupService, group_id: str = "k") -> ConsumerHeartbeatReply:
-    return await service.consumer_heartbeat(consumer(group_id))
+    return await settled(service.consumer_heartbeat(consumer(group_id)))
 
 
 async def test_a_request_expires_nobody_either_while_nobody_counts(
@@ -138,7 +139,7 @@ async def test_a_request_expires_nobody_either_while_nobody_counts(
 ) -> None:
     first = await stable_member_of(service, clock, node)
     clock.advance(2 * SESSION_MS)
-    assert (await service.heartbeat(heartbeat(first))).error is Error.NONE, "an overdue member is still one"
+    assert (await settled(service.heartbeat(heartbeat(first)))).error is Error.NONE, "an overdue member is still one"
     assert node.incarnation is not None
 
 
@@ -323,11 +324,13 @@ async def test_a_heartbeat_while_loading_is_stored(
     hosting.is_node = True
     hosting.shards.elect(3, 9)
     monkeypatch.setattr(Hosting, "_is_routed", lambda _: True)
-    assert (await service.heartbeat(heartbeat(reply))).error is Error.NONE
+    assert (await settled(service.heartbeat(heartbeat(reply)))).error is Error.NONE
     with psycopg.connect(database, autocommit=True) as connection:
         row = connection.execute("select session_deadline from groups_member").fetchone()
     assert row == (clock.now_ms() + SESSION_MS,)
-    assert (await service.heartbeat(replace(heartbeat(reply), generation_id=7))).error is Error.NONE, "whatever it says"
+    assert (await settled(service.heartbeat(replace(heartbeat(reply), generation_id=7)))).error is Error.NONE, (
+        "whatever it says"
+    )
 
 
 @pytest.mark.usefixtures("node")

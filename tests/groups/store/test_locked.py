@@ -16,6 +16,7 @@ from groups.store import locked as joining
 from groups.store.locked import Deletion, LockedGroup
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Connection
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.support.members import heartbeat, leave, stable_member
@@ -78,7 +79,7 @@ async def test_a_guard_answers_in_place_of_the_decision_and_spares_the_others(
         return None
 
     before = await service.describe("g")
-    done, beat = await asyncio.gather(service.delete("g", guard=refuse), service.heartbeat(heartbeat(member)))
+    done, beat = await asyncio.gather(service.delete("g", guard=refuse), settled(service.heartbeat(heartbeat(member))))
     assert (done, beat.error) == (Done(Error.NON_EMPTY_GROUP, "it is pinned"), Error.UNKNOWN_MEMBER_ID)
     assert asked == [before.pk]
     assert isinstance((await service.describe("g")).group, ClassicGroup)

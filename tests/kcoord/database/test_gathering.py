@@ -13,6 +13,7 @@ from psycopg import errors as pg
 from kcoord.config import Config
 from kcoord.database import liveness
 from kcoord.database.pool import Connection, Database
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from tests.support.members import join
 
@@ -91,7 +92,7 @@ async def test_a_heartbeat_off_the_lane_goes_to_postgres_twice(database: str, se
     joined = await service.join(join("g", asked.member_id))
     await service.sync(sync(joined, {joined.member_id: b""}, "g"))
     before = sends.count
-    await service.heartbeat(heartbeat(joined, "g"))
+    await settled(service.heartbeat(heartbeat(joined, "g")))
     assert sends.count - before == 2, "the lock with what is read under it, and the writes with the commit"
     await runtime.stop()
 

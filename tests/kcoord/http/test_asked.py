@@ -308,7 +308,7 @@ def test_a_token_is_asked_for_each_time() -> None:
 
 def test_a_failure_is_logged_and_answered() -> None:
     class Broken(Service):
-        def heartbeat_at_once(self, command: Any) -> Any:
+        def heartbeat(self, command: Any) -> Any:
             raise RuntimeError("broken")
 
     answers, _, lines = asked(Door(Config({}), Broken()), OK, OK)

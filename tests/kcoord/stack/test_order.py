@@ -128,10 +128,10 @@ def test_a_request_waits_for_the_answer_to_the_one_before() -> None:
     """Even if it comes alone and with the same headers, while that goes the usual way."""
 
     class Slow(Service):
-        async def heartbeat(self, command: Heartbeat) -> HeartbeatReply:
+        async def in_a_task(self, command: Heartbeat) -> HeartbeatReply:
             begun.set()
             await may_end.wait()
-            return await Service.heartbeat(self, command)
+            return await Service.in_a_task(self, command)
 
     door, begun, may_end = Door(Config({}), Slow()), asyncio.Event(), asyncio.Event()
 

@@ -12,6 +12,7 @@ from groups.core.model.commands import ConsumerHeartbeat
 from groups.engine.service import GroupService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import NO_OFFSET, OffsetFetch
@@ -48,9 +49,11 @@ async def fetched(runtime: Runtime, group_id: str, *partitions: int, **member: A
 async def joined(service: GroupService, group_id: str) -> int:
     """The member m of a consumer group; returns its epoch."""
     names = frozenset({"orders"})
-    reply = await service.consumer_heartbeat(
-        ConsumerHeartbeat(
-            group_id, "m", 0, rebalance_timeout_ms=30_000, subscribed_topic_names=names, topic_partitions={}
+    reply = await settled(
+        service.consumer_heartbeat(
+            ConsumerHeartbeat(
+                group_id, "m", 0, rebalance_timeout_ms=30_000, subscribed_topic_names=names, topic_partitions={}
+            )
         )
     )
     assert reply.error is Error.NONE
@@ -75,7 +78,7 @@ async def test_member_of_a_consumer_group_is_checked_by_what_is_stored(
     await commit(runtime, "g", topic, 0, offset=7, member_id="m", generation_id=epoch)
     assert await fetched(runtime, "g", 0, member_id="m", member_epoch=epoch) == [7]
     changer = service if at == "here" else other
-    assert (await changer.consumer_heartbeat(ConsumerHeartbeat("g", "m", -1))).error is Error.NONE
+    assert (await settled(changer.consumer_heartbeat(ConsumerHeartbeat("g", "m", -1)))).error is Error.NONE
     beside = asyncio.create_task(fetched(runtime, "g", 0))
     with pytest.raises(ProtocolError) as refusal:
         await fetched(runtime, "g", 0, member_id="m", member_epoch=epoch)
