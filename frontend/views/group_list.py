@@ -178,7 +178,7 @@ def wanted_groups(request: HttpRequest) -> Wanted:
     if after and before:
         raise BadAddress("after, before: use only one of them.")
     kind = choice(request, "type", tuple(Group.Type.values))
-    label = _label(text(request, "label"))
+    label = label_of(request)
     seconds = number(request, "min_time_lag")
     groups = GroupFilter(
         q=text(request, "q"),
@@ -248,8 +248,9 @@ def _states(wanted: Wanted) -> Sequence[str]:
     return wanted.groups.states or ()
 
 
-def _label(written: str) -> tuple[str, str | None] | None:
-    """`name=value`, or `name` for any value."""
+def label_of(request: HttpRequest) -> tuple[str, str | None] | None:
+    """The label in the URL: `name=value`, or `name` for any value. Raises BadAddress."""
+    written = text(request, "label")
     name, equals, value = written.partition("=")
     if equals and not name:
         raise BadAddress("label: write a label as name=value, or as name for any value.")
