@@ -9,7 +9,6 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from frontend.allowed import CREATE_GROUP, action
 from frontend.heads import Head, direction
@@ -98,7 +97,6 @@ class Toggle:
     url: str
 
 
-@require_safe
 @page
 def group_list(request: HttpRequest) -> HttpResponse:
     """All groups, one page at a time."""

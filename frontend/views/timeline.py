@@ -9,7 +9,6 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from frontend import queries, zones
 from frontend.happened.lines import KINDS, Line, lines
@@ -22,7 +21,7 @@ from frontend.viewer import viewer_of
 from frontend.views.csv_pages import csv_file
 from frontend.views.group_list import Choice, label_of
 from frontend.views.groups import group_url
-from frontend.views.page import address, choices_of, cursor, cursor_address, fixed, page, show, text
+from frontend.views.page import address, choices_of, cursor, cursor_address, page, show, text
 from frontend.views.spans import preset_links, span_of, step_links
 from frontend.wording import duration, iso, plural
 from kcoord.process import bridge
@@ -30,12 +29,9 @@ from kcoord.process import bridge
 LINES = 100
 
 
-@require_safe
 @page
 def timeline(request: HttpRequest) -> HttpResponse:
     """The kinds that the URL asks for, all without; the newest lines first."""
-    if (elsewhere := fixed(request, "from", "to")) is not None:
-        return elsewhere
     viewer, kinds, before = viewer_of(request), _kinds(request), cursor(request, "before", int, str)
     asked, found = _found(request)
     span = asked.span
@@ -70,7 +66,6 @@ def timeline(request: HttpRequest) -> HttpResponse:
     return show(request, "happened", context, section="timeline")
 
 
-@require_safe
 @page
 def timeline_csv(request: HttpRequest) -> HttpResponseBase:
     """The lines of the page, all of them; the last rows say what is not in it."""
