@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -38,20 +39,19 @@ APART_MS = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line: from `first` to `last` (ms), which differ in one that stands for `count` rebalances.
+    """A line: from `first` to `last` (ms), which differ in one that stands for several rebalances, `run`.
 
-    `id`: differs from those of other lines of the same instant. `url`: of what it is about; `group_id` "": the service.
+    `id`: differs from those of other lines of the same instant. `record`: of any other kind. `group_id` "": it is about
+    the service. Words are made when they are asked for: most lines are on other pages of the list.
     """
 
     id: str
     kind: str
     first: Millis
     last: Millis
-    text: str
-    tone: str
     group_id: str
-    url: str
-    count: int = 1
+    run: Sequence[Rebalance] = ()
+    record: Record | None = None
 
     @property
     def state(self) -> State:
@@ -63,92 +63,102 @@ class Line:
         """Its place among all lines."""
         return self.last, self.id
 
+    @property
+    def words(self) -> Words:
+        """What it says."""
+        return _run(self.run) if self.record is None else _WORDS[self.kind](self.record)
 
-def lines(found: Happened, *, sees_cluster: bool) -> list[Line]:
-    """All of it, newest first. `sees_cluster`: links may lead to pages of the service."""
-    made = [*_rebalances(found.rebalances)]
+
+class Words(NamedTuple):
+    """What a line says. `tone` as for states; `url`: of what it is about."""
+
+    text: str
+    tone: str
+    url: str
+
+
+def lines(found: Happened, kinds: Collection[str]) -> list[Line]:
+    """All of these kinds, newest first."""
+    made = [*_rebalances(found.rebalances)] if "rebalance" in kinds else []
     for kind, records in found.others.items():
-        made += [_line(kind, record, sees_cluster=sees_cluster) for record in records]
+        if kind in kinds:
+            made += [_line(kind, one) for one in records]
     return sorted(made, key=lambda one: one.key, reverse=True)
 
 
-def _rebalances(found: Iterable[Rebalance]) -> Iterable[Line]:
+def _line(kind: str, one: Record) -> Line:
+    name = f"{kind} {one.what} {one.ref} {one.group_name} {one.name}"
+    return Line(name, kind, one.at, one.at, one.group_name, record=one)
+
+
+def _rebalances(found: Iterable[Rebalance]) -> Iterator[Line]:
     """Those of each group in runs; the newest is given first."""
     runs: dict[str, list[Rebalance]] = {}
     for one in found:
         run = runs.setdefault(one.group_name, [])
         if run and run[-1].at - one.at > APART_MS:
-            yield from _run(run)
+            yield from _folded(run)
             run = runs[one.group_name] = []
         run.append(one)
     for run in runs.values():
-        yield from _run(run)
+        yield from _folded(run)
 
 
-def _run(run: Sequence[Rebalance]) -> Iterable[Line]:
-    if len(run) < FOLDED:
-        for one in run:
-            yield _began(line(_event(one)).text, [one])
-        return
-    causes = Counter(why(_event(one)) for one in run).most_common()
-    said = causes[0][0] if len(causes) == 1 else ", ".join(f"{count:,} × {cause}" for cause, count in causes)
-    length = max(run[0].at - run[-1].at, 0)
-    yield _began(f"{len(run):,} rebalances{f' within {duration(length)}' if length else ''}: {said}", run)
+def _folded(run: Sequence[Rebalance]) -> Iterator[Line]:
+    for some in [run] if len(run) >= FOLDED else [[one] for one in run]:
+        yield Line(str(some[0].id), "rebalance", some[-1].at, some[0].at, some[0].group_name, some)
+
+
+def _run(run: Sequence[Rebalance]) -> Words:
+    last, first = run[0], run[-1]
+    text = line(_event(last)).text
+    if len(run) > 1:
+        causes = Counter(why(_event(one)) for one in run).most_common()
+        said = causes[0][0] if len(causes) == 1 else ", ".join(f"{count:,} × {cause}" for cause, count in causes)
+        length = f" within {duration(last.at - first.at)}" if last.at > first.at else ""
+        text = f"{len(run):,} rebalances{length}: {said}"
+    query = urlencode({"from": iso(first.at), "to": iso(last.at + 1)})
+    return Words(text, KINDS["rebalance"].tone, f"{group_url(last.group_name)}/rebalances?{query}")
 
 
 def _event(one: Rebalance) -> Event:
     return Event(one.id, one.at, one.kind, one.generation_id, None, {"cause": one.cause or ""})
 
 
-def _began(text: str, run: Sequence[Rebalance]) -> Line:
-    first, last = min(one.at for one in run), max(one.at for one in run)
-    url = f"{group_url(run[0].group_name)}/rebalances?{urlencode({'from': iso(first), 'to': iso(last + 1)})}"
-    tone = KINDS["rebalance"].tone
-    return Line(str(run[0].id), "rebalance", first, last, text, tone, run[0].group_name, url, len(run))
-
-
-def _line(kind: str, one: Record, *, sees_cluster: bool) -> Line:
-    text, tone, url = {"verdict": _verdict, "plan": _plan, "alert": _alert, "hand-over": _hand_over, "run": _spark}[
-        kind
-    ](one)
-    if kind == "alert" and not sees_cluster:
-        url = f"{reverse('frontend:alerts')}?{urlencode({'group': one.group_name})}"
-    name = f"{kind} {one.what} {one.ref} {one.group_name} {one.name}"
-    return Line(name, kind, one.at, one.at, text, tone, one.group_name, url)
-
-
-def _verdict(one: Record) -> tuple[str, str, str]:
+def _verdict(one: Record) -> Words:
     state = VERDICTS[one.what]
     topics = f" ({plural(one.number, 'topic')})" if one.number else ""
-    return (
-        f"{state.label}{topics}: {state.meaning}",
-        state.tone,
-        group_url(one.group_name) + PLACES[VerdictKind(one.what)],
-    )
+    url = f"{group_url(one.group_name)}{PLACES[VerdictKind(one.what)]}"
+    return Words(f"{state.label}{topics}: {state.meaning}", state.tone, url)
 
 
-def _plan(one: Record) -> tuple[str, str, str]:
-    return f"Plan {one.what} by {elided(one.name)}", "busy", f"{group_url(one.group_name)}/plans/{one.ref}"
+def _plan(one: Record) -> Words:
+    return Words(f"Plan {one.what} by {elided(one.name)}", "busy", f"{group_url(one.group_name)}/plans/{one.ref}")
 
 
-def _alert(one: Record) -> tuple[str, str, str]:
-    url = reverse("frontend:alert-rule", args=[int(one.ref)])
-    return f"Alert {one.what}: {elided(one.name)}", "bad" if one.what == "opened" else "good", url
+def _alert(one: Record) -> Words:
+    url = f"{reverse('frontend:alerts')}?{urlencode({'group': one.group_name})}"
+    return Words(f"Alert {one.what}: {elided(one.name)}", "bad" if one.what == "opened" else "good", url)
 
 
-def _hand_over(one: Record) -> tuple[str, str, str]:
+def _hand_over(one: Record) -> Words:
     partitions = plural(one.number or 0, "coordinator partition")
     gap = f"; up to {duration(one.ms)} without an owner" if one.ms and one.name else ""
     reason = REASONS.get(one.what, (one.what, ""))[0]
     moved = f"{partitions}: {elided(one.ref) or 'nobody'} → {elided(one.name) or 'nobody'}"
-    return f"{moved}. {reason}{gap}", "idle" if one.name else "bad", reverse("frontend:nodes")
+    return Words(f"{moved}. {reason}{gap}", "idle" if one.name else "bad", reverse("frontend:nodes"))
 
 
-def _spark(one: Record) -> tuple[str, str, str]:
+def _spark(one: Record) -> Words:
     name = RUNS.get(one.name, (one.name, ""))[0]
     url = reverse("frontend:run", args=[one.ref])
     if one.what == "began":
-        return f"{name} began", "busy", url
+        return Words(f"{name} began", "busy", url)
     state = RUN_STATES.get(one.what) or State(one.what, one.what, "idle", "")
     findings = f" with {plural(one.number, 'finding')}" if one.number else ""
-    return f"{name} {state.label.lower()} after {duration(one.ms or 0)}{findings}", state.tone, url
+    return Words(f"{name} {state.label.lower()} after {duration(one.ms or 0)}{findings}", state.tone, url)
+
+
+_WORDS: Mapping[str, Callable[[Record], Words]] = {
+    "verdict": _verdict, "plan": _plan, "alert": _alert, "hand-over": _hand_over, "run": _spark,
+}  # fmt: skip

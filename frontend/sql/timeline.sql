@@ -38,18 +38,25 @@ left join read h on h.kind = any(%(kinds)s::text[])
 order by h.at desc, h.id desc
 
 -- name: verdicts_in_span
--- Those that hold: others are not kept. Of each group and kind one, with the number of its topics.
-select h.since as at, h.kind as what, h.group_name, h.group_name as ref, '' as name, h.number, null::bigint as ms
-from (select g.group_id as group_name, v.kind, min(v.since) as since, count(*) filter (where v.topic <> '') as number
-      from offsets_groupverdict v
-      join groups_group g on g.id = v.group_id
-      where v.kind = any(%(kinds)s::text[]) and v.since >= %(first)s and v.since < %(last)s
-        and (v.topic = '' or kcoord_sees(v.topic, %(topic_names)s, %(topic_prefixes)s,
-                                         %(topic_denied)s, %(topic_denied_prefixes)s))
-      group by g.group_id, v.kind) h
-where true
-  -- include: of_groups
-order by h.since desc, h.group_name
+-- Those that hold: others are not kept. Of each group and kind one, with the number of its topics. The newest of each kind
+-- are found by the index.
+select min(h.since) as at, h.kind as what, h.group_name, h.group_name as ref, '' as name,
+       count(*) filter (where h.topic <> '') as number, null::bigint as ms
+from unnest(%(kinds)s::text[]) k (kind)
+cross join lateral (
+    select h.since, h.kind, h.group_name, h.topic
+    from (select v.since, v.kind, v.topic, g.group_id as group_name
+          from offsets_groupverdict v
+          join groups_group g on g.id = v.group_id
+          where v.kind = k.kind and v.since >= %(first)s and v.since < %(last)s
+            and (v.topic = '' or kcoord_sees(v.topic, %(topic_names)s, %(topic_prefixes)s,
+                                             %(topic_denied)s, %(topic_denied_prefixes)s))) h
+    where true
+      -- include: of_groups
+    order by h.since desc
+    limit %(limit)s) h
+group by h.kind, h.group_name
+order by at desc, h.group_name
 limit %(limit)s
 
 -- name: plans_in_span

@@ -35,9 +35,8 @@ def timeline(request: HttpRequest) -> HttpResponse:
     viewer, kinds, before = viewer_of(request), _kinds(request), cursor(request, "before", int, str)
     asked, found = _found(request)
     span = asked.span
-    every = lines(found, sees_cluster=viewer.sees_cluster)
     counts = Counter({"rebalance": len(found.rebalances)} | {kind: len(some) for kind, some in found.others.items()})
-    chosen = [one for one in every if one.kind in kinds]
+    chosen = lines(found, kinds)
     rest = [one for one in chosen if before is None or one.key < before]
     offered = [kind for kind in KINDS if kind == "rebalance" or kind in found.others]
     context: dict[str, Any] = {
@@ -55,7 +54,7 @@ def timeline(request: HttpRequest) -> HttpResponse:
         "chart": _chart(found, chosen, span, kinds),
         "step": duration(span.step_ms),
         "marked": [(kind, plural(counts[kind], KINDS[kind].label)) for kind in offered[1:] if kind in kinds],
-        "lines": [(one, *_when(one), _history(one, span)) for one in rest[:LINES]],
+        "lines": [(one, one.words, *_when(one), _history(one, span)) for one in rest[:LINES]],
         "shown": len(rest[:LINES]),
         "total": len(chosen),
         "audit_url": f"{reverse('frontend:audit')}?{span.query}",
@@ -70,11 +69,10 @@ def timeline(request: HttpRequest) -> HttpResponse:
 def timeline_csv(request: HttpRequest) -> HttpResponseBase:
     """The lines of the page, all of them; the last rows say what is not in it."""
     kinds, (asked, found) = _kinds(request), _found(request)
-    chosen = [one for one in lines(found, sees_cluster=viewer_of(request).sees_cluster) if one.kind in kinds]
 
     def rows() -> Iterator[Sequence[object]]:
-        for one in chosen:
-            yield iso(one.first), iso(one.last), one.kind, one.group_id or None, one.count, one.text
+        for one in lines(found, kinds):
+            yield iso(one.first), iso(one.last), one.kind, one.group_id or None, len(one.run) or 1, one.words.text
         for said in _limits(found, asked.span, kinds):
             yield None, None, "left_out", None, None, said
 
@@ -133,7 +131,7 @@ def _chart(found: Happened, chosen: Sequence[Line], span: Span, kinds: Collectio
         last=span.last,
         step_ms=span.step_ms,
         zone=zones.current(),
-        marks=[Mark(one.first, one.text, one.kind) for one in reversed(chosen) if one.kind != "rebalance"],
+        marks=[Mark(one.first, one.words.text, one.kind) for one in reversed(chosen) if one.kind != "rebalance"],
         bars=True,
         now=found.now,
     )
@@ -141,26 +139,26 @@ def _chart(found: Happened, chosen: Sequence[Line], span: Span, kinds: Collectio
 
 def _counts(found: Happened, span: Span, kinds: Collection[str]) -> dict[int, int]:
     """How much happened in each step of the span, where it is known."""
-    first, until = span.first, min(span.last, found.now + 1) - 1
+    first, step_ms, until = span.first, span.step_ms, min(span.last, found.now + 1) - 1
+
+    def slot(at: Millis) -> int:
+        return (at - first) // step_ms
+
     others = max([first, *(at for kind, at in found.since.items() if kind in kinds and kind != "rebalance")])
     known = max(others, found.since.get("rebalance", 0), _kept_since(found.now)) if "rebalance" in kinds else others
-    counts = dict.fromkeys(range(_slot(known, span), _slot(until, span) + 1), 0)
+    counts = dict.fromkeys(range(slot(known), slot(until) + 1), 0)
     by_minute: Counter[int] = Counter()
     for minute in found.minutes if "rebalance" in kinds else ():
-        if _slot(others, span) <= (slot := _slot((minute.since + minute.at) // 2, span)) <= _slot(known, span):
-            by_minute[slot] += round(minute.rebalances * (minute.at - minute.since) / MINUTE)
+        if slot(others) <= (there := slot((minute.since + minute.at) // 2)) <= slot(known):
+            by_minute[there] += round(minute.rebalances * (minute.at - minute.since) / MINUTE)
     counts |= by_minute
     listed = found.rebalances if "rebalance" in kinds else ()
-    instants = [one.at for one in listed if _slot(one.at, span) not in by_minute]
-    instants += [one.at for kind, records in found.others.items() if kind in kinds for one in records]
-    for slot in (_slot(at, span) for at in instants):
-        if slot in counts:
-            counts[slot] += 1
+    slots = [there for one in listed if (there := slot(one.at)) not in by_minute]
+    slots += [slot(one.at) for kind, records in found.others.items() if kind in kinds for one in records]
+    for there in slots:
+        if there in counts:
+            counts[there] += 1
     return counts
-
-
-def _slot(at: Millis, span: Span) -> int:
-    return (at - span.first) // span.step_ms
 
 
 def _when(one: Line) -> tuple[str, str]:

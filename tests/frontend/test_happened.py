@@ -180,7 +180,7 @@ def test_many_rebalances_of_a_group_are_one_line(operator: Client, seed: Seed) -
 def test_runs_end_where_the_group_was_quiet() -> None:
     def of(*at: int) -> list[tuple[int, int, int]]:
         found = [Rebalance(1_000 - n, one, "rebalance_started", 1, "g", "member_joined") for n, one in enumerate(at)]
-        return [(one.first, one.last, one.count) for one in lines(Happened(0, found, {}, {}), sees_cluster=True)]
+        return [(one.first, one.last, len(one.run)) for one in lines(Happened(0, found, {}, {}), KINDS)]
 
     assert of(*[1_000_000 - n * APART_MS for n in range(FOLDED)]) == [(1_000_000 - 2 * APART_MS, 1_000_000, FOLDED)]
     assert len(of(*[1_000_000 - n * (APART_MS + 1) for n in range(FOLDED)])) == FOLDED
@@ -215,13 +215,6 @@ def test_an_empty_timeline_says_what_it_does_not_know(client: Client, night: See
 def test_verdicts_on_topics_that_may_not_be_seen_are_not_there(client: Client, night: Seed) -> None:
     member(client, "describe:group:billing", "describe:topic:payments")
     assert [row for row in rows(client) if row[0] == "Verdict"] == []
-
-
-def test_who_may_not_see_the_cluster_gets_alerts_instead_of_rules(client: Client, night: Seed) -> None:
-    member(client, "describe:group:billing")
-    page = client.get("/timeline?kind=alert").content.decode()
-    assert 'href="/alerts?group=billing"' in page
-    assert "/alerts/rules/" not in page
 
 
 def test_more_than_is_read_is_said_and_not_drawn_as_nothing(
