@@ -111,7 +111,8 @@ def _folded(run: Sequence[Rebalance]) -> Iterator[Line]:
 
 def _run(run: Sequence[Rebalance]) -> Words:
     last, first = run[0], run[-1]
-    text = line(_event(last)).text
+    text = line(_event(last)).text.removeprefix("Rebalance started: ")
+    text = text[0].upper() + text[1:]
     if len(run) > 1:
         causes = Counter(why(_event(one)) for one in run).most_common()
         said = causes[0][0] if len(causes) == 1 else ", ".join(f"{count:,} × {cause}" for cause, count in causes)

@@ -53,7 +53,9 @@ def timeline(request: HttpRequest) -> HttpResponse:
         "limits": _limits(found, span, kinds),
         "chart": _chart(found, chosen, span, kinds),
         "step": duration(span.step_ms),
-        "marked": [(kind, plural(counts[kind], KINDS[kind].label)) for kind in offered[1:] if kind in kinds],
+        "marked": [
+            (kind, plural(counts[kind], KINDS[kind].label)) for kind in offered[1:] if kind in kinds and counts[kind]
+        ],
         "lines": [(one, one.words, *_when(one), _history(one, span)) for one in rest[:LINES]],
         "shown": len(rest[:LINES]),
         "total": len(chosen),
@@ -116,17 +118,11 @@ def _limits(found: Happened, span: Span, kinds: Collection[str]) -> list[str]:
 
 def _chart(found: Happened, chosen: Sequence[Line], span: Span, kinds: Collection[str]) -> Chart:
     """What is chosen as bars, and all but rebalances as marks too. No bar where it is not known how much happened."""
-    middle = span.first + span.step_ms // 2
+    middle, counts = span.first + span.step_ms // 2, _counts(found, span, kinds)
+    points = [Point(min(middle + slot * span.step_ms, span.last), count) for slot, count in sorted(counts.items())]
+    known = min(counts, default=0) * span.step_ms
     return chart(
-        [
-            Series(
-                "Happened",
-                [
-                    Point(min(middle + slot * span.step_ms, span.last), count)
-                    for slot, count in sorted(_counts(found, span, kinds).items())
-                ],
-            )
-        ],
+        [Series("Happened", points)],
         first=span.first,
         last=span.last,
         step_ms=span.step_ms,
@@ -134,6 +130,7 @@ def _chart(found: Happened, chosen: Sequence[Line], span: Span, kinds: Collectio
         marks=[Mark(one.first, one.words.text, one.kind) for one in reversed(chosen) if one.kind != "rebalance"],
         bars=True,
         now=found.now,
+        since=span.first + known if known else None,
     )
 
 

@@ -24,15 +24,16 @@ LINES = ".happened tbody tr"
 
 
 def bad_night(seed: Seed) -> None:
-    """Five hours ago a node was lost, and what followed; a group goes on."""
+    """Five hours ago a node was lost, and what followed; before that, a group was restless. Events in their order."""
     ago, now = 5 * HOUR, now_ms()
+    for number in range(40):
+        seed.event("billing", "rebalance_started", number, ms_ago=20 * HOUR - number * 20 * MINUTE, cause="member_left")
     shipping = seed.group("shipping-indexer")
     for group in ("billing", "mailing", "search.production.eu-central-1"):
         seed.group(group)
         seed.event(group, "rebalance_started", 3, ms_ago=ago - 90_000, cause="session_expired")
     for number in range(40):
         seed.event("shipping-indexer", "rebalance_started", number, ms_ago=ago - number * 6_000, cause="member_joined")
-        seed.event("billing", "rebalance_started", number, ms_ago=20 * HOUR - number * 20 * MINUTE, cause="member_left")
     change(seed, range(25), "node-2", "node-0", "lapsed", ms_ago=ago + 2_000, gap_ms=4_100)
     verdict(seed, shipping, "flapping", ms_ago=ago - 2 * MINUTE)
     put_alert(seed.connection, put_rule(seed.connection), "billing", at=now - ago + 5 * MINUTE, resolved_at=now - HOUR)
