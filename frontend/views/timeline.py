@@ -27,6 +27,11 @@ from frontend.wording import duration, iso, plural
 from kcoord.process import bridge
 
 LINES = 100
+KEPT = {
+    "events.retention.days": ("Rebalances and hand-overs", {"rebalance", "hand-over"}),
+    "offsets.journal.retention.days": ("Resolved alerts", {"alert"}),
+}
+"""How long it is known what happened, by the setting: what it is about, and its kinds."""
 
 
 @page
@@ -92,10 +97,6 @@ def _found(request: HttpRequest) -> tuple[Asked, Happened]:
     return asked, bridge.call(lambda runtime: happened(runtime, viewer, asked))
 
 
-def _kept_since(now: Millis) -> Millis:
-    return now - settings.KCOORD.int("events.retention.days") * DAY
-
-
 def _limits(found: Happened, span: Span, kinds: Collection[str]) -> list[str]:
     """What is not shown although it happened, in sentences."""
     said = []
@@ -111,9 +112,12 @@ def _limits(found: Happened, span: Span, kinds: Collection[str]) -> list[str]:
                 f"More than {MOST_OTHERS:,} lines are of the kind {KINDS[kind].label}: those before"
                 f" {zones.instant(at)} are not listed. Choose a shorter time to see them."
             )
-    if span.first < (kept := _kept_since(found.now)) and {"rebalance", "hand-over"} & set(kinds):
-        said.append(f"Rebalances and hand-overs before {zones.minute(kept)} are no longer kept.")
-    return said
+    gone = [(what, kept) for what, kept in _kept(found.now, kinds) if span.first < kept]
+    return said + [f"{what} before {zones.minute(kept)} are no longer kept." for what, kept in gone]
+
+
+def _kept(now: Millis, kinds: Collection[str]) -> list[tuple[str, Millis]]:
+    return [(what, now - settings.KCOORD.int(name) * DAY) for name, (what, of) in KEPT.items() if of & set(kinds)]
 
 
 def _chart(found: Happened, chosen: Sequence[Line], span: Span, kinds: Collection[str]) -> Chart:
@@ -142,11 +146,12 @@ def _counts(found: Happened, span: Span, kinds: Collection[str]) -> dict[int, in
         return (at - first) // step_ms
 
     others = max([first, *(at for kind, at in found.since.items() if kind in kinds and kind != "rebalance")])
-    known = max(others, found.since.get("rebalance", 0), _kept_since(found.now)) if "rebalance" in kinds else others
+    kept = max([others, *(at for _, at in _kept(found.now, kinds))])
+    known = max(kept, found.since.get("rebalance", 0)) if "rebalance" in kinds else kept
     counts = dict.fromkeys(range(slot(known), slot(until) + 1), 0)
     by_minute: Counter[int] = Counter()
     for minute in found.minutes if "rebalance" in kinds else ():
-        if slot(others) <= (there := slot((minute.since + minute.at) // 2)) <= slot(known):
+        if slot(kept) <= (there := slot((minute.since + minute.at) // 2)) <= slot(known):
             by_minute[there] += round(minute.rebalances * (minute.at - minute.since) / MINUTE)
     counts |= by_minute
     listed = found.rebalances if "rebalance" in kinds else ()

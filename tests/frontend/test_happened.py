@@ -209,7 +209,7 @@ def test_what_may_not_be_seen_did_not_happen_and_the_page_says_that_it_hides(cli
 def test_an_empty_timeline_says_what_it_does_not_know(client: Client, night: Seed) -> None:
     member(client, "describe:group:none", "describe:topic:*")
     page = plain(client.get("/timeline").content.decode())
-    assert "Nothing happened in this time that you may see ." in page
+    assert "Nothing happened in this time that you may see ; hand-overs and Spark runs are hidden." in page
 
 
 def test_verdicts_on_topics_that_may_not_be_seen_are_not_there(client: Client, night: Seed) -> None:
@@ -252,6 +252,9 @@ def test_what_is_no_longer_kept_is_unknown(operator: Client, seed: Seed) -> None
     assert "are no longer kept" in page
     assert "Nothing is known of this time." in page
     assert "no longer kept" not in operator.get("/timeline").content.decode()
+    page = operator.get("/timeline?from=2001-01-01T00:00&to=2001-01-02T00:00&kind=alert").content.decode()
+    assert "Resolved alerts before" in page
+    assert "Rebalances" not in page
 
 
 def test_pages_show_every_line_once(operator: Client, seed: Seed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +270,12 @@ def test_pages_show_every_line_once(operator: Client, seed: Seed, monkeypatch: p
         older = re.search(r'rel="next" href="/timeline([^"]+)"', operator.get(f"/timeline{address}").content.decode())
         address = unescape(older[1]) if older else None
     assert sorted(found) == [f"g{number:03}" for number in range(23)]
-    assert "10 of 23 lines" in operator.get("/timeline").content.decode()
+    page = unescape(operator.get("/timeline").content.decode())
+    assert "10 of 23 lines" in page
+    older = re.search(r'rel="next" href="/timeline([^"]+)"', page)
+    assert older is not None
+    spans = re.findall(r'<nav class="ranges.*?</nav>', operator.get(f"/timeline{older[1]}").content.decode(), re.DOTALL)
+    assert "before=" not in spans[0], "another time is shown from its newest line on"
 
 
 def test_instants_are_in_the_zone_of_the_page(operator: Client, seed: Seed) -> None:
