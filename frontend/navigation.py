@@ -30,6 +30,7 @@ class Link:
 NAVIGATION = {
     "Work": (
         Link("Overview", "frontend:home"),
+        Link("Timeline", "frontend:timeline"),
         Link("Groups", "frontend:groups"),
         Link("Topics", "frontend:topics"),
         Link("Compare", "frontend:compare"),

@@ -49,6 +49,7 @@ from frontend.views.saved_views import saved_views
 from frontend.views.search import search_page
 from frontend.views.simulation import simulate_group
 from frontend.views.snapshot import group_snapshot
+from frontend.views.timeline import timeline, timeline_csv
 from frontend.views.tokens import new_token, token_list, token_page
 from frontend.views.topic import topic
 from frontend.views.topics import topic_list
@@ -69,6 +70,8 @@ urlpatterns = [
         PasswordChangeDoneView.as_view(template_name="frontend/password_changed.html"),
         name="password-changed",
     ),
+    path("timeline", timeline, name="timeline"),
+    path("timeline.csv", timeline_csv, name="timeline-csv"),
     path("groups", group_list, name="groups"),
     path("views", saved_views, name="views"),
     path("groups.csv", exports.groups_csv, name="groups-csv"),

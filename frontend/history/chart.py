@@ -96,7 +96,7 @@ class Chart:
     """A drawing with axes. `first` and `last` bound its time (ms); `zone`: the name of the time zone of its texts.
 
     `bars`: values are numbers of what happened in a step. `most`: each is the largest of its step. `unknown`: where the
-    values of all series end too early, and the words.
+    values of all series end too early, and the words; `before`: until where they are not read.
     """
 
     first: Millis
@@ -106,6 +106,7 @@ class Chart:
     bars: bool
     most: bool
     unknown: Tick | None
+    before: Tick | None
     lines: Sequence[Line]
     x_ticks: Sequence[Tick]
     y_ticks: Sequence[Tick]
@@ -164,12 +165,14 @@ def chart(
     most: bool = False,
     now: Millis | None = None,
     gap_ms: float = 0,
+    since: Millis | None = None,
 ) -> Chart:
     """Draw values over [first, last] (ms), of steps of `step_ms`; `kind`: COUNT or LENGTH.
 
     A point stands for the step in which it is, so that the smallest value is not known. `most`: it is the largest of
     it. `bars`: it is the number of what happened in it. `by_day`: the same of days, of which the page has a table
     already. `gap_ms`: for how long there may be no value although they are read. `now` (ms): the rest is to come.
+    `since` (ms): from when on values are read, if not from the beginning.
     """
     top = max((point.value for one in series for point in one.points), default=0)
     values = count_ticks(top) if kind == COUNT else length_ticks(top)
@@ -184,6 +187,7 @@ def chart(
         bars=frame.bars,
         most=most,
         unknown=_unknown(series, frame),
+        before=None if since is None else Tick(frame.x(since) / WIDTH, "not read"),
         lines=[_line(one, index, frame) for index, one in enumerate(series)],
         x_ticks=time_ticks(first, last, zone),
         y_ticks=[Tick(1 - value / values[-1], label) for value, label in zip(values, labels, strict=True)],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from frontend.history.ticks import DAY, HOUR, TIME_STEPS
+from frontend.history.ticks import DAY, HOUR, MINUTE, TIME_STEPS
 from frontend.rows import Millis
 from frontend.wording import iso
 
@@ -34,6 +34,13 @@ class Span:
     def steps(self) -> int:
         """How many steps cover it."""
         return -(-(self.last - self.first) // self.step_ms)
+
+    @property
+    def fields(self) -> tuple[Millis, Millis]:
+        """Its bounds in a form: one that ends now is shown in whole minutes."""
+        if not self.preset:
+            return self.first, self.last
+        return self.first // MINUTE * MINUTE, -(-self.last // MINUTE) * MINUTE
 
     @property
     def query(self) -> str:

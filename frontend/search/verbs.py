@@ -45,6 +45,7 @@ class Verb:
 
 VERBS = (
     Verb("Overview", "overview home attention verdicts stuck health", "frontend:home"),
+    Verb("Timeline", "timeline what happened incidents rebalances", "frontend:timeline"),
     Verb("Groups", "groups list", "frontend:groups"),
     Verb("Topics", "topics catalogue watermarks", "frontend:topics"),
     Verb("Archive", "archive runs spark reconcile", "frontend:archive", SEE_CLUSTER),

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from frontend import commands as as_command
 from frontend.access.presenters import KINDS, AccessLine, access_line, csv_row
@@ -30,7 +29,6 @@ FILE_HEAD = (
 )  # fmt: skip
 
 
-@require_safe
 @page
 def access_page(request: HttpRequest) -> HttpResponse:
     """A page of people, groups of people and tokens with what they may do."""
@@ -58,7 +56,6 @@ def access_page(request: HttpRequest) -> HttpResponse:
     return show(request, "access", context, section="access")
 
 
-@require_safe
 @page
 def access_csv(request: HttpRequest) -> HttpResponseBase:
     """Every rule with who has it, with the filters of the page; those without rules have a line without one."""

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.views.decorators.http import require_http_methods
 
 from frontend import commands as as_command
 from frontend import queries
@@ -22,7 +21,7 @@ from frontend.commands import service_url
 from frontend.states import state
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
-from frontend.views.page import member_names, message, page, show
+from frontend.views.page import form_page, member_names, message, show
 from frontend.wording import duration, plural, ranges
 from groups.core.model.replies import Done, HoldReply
 from groups.engine.service import GroupService
@@ -107,8 +106,7 @@ def form(
     return show(request, name, {**context, **extra}, section="groups", status=refusal.status)
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def delete_group(request: HttpRequest, group_id: str) -> HttpResponse:
     """Delete an empty group with its offsets. Its name has to be typed: the deletion cannot be undone."""
     require(request, DELETE_GROUP, group_id)
@@ -145,8 +143,7 @@ HOLD_MS = 900_000
 """The duration that forms and commands of a reset begin with."""
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def hold_group(request: HttpRequest, group_id: str) -> HttpResponse:
     """Keep members out for a while, or let them in again."""
     require(request, HOLD, group_id)
@@ -199,8 +196,7 @@ async def release_now(runtime: Runtime, group_id: str, principal: str) -> Done:
     return _successful(await runtime.get(GroupService).release(group_id, principal=principal))
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def kick_member(request: HttpRequest, group_id: str) -> HttpResponse:
     """Remove one member. Its id is passed in the query: it may contain a slash."""
     require(request, KICK, group_id)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.http import HttpRequest, HttpResponseBase
-from django.views.decorators.http import require_safe
 
 from frontend.viewer import viewer_of
 from frontend.views.alerts import sees_rule
@@ -19,7 +18,6 @@ from offsets.alerts.service import AlertService
 from offsets.alerts.types import AlertRow
 
 
-@require_safe
 @page
 def alerts_csv(request: HttpRequest) -> HttpResponseBase:
     """The open alerts, with the filter of the page."""
@@ -44,7 +42,6 @@ def alerts_csv(request: HttpRequest) -> HttpResponseBase:
     return csv_file("alerts", head, rows)
 
 
-@require_safe
 @page
 def alert_rules_csv(request: HttpRequest) -> HttpResponseBase:
     """The rules that the person may see."""

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from frontend import commands as as_command
 from frontend import queries
@@ -19,7 +18,7 @@ from frontend.commands import Command, service_url
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.actions import Refusal, attempt, done
 from frontend.views.alerts import Receivers, receivers_of, sees_rule
-from frontend.views.page import message, number, page, show, text
+from frontend.views.page import form_page, message, number, show, text
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
@@ -53,8 +52,7 @@ class Tick:
     note: str = ""
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def new_rule(request: HttpRequest) -> HttpResponse:
     """Make a rule. `?group` and `?lag` of the URL fill it in."""
     require(request, ALERT_RULE)
@@ -79,8 +77,7 @@ def _prefilled(request: HttpRequest) -> Given:
     return replace(given, min_lag=str(lag)) if lag else given
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def rule_page(request: HttpRequest, rule_id: int) -> HttpResponse:
     """A rule: change or delete it."""
     viewer = viewer_of(request)

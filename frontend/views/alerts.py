@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from frontend import commands as as_command
 from frontend import queries
@@ -19,7 +18,7 @@ from frontend.states import State
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.actions import Refusal, attempt, done
 from frontend.views.groups import Pace, group_url
-from frontend.views.page import BadAddress, address, page, show, text
+from frontend.views.page import BadAddress, address, form_page, show, text
 from kcoord.access import read_only
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -85,8 +84,7 @@ class Found:
     told: Told | None
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def alerts_page(request: HttpRequest) -> HttpResponse:
     """The alerts on groups that the person may describe; rules, receivers and messages for who may see the cluster."""
     refusal = Refusal()

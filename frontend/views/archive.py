@@ -11,7 +11,6 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend import commands as as_command
 from frontend import queries
@@ -23,7 +22,7 @@ from frontend.rows import Names
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.actions import Refusal, actor, attempt, done
 from frontend.views.groups import Pace, group_url
-from frontend.views.page import BadAddress, address, choice, message, page, show, text
+from frontend.views.page import BadAddress, address, choice, form_page, message, page, show, text
 from frontend.views.reports import report_parts, run_url
 from frontend.wording import plural
 from kcoord.process import bridge
@@ -62,7 +61,6 @@ class Overview:
     reported: SparkRun | None
 
 
-@require_safe
 @page
 def archive(request: HttpRequest) -> HttpResponse:
     """All runs, newest first, one page at a time."""
@@ -133,7 +131,6 @@ async def _overview(runtime: Runtime, kind: str | None, cursor: str | None) -> O
     return Overview(now, runs.archive_path, listed, going_on, archived, reconciled, reported)
 
 
-@require_safe
 @page
 def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """One run: its progress, what it did, its log."""
@@ -183,8 +180,7 @@ def _findings_url(run: SparkRun) -> str:
     return f"{reverse('frontend:findings')}?run={run.id}"
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def start_run(request: HttpRequest) -> HttpResponse:
     """Start a run, after a page that says what it does."""
     require(request, RUN)
@@ -212,8 +208,7 @@ async def _now_and_path(runtime: Runtime) -> tuple[int, str]:
     return await queries.now(runtime.db), runtime.get(SparkRuns).archive_path
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """End a run, after a page that says what that means."""
     require(request, RUN)
@@ -236,7 +231,6 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     return show(request, "cancel_run", context, section="archive", status=refusal.status)
 
 
-@require_safe
 @page
 def findings(request: HttpRequest) -> HttpResponse:
     """Findings of one reconcile run, by group, topic and partition."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
-from django.views.decorators.http import require_safe
 
 from frontend.allowed import SEE_RUNS, require, require_all
 from frontend.archive.reports import totals
@@ -36,7 +35,6 @@ REPORT_ROWS = 10_000
 """Rows of a report that are read at once; each such page reads the report's files again."""
 
 
-@require_safe
 @page
 def runs_csv(request: HttpRequest) -> HttpResponseBase:
     """All runs, newest first, of the kind that the page shows."""
@@ -60,7 +58,6 @@ def runs_csv(request: HttpRequest) -> HttpResponseBase:
     return csv_file("runs", head, rows)
 
 
-@require_safe
 @page
 def report_days_csv(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """All days of a report, newest first."""
@@ -75,7 +72,6 @@ def report_days_csv(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     return csv_file("report-days", head, rows)
 
 
-@require_safe
 @page
 def findings_csv(request: HttpRequest) -> HttpResponseBase:
     """The findings of a run that match the filters of the page."""
@@ -105,7 +101,6 @@ def findings_csv(request: HttpRequest) -> HttpResponseBase:
     return csv_file("findings", head, rows)
 
 
-@require_safe
 @page
 def report_groups_csv(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """The groups of a report that match the filters of the page, in its order."""
@@ -134,7 +129,6 @@ def report_groups_csv(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
         return without_report(request, error)
 
 
-@require_safe
 @page
 def report_partitions_csv(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """The busiest partitions of a report."""

@@ -6,14 +6,13 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
-from django.views.decorators.http import require_safe
 
 from frontend import zones
 from frontend.audit.presenters import NOT_RECORDED, WHAT, AuditLine, acts_of, audit_line
 from frontend.audit.reads import audit
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
-from frontend.views.page import address, choice, cursor, cursor_address, fixed, instant, page, show, text
+from frontend.views.page import address, choice, cursor, cursor_address, instant, page, show, text
 from kcoord.audit.reading import AuditFilter, Sight
 from kcoord.process import bridge
 
@@ -22,12 +21,9 @@ AROUND_MS = 60_000
 DELETED = frozenset({"token.delete", "topic.delete"})
 
 
-@require_safe
 @page
 def audit_page(request: HttpRequest) -> HttpResponse:
     """A page of the records that match the filters of the URL, newest first."""
-    if (elsewhere := fixed(request, "from", "to")) is not None:
-        return elsewhere
     wanted, sight = wanted_records(request), sight_of(request)
     found = bridge.call(lambda runtime: audit(runtime.db, sight, wanted))
     what, result = request.GET.get("what", ""), request.GET.get("result", "")

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from frontend import queries
 from frontend.rows import Names
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.actions import header
 from frontend.views.groups import group_url
-from frontend.views.page import BadAddress, address, choice, fixed, instant, member_names, message, page, show, text
+from frontend.views.page import BadAddress, address, choice, instant, member_names, message, page, show, text
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -55,12 +54,9 @@ class Line:
     names: Names
 
 
-@require_safe
 @page
 def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
     """The journal of a group, newest first; it outlives the group."""
-    if (elsewhere := fixed(request, "from", "to")) is not None:
-        return elsewhere
     wanted, kind, viewer = wanted_commits(request), request.GET.get("kind", ""), viewer_of(request)
     found = _read(viewer, group_id, wanted, text(request, "after") or None)
     if found is None:

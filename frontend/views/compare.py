@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_safe
 
 from frontend import queries, zones
 from frontend.history.chart import COUNT, LENGTH, LONGEST_GAP, Chart, Mark, Series, chart
@@ -19,7 +18,7 @@ from frontend.rows import Millis
 from frontend.shown import Known, Shown, shown
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
-from frontend.views.page import LONGEST_TEXT, BadAddress, choice, fixed, page, show
+from frontend.views.page import LONGEST_TEXT, BadAddress, choice, page, show
 from frontend.views.spans import preset_links, span_of, step_links
 from frontend.wording import duration
 from kcoord.process import bridge
@@ -51,12 +50,9 @@ class Line:
     of: str
 
 
-@require_safe
 @page
 def compare(request: HttpRequest) -> HttpResponse:
     """Up to four groups or topics, by their names in the URL: `?what=topics&name=orders&name=payments&span=7d`."""
-    if (elsewhere := fixed(request, "from", "to")) is not None:
-        return elsewhere
     if ticked := request.GET.getlist("group"):  # in the list of groups
         return redirect(f"{request.path}?{urlencode([('name', name) for name in ticked])}")
     what = choice(request, "what", KINDS) or "groups"

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from frontend.history.reads import Wanted, events_of
 from frontend.timeline import folded
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
-from frontend.views.page import address, cursor, cursor_address, fixed, instant, missing, page, show
+from frontend.views.page import address, cursor, cursor_address, instant, missing, page, show
 from kcoord.process import bridge
 
 
-@require_safe
 @page
 def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
     """The events of a group, newest first; they outlive the group. Links to its other pages keep the span."""
-    if (elsewhere := fixed(request, "from", "to")) is not None:
-        return elsewhere
     wanted, viewer = wanted_events(request), viewer_of(request)
     found = bridge.call(lambda runtime: events_of(runtime.db, viewer, group_id, wanted))
     spanned = wanted.since is not None or wanted.until is not None

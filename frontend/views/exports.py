@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponseBase
-from django.views.decorators.http import require_safe
 
 from frontend import queries
 from frontend.access.words import written
@@ -48,7 +47,6 @@ EVERYTHING = 10_000
 TOPICS_AT_ONCE = 200
 
 
-@require_safe
 @page
 def groups_csv(request: HttpRequest) -> HttpResponseBase:
     """The groups that match the filters of the list."""
@@ -83,7 +81,6 @@ def _labels(labels: Mapping[str, str]) -> tuple[str, str]:
     return owner.value if owner else "", json.dumps(dict(sorted(labels.items())), ensure_ascii=False) if labels else ""
 
 
-@require_safe
 @page
 def topics_csv(request: HttpRequest) -> HttpResponseBase:
     """The topics that match the search, in the order of the page."""
@@ -115,7 +112,6 @@ def _total(topic: Topic, total: TopicTotal | None) -> Sequence[object]:
     return total.groups, total.lag, total.worst_group, total.worst_lag, total.time_lag_ms, iso(total.at)
 
 
-@require_safe
 @page
 def members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The members of a group; what they own is in the file of its partitions."""
@@ -142,7 +138,6 @@ def _member(member: Member, load: Load) -> Sequence[object]:
     )  # fmt: skip
 
 
-@require_safe
 @page
 def offsets_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The committed offsets of a group."""
@@ -166,7 +161,6 @@ def offsets_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     return csv_file(f"{group_id}-offsets", head, rows)
 
 
-@require_safe
 @page
 def commits_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The commit history of a group, newest first, with the filters of the page."""
@@ -187,7 +181,6 @@ def commits_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     return csv_file(f"{group_id}-commits", head, rows)
 
 
-@require_safe
 @page
 def rebalances_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """All rebalances of a group that are kept, newest first."""
@@ -213,7 +206,6 @@ def rebalances_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     return csv_file(f"{group_id}-rebalances", head, all_rows(read))
 
 
-@require_safe
 @page
 def plan_csv(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> HttpResponseBase:
     """The lines of an offset plan."""
@@ -237,7 +229,6 @@ def plan_csv(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> HttpRes
     return csv_file(f"{group_id}-plan", head, all_rows(read))
 
 
-@require_safe
 @page
 def plans_csv(request: HttpRequest) -> HttpResponseBase:
     """The plans of all groups that match the filters of the page."""
@@ -267,7 +258,6 @@ def plans_csv(request: HttpRequest) -> HttpResponseBase:
     return csv_file("plans", head, rows)
 
 
-@require_safe
 @page
 def tokens_csv(request: HttpRequest) -> HttpResponseBase:
     """The tokens that match the search, with their rules."""
@@ -284,7 +274,6 @@ def tokens_csv(request: HttpRequest) -> HttpResponseBase:
     return csv_file("tokens", head, rows)
 
 
-@require_safe
 @page
 def audit_csv(request: HttpRequest) -> HttpResponseBase:
     """What people and tokens changed, with the filters of the page."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.views.decorators.http import require_http_methods
 
 from frontend import commands as as_command
 from frontend import queries
@@ -31,7 +30,7 @@ from frontend.views.actions import (
     release_now,
 )
 from frontend.views.group_labels import EXAMPLE, new_labels, written_lines
-from frontend.views.page import LONGEST_TEXT, BadAddress, message, page, show
+from frontend.views.page import LONGEST_TEXT, BadAddress, form_page, message, show
 from frontend.wording import joined, plural
 from groups.labels import GroupLabels
 from kcoord.audit.recording import Act as Record
@@ -64,8 +63,7 @@ class Asked:
     view: str
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def group_actions(request: HttpRequest) -> HttpResponse:
     """Review an act on several groups, then perform it."""
     given = request.POST if request.method == "POST" else request.GET

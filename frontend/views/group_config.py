@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_http_methods
 
 from frontend import commands as as_command
 from frontend import queries
@@ -17,8 +16,8 @@ from frontend.states import state
 from frontend.viewer import viewer_of
 from frontend.views import groups
 from frontend.views.actions import Refusal, actor, attempt, done, header
+from frontend.views.page import form_page, show
 from frontend.views.page import missing as no_group
-from frontend.views.page import page, show
 from frontend.wording import duration, joined, number
 from groups.configs import SETTINGS, Entry, GroupConfigs, Source
 from groups.labels import GroupLabels
@@ -64,8 +63,7 @@ class Outcome:
     problems: Mapping[str, str] = field(default_factory=dict)
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def group_config(request: HttpRequest, group_id: str) -> HttpResponse:
     """All settings with their sources, and the form. The group need not exist."""
     if len(group_id) > LONGEST_ID:

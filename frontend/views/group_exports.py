@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
-from django.views.decorators.http import require_safe
 
 from frontend.archive.reports import group_lines
 from frontend.history.reads import events_of
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 LONGEST_MEMBER_ID = 300
 
 
-@require_safe
 @page
 def pins_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The pins of a group, that of all topics first."""
@@ -58,7 +56,6 @@ def pins_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     return csv_file(f"{group_id}-pins", ("topic", "pinned_at", "pinned_by", "reason"), rows)
 
 
-@require_safe
 @page
 def lag_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """How far a group is behind on each topic, by name."""
@@ -83,7 +80,6 @@ def lag_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     return csv_file(f"{group_id}-lag", head, rows)
 
 
-@require_safe
 @page
 def handovers_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """What is changing hands in a consumer group, a line for each partition."""
@@ -100,7 +96,6 @@ def handovers_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     return csv_file(f"{group_id}-hand-overs", head, itertools.islice(rows, MOST_ROWS))
 
 
-@require_safe
 @page
 def events_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The events of a group, newest first, with the filters of the page."""
@@ -121,7 +116,6 @@ def events_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     return csv_file(f"{group_id}-events", head, rows)
 
 
-@require_safe
 @page
 def member_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The partitions that a member owns or is meant to have. Its id is passed in the query: it may contain a slash."""
@@ -152,7 +146,6 @@ def _partition(row: MemberPartition, now: Millis, stale_ms: Millis) -> Sequence[
     )  # fmt: skip
 
 
-@require_safe
 @page
 def simulated_members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """All members of a simulation, with the parameters of its page."""
@@ -170,7 +163,6 @@ def simulated_members_csv(request: HttpRequest, group_id: str) -> HttpResponseBa
     )
 
 
-@require_safe
 @page
 def simulated_moves_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """All partitions that change hands in a simulation, with the parameters of its page."""
@@ -198,7 +190,6 @@ def _simulation(
     return csv_file(f"{group_id}-{name}", head, itertools.islice(rows_of(found), MOST_ROWS))
 
 
-@require_safe
 @page
 def report_days_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The days of a group in a report, newest first."""
@@ -221,7 +212,6 @@ def report_days_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     )  # fmt: skip
 
 
-@require_safe
 @page
 def report_members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The members of a group in a report, those seen last first."""

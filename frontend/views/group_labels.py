@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.views.decorators.http import require_http_methods
 
 from frontend import commands as as_command
 from frontend import labels as shown_labels
@@ -16,7 +15,7 @@ from frontend.commands import service_url
 from frontend.viewer import viewer_of
 from frontend.views.actions import Refusal, actor, attempt, done, header
 from frontend.views.groups import group_url
-from frontend.views.page import LONGEST_TEXT, page, show
+from frontend.views.page import LONGEST_TEXT, form_page, show
 from frontend.views.page import missing as no_group
 from frontend.wording import joined
 from groups.labels import CONVENTIONAL, OWNER, GroupLabels
@@ -51,8 +50,7 @@ class LabelLine:
     removed: bool
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def group_labels(request: HttpRequest, group_id: str) -> HttpResponse:
     """All labels, and the form. The group need not exist."""
     if len(group_id) > LONGEST_TEXT:

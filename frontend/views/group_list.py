@@ -9,7 +9,6 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from frontend.allowed import CREATE_GROUP, action
 from frontend.heads import Head, direction
@@ -98,7 +97,6 @@ class Toggle:
     url: str
 
 
-@require_safe
 @page
 def group_list(request: HttpRequest) -> HttpResponse:
     """All groups, one page at a time."""
@@ -178,7 +176,7 @@ def wanted_groups(request: HttpRequest) -> Wanted:
     if after and before:
         raise BadAddress("after, before: use only one of them.")
     kind = choice(request, "type", tuple(Group.Type.values))
-    label = _label(text(request, "label"))
+    label = label_of(request)
     seconds = number(request, "min_time_lag")
     groups = GroupFilter(
         q=text(request, "q"),
@@ -248,8 +246,9 @@ def _states(wanted: Wanted) -> Sequence[str]:
     return wanted.groups.states or ()
 
 
-def _label(written: str) -> tuple[str, str | None] | None:
-    """`name=value`, or `name` for any value."""
+def label_of(request: HttpRequest) -> tuple[str, str | None] | None:
+    """The label in the URL: `name=value`, or `name` for any value. Raises BadAddress."""
+    written = text(request, "label")
     name, equals, value = written.partition("=")
     if equals and not name:
         raise BadAddress("label: write a label as name=value, or as name for any value.")

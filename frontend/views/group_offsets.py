@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from frontend import commands as as_command
 from frontend import queries
@@ -16,7 +15,7 @@ from frontend.states import state
 from frontend.viewer import viewer_of
 from frontend.views.actions import Refusal, actor, attempt, done, gone, header
 from frontend.views.groups import group_url
-from frontend.views.page import page, show
+from frontend.views.page import form_page, show
 from frontend.views.reset import tick_line
 from frontend.wording import plural
 from groups.catalogue.topics import TopicService, partition_counts
@@ -34,8 +33,7 @@ from offsets.plans.sources import check_readable
 TYPED = "Type the group's id to confirm: nothing was deleted."
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def create_group(request: HttpRequest) -> HttpResponse:
     """Create a group without members, with the offsets at which it begins to read."""
     refusal, group_id = Refusal(), request.POST.get("group_id", "").strip()
@@ -64,8 +62,7 @@ async def _create(runtime: Runtime, principal: Principal, group_id: str, written
     return await runtime.get(GroupCreation).create(NewGroup(group_id, offsets, {}, principal.name))
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def delete_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
     """Delete the offsets of chosen partitions. The group's id has to be typed: this cannot be undone."""
     require(request, DELETE_OFFSETS, group_id)

@@ -6,7 +6,6 @@ from urllib.parse import quote
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from frontend import queries
 from frontend.consumer import states as consumer_states
@@ -21,7 +20,6 @@ from kcoord.process import bridge
 PACE = Pace(every_ms=5_000, gap_ms=250)
 
 
-@require_safe
 @page
 def group_states(request: HttpRequest, group_id: str) -> HttpResponse:
     """The picture, and its transitions as tables."""

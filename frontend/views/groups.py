@@ -10,7 +10,6 @@ from urllib.parse import quote, urlencode
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from frontend import presenters, queries
 from frontend.alerts.words import suggested_lag
@@ -94,7 +93,6 @@ def _actions(request: HttpRequest, group_id: str, kind: str, lag: int | None) ->
     ]
 
 
-@require_safe
 @page
 def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     """One group in full."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from frontend import queries
 from frontend.allowed import SEE_CLUSTER, require, tokens_missing
@@ -42,7 +41,6 @@ async def read_now(runtime: Runtime) -> int:
     return await queries.now(runtime.db)
 
 
-@require_safe
 @page
 def health_page(request: HttpRequest) -> HttpResponse:
     """All parts."""

@@ -7,14 +7,13 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from frontend.history.episodes import CAUSES, HOUR_MS, Episode, unrest
 from frontend.history.reads import History, Wanted, history
 from frontend.rows import Millis
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
-from frontend.views.page import address, choice, cursor, cursor_address, fixed, instant, missing, page, show
+from frontend.views.page import address, choice, cursor, cursor_address, instant, missing, page, show
 from frontend.wording import duration, iso, plural, span
 from kcoord.process import bridge
 from kcoord.rest.paging import encode_cursor
@@ -47,12 +46,9 @@ class Line:
     events_url: str
 
 
-@require_safe
 @page
 def group_rebalances(request: HttpRequest, group_id: str) -> HttpResponse:
     """The rebalances of a group, newest first; they outlive the group as long as its events are kept."""
-    if (elsewhere := fixed(request, "from", "to")) is not None:
-        return elsewhere
     before, viewer = cursor(request, "before", int), viewer_of(request)
     chosen = choice(request, "cause", tuple(CAUSES))
     wanted = Wanted(

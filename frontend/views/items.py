@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_http_methods
 
 from frontend import commands as as_command
 from frontend import queries
@@ -17,7 +16,17 @@ from frontend.items.presenters import CAUSES, STATES, chosen_words, line, read_c
 from frontend.viewer import viewer_of
 from frontend.views.actions import LONGEST_REASON, Refusal, attempt, done, gone, header
 from frontend.views.groups import group_url
-from frontend.views.page import BadAddress, address, choice, fixed, instant, member_names, message, page, show, text
+from frontend.views.page import (
+    BadAddress,
+    address,
+    choice,
+    form_page,
+    instant,
+    member_names,
+    message,
+    show,
+    text,
+)
 from frontend.wording import plural
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -75,8 +84,7 @@ def _of_share_groups(request: HttpRequest, group_id: str) -> queries.GroupBrief 
     return brief
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def group_items(request: HttpRequest, group_id: str) -> HttpResponse:
     """What members have and what is to be delivered again. Chosen items are released or rejected after a review."""
     brief = _of_share_groups(request, group_id)
@@ -187,12 +195,9 @@ def _listed(
     }
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def dead_letters(request: HttpRequest, group_id: str) -> HttpResponse:
     """Items that were given up, with the reason. Chosen ones are replayed or discarded after a review."""
-    if request.method == "GET" and (elsewhere := fixed(request, "from", "to")) is not None:
-        return elsewhere
     brief = _of_share_groups(request, group_id)
     if isinstance(brief, HttpResponse):
         return brief

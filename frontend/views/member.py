@@ -8,7 +8,6 @@ from urllib.parse import quote, urlencode
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from frontend.allowed import KICK, action
 from frontend.member import presenters
@@ -29,7 +28,6 @@ def member_url(group_id: str, member_id: str) -> str:
     return f"{group_url(group_id)}/members/{quote(member_id, safe='')}"
 
 
-@require_safe
 @page
 def member(request: HttpRequest, group_id: str, member_id: str) -> HttpResponse:
     """One member; one that is gone, as far as events tell."""

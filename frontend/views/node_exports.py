@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponseBase
-from django.views.decorators.http import require_safe
 
 from frontend.allowed import SEE_CLUSTER, require
 from frontend.views.csv_pages import MOST_ROWS, csv_file
@@ -13,7 +12,6 @@ from groups.nodes.overview import NodeOverviews
 from kcoord.process import bridge
 
 
-@require_safe
 @page
 def nodes_csv(request: HttpRequest) -> HttpResponseBase:
     """All runs of server processes that are remembered: live ones, then those that ended last."""
@@ -34,7 +32,6 @@ def nodes_csv(request: HttpRequest) -> HttpResponseBase:
     return csv_file("nodes", head, rows)
 
 
-@require_safe
 @page
 def coordinator_partitions_csv(request: HttpRequest) -> HttpResponseBase:
     """All coordinator partitions."""
@@ -48,7 +45,6 @@ def coordinator_partitions_csv(request: HttpRequest) -> HttpResponseBase:
     return csv_file("coordinator-partitions", head, rows)
 
 
-@require_safe
 @page
 def hand_overs_csv(request: HttpRequest) -> HttpResponseBase:
     """All changes of owners that are remembered, newest first, a line for each partition."""

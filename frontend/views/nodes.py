@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from frontend.allowed import SEE_CLUSTER, require
 from frontend.nodes import presenters
@@ -17,7 +16,6 @@ from kcoord.config import LEASE, RENEWAL
 from kcoord.process import bridge
 
 
-@require_safe
 @page
 def node_page(request: HttpRequest) -> HttpResponse:
     """All nodes."""

@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from frontend.overview import presenters
 from frontend.overview.health import health, with_judged_at
@@ -26,7 +25,6 @@ def _list_url(name: str, value: str) -> str:
     return f"{reverse('frontend:groups')}?{urlencode({name: value})}"
 
 
-@require_safe
 @page
 def overview(request: HttpRequest) -> HttpResponse:
     """What needs attention, and how the service is."""

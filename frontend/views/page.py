@@ -15,6 +15,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend import zones
 from frontend.allowed import Forbidden
@@ -52,14 +53,22 @@ def is_panel(request: HttpRequest) -> bool:
 
 
 def page(view: View[P]) -> View[P]:
-    """A page for signed-in users.
+    """A page for signed-in users that shows something; its forms, if it has any, are sent to others.
 
     It shows what `/v1` would show to the same person (`frontend.viewer`). Every page of a group, whose URL has a
     `group_id`, answers here for a group that the person may not describe, as for one that does not exist. A panel that
     is fetched after the session ended sends the whole page to the sign-in. While pages are read-only, what would change
     something is refused here.
     """
+    return require_safe(_page(view))
 
+
+def form_page(view: View[P]) -> View[P]:
+    """As `page`, for a page that also takes what its own forms send (POST)."""
+    return require_http_methods(["GET", "POST"])(_page(view))
+
+
+def _page(view: View[P]) -> View[P]:
     @functools.wraps(view)
     def wrapped(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         response: HttpResponseBase
@@ -72,7 +81,9 @@ def page(view: View[P]) -> View[P]:
                 raise Forbidden(refused)
             _refuse_nul(request)
             group_id = kwargs.get("group_id")
-            if isinstance(group_id, str) and ("\0" in group_id or not viewer_of(request).sees_group(group_id)):
+            if (elsewhere := _fixed(request)) is not None:
+                response = elsewhere
+            elif isinstance(group_id, str) and ("\0" in group_id or not viewer_of(request).sees_group(group_id)):
                 response = missing(request, group_id)
             else:
                 response = view(request, *args, **kwargs)
@@ -231,16 +242,19 @@ def instant(request: HttpRequest, name: str) -> int | None:
         raise BadAddress(f"{FIELDS.get(name, name)}: {error}.") from None
 
 
-def fixed(request: HttpRequest, *names: str) -> HttpResponse | None:
-    """A redirect to the same page with these instants in UTC, if the URL has them in the zone of the page.
+def _fixed(request: HttpRequest) -> HttpResponse | None:
+    """A redirect to the same page with its span in UTC, if the URL has it in the zone of the page.
 
     A form sends what its reader's clock shows; a link that is passed on must mean the same to everybody. None: nothing
-    to do. Raises BadAddress.
+    to do; the view says what is wrong with an instant that cannot be read.
     """
-    if zones.current() is UTC:
+    if zones.current() is UTC or request.method != "GET":
         return None
-    clocks = [name for name in names if (written := text(request, name)) and not written.endswith("Z")]
-    found = {name: at for name in clocks if (at := instant(request, name)) is not None}
+    clocks = [name for name in FIELDS if not request.GET.get(name, "").strip().endswith("Z")]
+    try:
+        found = {name: at for name in clocks if (at := instant(request, name)) is not None}
+    except BadAddress:
+        return None
     return redirect(address(request, **{name: iso(at) for name, at in found.items()})) if found else None
 
 

@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from frontend import queries, zones
 from frontend.history.chart import COUNT, LENGTH, Series, chart
@@ -20,7 +19,7 @@ from frontend.views.commits import journal
 from frontend.views.compare import lag_chart, points_said
 from frontend.views.groups import group_url
 from frontend.views.history import chosen_causes, episode_lines
-from frontend.views.page import choice, fixed, missing, page, show
+from frontend.views.page import choice, missing, page, show
 from frontend.views.spans import preset_links, span_of, step_links
 from frontend.wording import duration, plural
 from kcoord.process import bridge
@@ -30,12 +29,9 @@ from offsets.journal.reading import FREQUENT, JournalFilter
 CHANGES_SHOWN = 20
 
 
-@require_safe
 @page
 def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
     """What happened to a group in a span of time; its past outlives it."""
-    if (elsewhere := fixed(request, "from", "to")) is not None:
-        return elsewhere
     cause, viewer = choice(request, "cause", tuple(CAUSES)), viewer_of(request)
     span = span_of(request, bridge.call(lambda runtime: queries.now(runtime.db)))
     found = bridge.call(lambda runtime: past(runtime.db, viewer, group_id, span, chosen_causes(cause)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.views.decorators.http import require_http_methods
 
 from frontend import commands as as_command
 from frontend import queries
@@ -12,14 +11,13 @@ from frontend.commands import service_url
 from frontend.viewer import viewer_of
 from frontend.views.actions import LONGEST_REASON, Refusal, actor, attempt
 from frontend.views.groups import group_url
-from frontend.views.page import address, page, show, text
+from frontend.views.page import address, form_page, show, text
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from offsets.retention.pins import PinService
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def group_pins(request: HttpRequest, group_id: str) -> HttpResponse:
     """List, set and remove pins. The group need not exist."""
     viewer = viewer_of(request)

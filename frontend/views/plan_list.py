@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from frontend.offsets.risks import NO_LAG
 from frontend.plans.reads import PlanFilter, PlanList, PlanRow, all_plans
@@ -15,7 +14,7 @@ from frontend.plans.words import new_offsets
 from frontend.states import State
 from frontend.viewer import viewer_of
 from frontend.views.groups import group_url
-from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, fixed, instant, page, show, text
+from frontend.views.page import BadAddress, address, choice, cursor, cursor_address, instant, page, show, text
 from frontend.zones import zone_of
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -46,12 +45,9 @@ class PlanLine:
     risks: int
 
 
-@require_safe
 @page
 def plan_list(request: HttpRequest) -> HttpResponse:
     """A page of the plans that match the filters of the URL, newest first."""
-    if (elsewhere := fixed(request, "from", "to")) is not None:
-        return elsewhere
     wanted, viewer = wanted_plans(request), viewer_of(request)
 
     async def read(runtime: Runtime) -> tuple[PlanList, bool]:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_http_methods
 
 from frontend import commands as as_command
 from frontend import queries, zones
@@ -23,7 +22,7 @@ from frontend.states import state
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.actions import HOLD_MS, Refusal, actor, attempt, done, hold_choices, hold_now, release_now
 from frontend.views.groups import group_url
-from frontend.views.page import BadAddress, address, message, page, show, text
+from frontend.views.page import BadAddress, address, form_page, message, show, text
 from frontend.views.reset import principal, request_of, steps
 from frontend.wording import joined, plural
 from kcoord.process.runtime import Runtime
@@ -74,8 +73,7 @@ class Review:
     awaited: bool
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> HttpResponse:
     """Review a plan; apply it, undo it, or plan again; end the hold."""
     act = request.POST.get("act", "") if request.method == "POST" else None

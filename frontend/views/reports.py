@@ -10,7 +10,6 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from frontend import queries
 from frontend.allowed import Forbidden, require_all
@@ -92,7 +91,6 @@ def _line(group: GroupTotals, run: SparkRun) -> GroupLine:
     return GroupLine(group, f"{group_url(group.group_name)}/report?run={run.id}")
 
 
-@require_safe
 @page
 def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """The groups of a report, one page at a time. Totals of a report are of all groups and topics."""
@@ -148,7 +146,6 @@ async def groups_of(reports: Reports, run: SparkRun, wanted: WantedGroups, first
     return await reports.groups(run, sort=wanted.sort, q=wanted.q, idle_before=idle_before, first=first, limit=limit)
 
 
-@require_safe
 @page
 def report_partitions(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """The busiest partitions of a report, one page at a time."""
@@ -176,7 +173,6 @@ def report_partitions(request: HttpRequest, run_id: UUID) -> HttpResponse:
     return show(request, "report_partitions", context, section="archive")
 
 
-@require_safe
 @page
 def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
     """What a report, by default the latest, says about a group on all topics; it outlives the group."""

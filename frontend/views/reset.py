@@ -9,7 +9,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
-from django.views.decorators.http import require_http_methods
 
 from frontend import commands as as_command
 from frontend import queries
@@ -34,7 +33,7 @@ from frontend.views.actions import (
     release_now,
 )
 from frontend.views.groups import group_url
-from frontend.views.page import page, show
+from frontend.views.page import form_page, show
 from frontend.wording import ranges
 from frontend.zones import zone_of
 from kcoord.access.rights import Principal
@@ -92,8 +91,7 @@ class TickLine:
     some: bool
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
     """Create a plan. The group may have members: nothing moves before the plan is applied."""
     require(request, PLAN, group_id)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from frontend.clock import now_ms
 from frontend.listing.columns import NAMES, SORTS, USUAL
@@ -24,7 +23,7 @@ from frontend.listing.saved import (
 from frontend.models import SavedView
 from frontend.views.actions import Refusal, done
 from frontend.views.group_list import filter_words, wanted_columns, wanted_groups
-from frontend.views.page import BadAddress, page, show
+from frontend.views.page import BadAddress, form_page, show
 from frontend.wording import plural
 from groups.readmodel import GroupFilter, GroupSort
 
@@ -38,8 +37,7 @@ class ViewLine:
     words: Sequence[str]
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def saved_views(request: HttpRequest) -> HttpResponse:
     """The views of the account that has signed in; nobody else's can be seen or deleted."""
     refusal, act = Refusal(), request.POST.get("act", "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from frontend.search.results import Results, search
 from frontend.viewer import viewer_of
@@ -14,7 +13,6 @@ BOX = "Kcoord-Search"
 """The header with which the box asks for results alone."""
 
 
-@require_safe
 @page
 def search_page(request: HttpRequest) -> HttpResponse:
     """What has the words of `q` in its name, and what can be done."""

@@ -8,7 +8,6 @@ from functools import partial
 from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.actions import Refusal, attempt
@@ -33,7 +32,6 @@ class MoveLine:
     new_owner: str | None
 
 
-@require_safe
 @page
 def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
     """The form, and what would happen. Nothing is changed, so everything is in the URL."""

@@ -6,7 +6,6 @@ import json
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.views.decorators.http import require_safe
 
 from frontend import presenters
 from frontend.group.look import Look, look
@@ -33,7 +32,6 @@ TYPES = {"json": "application/json", "md": "text/markdown; charset=utf-8"}
 """The kinds of files, by the end of their names."""
 
 
-@require_safe
 @page
 def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpResponseBase:
     """The group as it is now."""

@@ -38,7 +38,7 @@ class Link:
 
 def preset_links(request: HttpRequest, span: Span) -> list[Link]:
     """The presets."""
-    without = {"from": None, "to": None}
+    without = {"from": None, "to": None, "before": None}
     return [Link(LABELS[name], address(request, **without, span=name), name == span.preset) for name in PRESETS]
 
 
@@ -55,4 +55,4 @@ def step_links(request: HttpRequest, span: Span, now: Millis) -> list[Link]:
 
 
 def _to(request: HttpRequest, first: Millis, last: Millis) -> str:
-    return address(request, **{"from": iso(first), "to": iso(last), "span": None})
+    return address(request, **{"from": iso(first), "to": iso(last), "span": None, "before": None})

@@ -9,7 +9,6 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend import commands as as_command
 from frontend.access.words import allows, is_administrator, written
@@ -18,7 +17,7 @@ from frontend.clock import now_ms
 from frontend.commands import service_url
 from frontend.tokens.presets import PRESETS, rules_of
 from frontend.views.actions import Refusal, done
-from frontend.views.page import address, cursor, cursor_address, message, page, show, text
+from frontend.views.page import address, cursor, cursor_address, form_page, message, page, show, text
 from kcoord.access import read_only
 from kcoord.access.tokens import NewToken, Rule, create_token, delete_token, rotate_token
 from kcoord.models import ApiToken
@@ -76,7 +75,6 @@ def _line(token: ApiToken, now: int) -> TokenLine:
     )
 
 
-@require_safe
 @page
 def token_list(request: HttpRequest) -> HttpResponse:
     """A page of tokens by name, whose names contain a text."""
@@ -98,8 +96,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
     return show(request, "tokens", context, section="tokens")
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def new_token(request: HttpRequest) -> HttpResponse:
     """Create a token; its secret is shown once, in the response."""
     require_tokens(request, to_change=True)
@@ -147,8 +144,7 @@ def _create(name: str, rules: Sequence[Rule], expires_at: int | None) -> tuple[N
         return None, Refusal(f"Name: {error}.", 409)
 
 
-@require_http_methods(["GET", "POST"])
-@page
+@form_page
 def token_page(request: HttpRequest, token_id: int) -> HttpResponse:
     """What a token allows; rotate or revoke it."""
     require_tokens(request)

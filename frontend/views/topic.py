@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from frontend.states import is_held, state
 from frontend.topics.presenters import LEGEND, rows
@@ -23,7 +22,6 @@ from kcoord.process import bridge
 MOST_GROUPS = 100_000
 
 
-@require_safe
 @page
 def topic(request: HttpRequest, name: str) -> HttpResponse:
     """A page of the topic's partitions and groups."""

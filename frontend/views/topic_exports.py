@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.http import HttpRequest, HttpResponseBase
-from django.views.decorators.http import require_safe
 
 from frontend.topics.reads import TopicGroup, TopicPartition, topic_groups_from, topic_partitions_from
 from frontend.viewer import viewer_of
@@ -17,7 +16,6 @@ from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 
 
-@require_safe
 @page
 def partitions_csv(request: HttpRequest, name: str) -> HttpResponseBase:
     """All partitions of a topic with their watermarks."""
@@ -36,7 +34,6 @@ def partitions_csv(request: HttpRequest, name: str) -> HttpResponseBase:
     return csv_file(f"{name}-partitions", head, rows)
 
 
-@require_safe
 @page
 def groups_csv(request: HttpRequest, name: str) -> HttpResponseBase:
     """All groups on a topic, by name, with their lag there as last sampled."""

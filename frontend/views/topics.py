@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from frontend.heads import Head, direction
 from frontend.topics import listing
@@ -73,7 +72,6 @@ class TopicLine:
     worst_url: str
 
 
-@require_safe
 @page
 def topic_list(request: HttpRequest) -> HttpResponse:
     """All topics, one page at a time."""

@@ -87,6 +87,7 @@ PAGES = {
     "Audit": "/audit",
     "Health": "/health",
     "Plans": "/plans",
+    "Timeline": "/timeline",
     "Alerts": "/alerts",
     "Search": "/search?q=consumer-77",
 }

@@ -138,6 +138,19 @@ async def test_what_happened_at_three(landing: Page) -> None:
     await in_time(landing)
 
 
+async def test_what_happened_at_three_to_all_groups(landing: Page) -> None:
+    await landing.get_by_role("link", name="What happened").click()
+    await landing.get_by_label("From (UTC)").fill(wall(AT_THREE.replace(minute=0)))
+    await landing.get_by_label("Before (UTC)").fill(wall(AT_THREE.replace(minute=30)))
+    await landing.get_by_role("button", name="Show").click()
+    row = landing.get_by_role("row").filter(has_text="03:04")
+    await expect(row).to_contain_text("A member sent no heartbeat in time")
+    await row.get_by_role("link", name="billing", exact=True).click()
+    await expect(landing.get_by_role("heading", level=1)).to_have_text("History")
+    await expect(landing.locator(".span-text")).to_contain_text("03:00")
+    await in_time(landing)
+
+
 async def test_is_the_coordinator_healthy(landing: Page) -> None:
     await expect(landing.get_by_role("complementary", name="Health")).to_contain_text("Postgres")
     await in_time(landing, 0)

@@ -58,6 +58,7 @@ PAGES = (
     "/topics/orders/groups.csv",
     "/health",
     "/plans",
+    "/timeline",
     "/search?q=g",
     "/compare?what=groups&name=g&name=other",
 )

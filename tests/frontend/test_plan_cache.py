@@ -55,7 +55,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "/groups/billing", "/groups/billing?tab=members&sort=lag", "/groups/billing?tab=offsets&sort=lag", "{member}",
         "/topics/orders", "/groups/billing/reset", "{plan}", "/groups/billing/delete-offsets",
         "/groups/billing/snapshot.json", "/groups/billing/history", "/compare?name=billing", "/groups?topic=orders",
-        "/groups/billing/members.csv", "/v1/groups/billing/lag", "/v1/groups?topic=orders",
+        "/groups/billing/members.csv", "/timeline", "/v1/groups/billing/lag", "/v1/groups?topic=orders",
     ],
 )  # fmt: skip
 def test_reads_of_large_tables_are_planned_for_their_group(

@@ -96,6 +96,7 @@ def test_pages_still_show_everything_and_say_that_they_are_read_only(
         "/groups/billing?tab=members",
         "/tokens",
         "/plans",
+        "/timeline",
         "/alerts",
         "/audit",
         "/health",

@@ -170,6 +170,7 @@ def test_everything_shows_what_the_rules_allow(world: Client, held: list[list[Ru
     assert named(box, r'href="/topics/([^"/?]*)"') == [name for name in topics if "b" in name]
 
     assert named(body(world, "/plans"), r'class="row-link" href="/groups/[^"]*">([^<]*)<') == groups
+    assert named(body(world, "/timeline"), r'href="/groups/[^"/]*/history[^"]*">([^<]*)<') == groups
     assert streamed(person.pk) == set(groups)
 
     found = world.get("/v1/groups", **bearer).json()  # type: ignore[arg-type]

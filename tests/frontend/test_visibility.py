@@ -66,6 +66,8 @@ QUERIES: Mapping[str, tuple[str, ...]] = {
     "group": ("topic={}", "tab=members&q={}", "tab=members&sort=lag", "tab=offsets&topic={}", "tab=offsets&sort=lag"),
     "topics": ("q={}", "sort=-partitions", "sort=-lag"),
     "topics-csv": ("q={}",),
+    "timeline": ("q={}", "label={}", "kind=plan"),
+    "timeline-csv": ("q={}", "kind=alert"),
     "plans": ("q={}", "who={}"),
     "alerts": ("group={}-group",),
     "alerts-csv": ("group={}-group",),

@@ -82,7 +82,7 @@ def test_the_address_of_a_span_means_the_same_to_everybody(person: Client, seed:
 
 WITH_INSTANTS = (
     "/audit", "/plans", "/compare", "/groups/billing/commits", "/groups/billing/history", "/groups/billing/rebalances",
-    "/groups/mailing/dead-letters",
+    "/groups/mailing/dead-letters", "/timeline",
 )  # fmt: skip
 
 

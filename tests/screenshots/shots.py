@@ -53,7 +53,7 @@ def _pages(parts: list[Part]) -> dict[str, str]:
     fixed = (
         "groups", "topics", "plans", "alerts", "alerts/rules/new", "audit", "health", "nodes",
         "archive", "archive/findings", "tokens", "tokens/new",
-        "compare", "search", "views", "create-group", "password",
+        "compare", "search", "timeline", "views", "create-group", "password",
     )  # fmt: skip
     of_a_group = (
         "events", "commits", "rebalances", "history", "simulate", "pins", "hold", "delete", "delete-offsets", "config",

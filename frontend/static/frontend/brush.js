@@ -38,7 +38,7 @@
     const go = () => {
       if (zoom.disabled) return;
       const address = new URL(location.href);
-      address.searchParams.delete("span");
+      for (const name of ["span", "before"]) address.searchParams.delete(name);
       address.searchParams.set("from", iso(at(from)));
       address.searchParams.set("to", iso(at(to)));
       location.assign(address);
