@@ -2,92 +2,55 @@
 -- Plans are generic where a parameter is an array or a limit: plans for the values at hand always look cheaper, so
 -- Postgres would make a new plan for every call, which takes longer than the call.
 
--- Up to `most[n]` offsets of one partition for each `members[n]` of `places`, in this order: those that are due again
--- first, in their order, then new ones. `ends`: how far it goes, null: not said; one below what is known changes
--- nothing.
--- Locks whose time is over are ended first. If another transaction works on the partition there is one row without a
--- place. Source: share.md 7.2.
-create function kcoord.share_take(
-    partition_pk bigint, ends bigint, places integer[], members text[], most bigint[], lock_ms bigint[],
-    rules kcoord.share_rules, now bigint)
-returns table (place integer, lock_id bigint, held int8multirange, "number" bigint, delivery_count integer,
-               last_error text)
-language plpgsql set search_path = pg_catalog, pg_temp
+-- Locks a partition to acquire from it. `id` null: another transaction works on it (`busy`), or it does not exist. A
+-- partition of a topic that the group has not begun begins. Locks whose time is over are ended.
+-- `first`: what is given out next; null: nobody knows where it begins. `last`: how far it goes. `ends`: how far the caller
+-- says, null: nothing; an end below what is known changes nothing. `room`: how many more may be locked. `due`: something
+-- is to be delivered again. Source: share.md 7.2.
+create function kcoord.share_enter(
+    group_pk bigint, topic uuid, number integer, ends bigint, rules kcoord.share_rules, now bigint,
+    out id bigint, out next_offset bigint, out end_offset bigint, out first bigint, out last bigint, out room bigint,
+    out due boolean, out busy boolean)
+language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_variable
 declare
-    part record;
-    room bigint;
     overdue boolean;
-    first bigint;
-    last bigint;
-    given record;
 begin
-    select p.next_offset, p.end_offset, w.log_end_offset, exists (
-        select from {schema}.offsets_shareretry r where r.share_partition_id = p.id and r.not_before <= now) as due
-    into part
-    from {schema}.offsets_sharepartition p
-    left join {schema}.groups_topic t on t.topic_id = p.topic_id
-    left join {schema}.groups_watermark w on w.topic_id = t.id and w.partition = p.partition
-    where p.id = partition_pk for no key update of p skip locked;
-    if not found then
-        return next;
-        return;
-    end if;
     for turn in 1..2 loop
-        select rules.most_locks - coalesce(sum(case when l.held = int8multirange(range_merge(l.held))
+        select p.id, p.next_offset, p.end_offset into id, next_offset, end_offset
+        from {schema}.offsets_sharepartition p
+        where p.group_id = group_pk and p.topic_id = topic and p.partition = number
+        for no key update skip locked;
+        exit when found;
+        busy := exists (select from {schema}.offsets_sharepartition p
+                        where p.group_id = group_pk and p.topic_id = topic and p.partition = number);
+        if busy or turn = 2 then
+            return;
+        end if;
+        perform kcoord.share_begin(group_pk, array[topic], rules);
+    end loop;
+    -- By a statement of its own: what others did while they had the partition is seen.
+    for turn in 1..2 loop
+        select greatest(end_offset, ends, (
+                   select w.log_end_offset from {schema}.groups_topic t
+                   join {schema}.groups_watermark w on w.topic_id = t.id
+                   where t.topic_id = topic and w.partition = number)),
+               rules.most_locks - coalesce(sum(case when l.held = int8multirange(range_merge(l.held))
                                                     then upper(l.held) - lower(l.held)
                                                     else kcoord.size_of(l.held) end), 0),
-               coalesce(bool_or(l.until <= now), false)
-        into room, overdue from {schema}.offsets_sharelock l where l.share_partition_id = partition_pk;
-        exit when turn = 2 or not overdue;
+               bool_or(l.until <= now),
+               exists (select from {schema}.offsets_shareretry r
+                       where r.share_partition_id = id and r.not_before <= now)
+        into last, room, overdue, due
+        from {schema}.offsets_sharelock l where l.share_partition_id = id;
+        exit when turn = 2 or overdue is not true;
         perform kcoord.share_end(array(
-            select l.id from {schema}.offsets_sharelock l where l.share_partition_id = partition_pk and l.until <= now
+            select l.id from {schema}.offsets_sharelock l where l.share_partition_id = id and l.until <= now
             for update skip locked), 'expired', rules, now);
-        part.due := true;
     end loop;
-    if part.due and room > 0 then
-        for given in select * from kcoord.share_due(partition_pk, places, most, room, now) loop
-            place := given.place;
-            number := given.number;
-            most[place] := most[place] - number;
-            room := room - number;
-            insert into {schema}.offsets_sharelock as l (share_partition_id, member_id, held, delivery_count, until,
-                                                         lock_ms, acquired_at, last_error)
-            values (partition_pk, members[place], given.held, given.delivery_count, now + lock_ms[place],
-                    lock_ms[place], now, given.last_error)
-            returning l.id, l.held, l.delivery_count, l.last_error into lock_id, held, delivery_count, last_error;
-            return next;
-        end loop;
-    end if;
-    last := greatest(part.end_offset, part.log_end_offset, ends);
     -- A start that was left open (share_begin) is at the first end that is known.
-    first := coalesce(part.next_offset, nullif(last, 0));
-    last := case when room > 0 then least(last, first + room) else first end;
-    delivery_count := 1;
-    last_error := null;
-    foreach place in array places loop
-        exit when first is null or first >= last;
-        continue when most[place] <= 0;
-        number := least(most[place], last - first);
-        held := int8multirange(int8range(first, first + number));
-        first := first + number;
-        insert into {schema}.offsets_sharelock as l (share_partition_id, member_id, held, delivery_count, until,
-                                                     lock_ms, acquired_at)
-        values (partition_pk, members[place], held, 1, now + lock_ms[place], lock_ms[place], now)
-        returning l.id into lock_id;
-        return next;
-    end loop;
-    if first is distinct from part.next_offset or ends > part.end_offset then
-        update {schema}.offsets_sharepartition p
-        set next_offset = first, end_offset = greatest(part.end_offset, ends) where p.id = partition_pk;
-    end if;
-    if part.next_offset is null and first is not null then
-        perform kcoord.share_journal_begin(array[partition_pk]);
-    end if;
-    if ends > part.end_offset then
-        perform kcoord.share_wake(partition_pk);
-    end if;
+    first := coalesce(next_offset, nullif(last, 0));
 end
 $$;
 
@@ -129,13 +92,29 @@ as $$
     order by min(c.o)
 $$;
 
--- Up to `most[n]` items for each `members[n]`, in this order, of the partitions that are assigned to it: one line for
--- each, `places` says whose. `ends`: how far each goes, null: not said; one below what is known changes nothing. A
--- partition that another transaction works on is passed over; a member that got nothing because of that has one row
--- without a lock.
+-- A member has these offsets of a partition until the time of a lock is over. Returns the id of the lock.
+create function kcoord.share_give(
+    partition_pk bigint, member_id text, held int8multirange, delivery_count integer, lock_ms bigint, last_error text,
+    now bigint) returns bigint
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+declare
+    lock_id bigint;
+begin
+    insert into {schema}.offsets_sharelock (share_partition_id, member_id, held, delivery_count, until, lock_ms,
+                                            acquired_at, last_error)
+    values (partition_pk, member_id, held, delivery_count, now + lock_ms, lock_ms, now, last_error)
+    returning id into lock_id;
+    return lock_id;
+end
+$$;
+
+-- Up to `most[n]` items for each `members[n]`, in this order, from partitions one after the other: those that are due
+-- again first, then new ones. `places[n]`: to which members the n-th partition is assigned, as {{1,3}}. A partition that
+-- another transaction works on is passed over; a member that got nothing because of that has one row without a lock.
 create function kcoord.share_acquire(
-    group_pk bigint, members text[], most bigint[], lock_ms bigint[], places integer[], topics uuid[],
-    partitions integer[], ends bigint[], rules kcoord.share_rules, now bigint)
+    group_pk bigint, members text[], most bigint[], lock_ms bigint[], topics uuid[], partitions integer[],
+    places text[], ends bigint[], rules kcoord.share_rules, now bigint)
 returns table (place integer, lock_id bigint, topic_id uuid, "partition" integer, held int8multirange,
                delivery_count integer, until bigint, last_error text)
 language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
@@ -143,53 +122,62 @@ as $$
 #variable_conflict use_variable
 declare
     part record;
-    taken record;
-    missing boolean;
-    passed_over integer[] := '{{}}';
-    given integer[] := '{{}}';
+    number bigint;
     wanting integer[];
+    given integer[] := '{{}}';
+    passed_over integer[] := '{{}}';
 begin
-    for turn in 1..2 loop
-        missing := false;
-        for part in
-            select p.id, a.t as topic_id, a.n as partition, max(a.ends) as ends,
-                   array_agg(a.place order by a.place) as places
-            from unnest(places, topics, partitions, ends) a (place, t, n, ends)
-            left join {schema}.offsets_sharepartition p
-                on p.group_id = group_pk and p.topic_id = a.t and p.partition = a.n
-            group by p.id, a.t, a.n
-            order by random()
-        loop
-            missing := missing or part.id is null;
-            wanting := '{{}}';
-            foreach place in array part.places loop
-                if most[place] > 0 and part.id is not null then
-                    wanting := wanting || place;
-                end if;
-            end loop;
-            continue when wanting = '{{}}';
-            topic_id := part.topic_id;
-            "partition" := part.partition;
-            for taken in
-                select * from kcoord.share_take(part.id, part.ends, wanting, members, most, lock_ms, rules, now)
+    for line in 1..cardinality(partitions) loop
+        wanting := '{{}}';
+        foreach place in array places[line]::integer[] loop
+            if most[place] > 0 then
+                wanting := wanting || place;
+            end if;
+        end loop;
+        continue when wanting = '{{}}';
+        topic_id := topics[line];
+        "partition" := partitions[line];
+        part := kcoord.share_enter(group_pk, topic_id, "partition", ends[line], rules, now);
+        if part.id is null then
+            passed_over := passed_over || case when part.busy then wanting end;
+            continue;
+        end if;
+        if part.due and part.room > 0 then
+            for place, held, delivery_count, last_error, number in
+                select * from kcoord.share_due(part.id, wanting, most, part.room, now)
             loop
-                place := taken.place;
-                if place is null then
-                    passed_over := passed_over || wanting;
-                    exit;
-                end if;
-                most[place] := most[place] - taken.number;
-                given := given || place;
-                lock_id := taken.lock_id;
-                held := taken.held;
-                delivery_count := taken.delivery_count;
+                lock_id := kcoord.share_give(part.id, members[place], held, delivery_count, lock_ms[place], last_error, now);
                 until := now + lock_ms[place];
-                last_error := taken.last_error;
+                most[place] := most[place] - number;
+                part.room := part.room - number;
+                given := given || place;
                 return next;
             end loop;
+        end if;
+        delivery_count := 1;
+        last_error := null;
+        foreach place in array wanting loop
+            number := least(most[place], part.room, part.last - part.first);
+            continue when number <= 0 or part.first is null;
+            held := int8multirange(int8range(part.first, part.first + number));
+            lock_id := kcoord.share_give(part.id, members[place], held, 1, lock_ms[place], null, now);
+            until := now + lock_ms[place];
+            most[place] := most[place] - number;
+            part.room := part.room - number;
+            part.first := part.first + number;
+            given := given || place;
+            return next;
         end loop;
-        exit when turn = 2 or not missing;
-        perform kcoord.share_begin(group_pk, topics, rules);
+        if part.first is distinct from part.next_offset or ends[line] > part.end_offset then
+            update {schema}.offsets_sharepartition p
+            set next_offset = part.first, end_offset = greatest(part.end_offset, ends[line]) where p.id = part.id;
+            if part.next_offset is null and part.first is not null then
+                perform kcoord.share_journal_begin(array[part.id]);
+            end if;
+            if ends[line] > part.end_offset then
+                perform kcoord.share_wake(part.id);
+            end if;
+        end if;
     end loop;
     lock_id := null;
     if passed_over <> '{{}}' then
@@ -233,7 +221,7 @@ begin
         perform kcoord.refuse('INVALID_REQUEST', field || '.error is no text');
     end if;
     for n in 1..5 loop
-        continue when coalesce(item -> kinds[n], '[]') = '[]';
+        continue when not item ? kinds[n];
         part := kcoord.offsets_at(item -> kinds[n], field || '.' || kinds[n]);
         if part && named then
             perform kcoord.refuse('INVALID_REQUEST', field || ': an offset is settled twice');
@@ -311,40 +299,48 @@ begin
 end
 $$;
 
--- A settlement, entry by entry. Locks are taken in the order of their ids, so that two cannot wait for each other. What
--- is finished has one line in the journal for each partition.
+-- Settlements of members, one after the other and entry by entry. Of one with several entries locks are taken in the order
+-- of their ids, so that two cannot wait for each other. What is finished has one line in the journal for each partition of
+-- a settlement.
 create function kcoord.share_settle(
-    group_pk bigint, member_id text, items jsonb, late boolean, remembers boolean, rules kcoord.share_rules, now bigint)
-returns setof kcoord.share_outcome
+    groups bigint[], members text[], items jsonb[], late boolean, remembers boolean, rules kcoord.share_rules[],
+    now bigint) returns kcoord.share_outcome[]
 language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 as $$
 declare
     outcome kcoord.share_outcome;
+    outcomes kcoord.share_outcome[] := '{{}}';
     partitions bigint[] := '{{}}';
+    settlers text[] := '{{}}';
     accepted int8multirange[] := '{{}}';
     gaps int8multirange[] := '{{}}';
     details text[] := '{{}}';
+    before integer;
     at integer;
 begin
-    if jsonb_typeof(items) is distinct from 'array' or jsonb_array_length(items) = 0 then
-        perform kcoord.refuse('INVALID_REQUEST', 'items: name at least one lock');
-    end if;
-    if jsonb_array_length(items) > 1 then
-        perform from {schema}.offsets_sharelock l
-        where l.id = any(array(select (value ->> 'lock')::bigint from jsonb_array_elements(items)
-                               where value ->> 'lock' ~ '^\d{{1,18}}$'))
-        order by l.id for update;
-    end if;
-    for position in 0..jsonb_array_length(items) - 1 loop
-        outcome := kcoord.share_settle_entry(group_pk, member_id, items -> position, format('items[%s]', position),
-                                             late, remembers, rules, now);
-        outcome.place := position;
-        return next outcome;
-        continue when isempty(coalesce(outcome.accepted + outcome.gaps, '{{}}'));
-        at := coalesce(array_position(partitions, outcome.partition_pk), cardinality(partitions) + 1);
-        partitions[at] := outcome.partition_pk;
-        accepted[at] := coalesce(accepted[at], '{{}}') + outcome.accepted;
-        gaps[at] := coalesce(gaps[at], '{{}}') + outcome.gaps;
+    for n in 1..cardinality(items) loop
+        if jsonb_typeof(items[n]) is distinct from 'array' or jsonb_array_length(items[n]) = 0 then
+            perform kcoord.refuse('INVALID_REQUEST', 'items: name at least one lock');
+        elsif jsonb_array_length(items[n]) > 1 then
+            perform from {schema}.offsets_sharelock l
+            where l.id = any(array(select (value ->> 'lock')::bigint from jsonb_array_elements(items[n])
+                                   where value ->> 'lock' ~ '^\d{{1,18}}$'))
+            order by l.id for update;
+        end if;
+        before := cardinality(partitions);
+        for position in 0..jsonb_array_length(items[n]) - 1 loop
+            outcome := kcoord.share_settle_entry(groups[n], members[n], items[n] -> position,
+                                                 format('items[%s]', position), late, remembers, rules[n], now);
+            outcome.number := n;
+            outcome.place := position;
+            outcomes := outcomes || outcome;
+            continue when isempty(coalesce(outcome.accepted + outcome.gaps, '{{}}'));
+            at := coalesce(array_position(partitions, outcome.partition_pk, before + 1), cardinality(partitions) + 1);
+            partitions[at] := outcome.partition_pk;
+            settlers[at] := members[n];
+            accepted[at] := coalesce(accepted[at], '{{}}') + outcome.accepted;
+            gaps[at] := coalesce(gaps[at], '{{}}') + outcome.gaps;
+        end loop;
     end loop;
     for at in 1..cardinality(partitions) loop
         details[at] := '{{' || concat_ws(',',
@@ -352,8 +348,9 @@ begin
             case when not isempty(gaps[at]) then '"gap":' || kcoord.share_ranges(gaps[at]) end) || '}}';
     end loop;
     if partitions <> '{{}}' then
-        perform kcoord.share_journal('items_done', partitions, details, member_id, now);
+        perform kcoord.share_journal('items_done', partitions, details, settlers, now);
     end if;
+    return outcomes;
 end
 $$;
 
@@ -367,25 +364,14 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set plan
 as $$
 #variable_conflict use_variable
 declare
-    pk bigint := kcoord.share_group(group_id, member_id);
-    rules kcoord.share_rules := kcoord.share_rules_of(group_id);
-    known record;
-    taken record;
-    each int8range;
+    known record := kcoord.share_group(group_id, member_id);
     named text;
-    numbers integer[] := '{{}}';
-    last bigint[] := '{{}}';
 begin
     if coalesce(most, 0) < 1 then
         perform kcoord.refuse('INVALID_REQUEST', 'most: at least one item');
-    end if;
-    select t.topic_id, t.partitions into known from {schema}.groups_topic t where t.name = topic;
-    if known.topic_id is null then
-        perform kcoord.refuse('UNKNOWN_TOPIC_OR_PARTITION', format('there is no topic %L', topic));
     elsif jsonb_typeof(ends) is distinct from 'object' then
         perform kcoord.refuse('INVALID_REQUEST', 'ends is no object of ends by partition');
-    end if;
-    if ends <> '{{}}' then
+    elsif ends <> '{{}}' then
         select key into named from jsonb_each_text(ends) e (key, value)
         where key !~ '^\d{{1,9}}$' or coalesce(value, '') !~ '^\d{{1,18}}$' limit 1;
         if named is not null then
@@ -393,27 +379,24 @@ begin
                                   format('ends.%s: a partition and its end are numbers', left(named, 40)));
         end if;
     end if;
-    for number in 0..known.partitions - 1 loop
-        numbers := numbers || number;
-        last := last || (ends ->> number::text)::bigint;
-    end loop;
-    for taken in
-        select * from kcoord.share_acquire(
-            pk, array[member_id], array[most::bigint], array[rules.lock_ms], array_fill(1, array[known.partitions]),
-            array_fill(known.topic_id, array[known.partitions]), numbers, last, rules,
-            (extract(epoch from clock_timestamp()) * 1000)::bigint) t
-        where t.lock_id is not null
-    loop
-        lock := taken.lock_id;
-        "partition" := taken.partition;
-        delivery_count := taken.delivery_count;
-        for each in select r from unnest(taken.held) r loop
-            for item in lower(each)..upper(each) - 1 loop
-                "offset" := item;
-                return next;
-            end loop;
-        end loop;
-    end loop;
+    return query
+        select a.lock_id, a.partition, o, a.delivery_count
+        from {schema}.groups_topic t
+        -- From any partition on, so that workers spread.
+        cross join lateral (select floor(random() * t.partitions)::integer as start) s
+        cross join lateral (
+            select array_agg(n % t.partitions) as numbers, array_agg((ends ->> (n % t.partitions)::text)::bigint) as ends
+            from generate_series(s.start, s.start + t.partitions - 1) n) p
+        cross join lateral kcoord.share_acquire(
+            known.pk, array[member_id], array[most::bigint], array[(known.rules).lock_ms],
+            array_fill(t.topic_id, array[t.partitions]), p.numbers, array_fill('{{1}}'::text, array[t.partitions]), p.ends,
+            known.rules, (extract(epoch from clock_timestamp()) * 1000)::bigint) a
+        cross join lateral unnest(a.held) r
+        cross join lateral generate_series(lower(r), upper(r) - 1) o
+        where t.name = topic and a.lock_id is not null;
+    if not found and not exists (select from {schema}.groups_topic t where t.name = topic) then
+        perform kcoord.refuse('UNKNOWN_TOPIC_OR_PARTITION', format('there is no topic %L', topic));
+    end if;
 end
 $$;
 
@@ -425,21 +408,19 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_variable
 declare
+    known record := kcoord.share_group(group_id, member_id);
     outcome kcoord.share_outcome;
-    count integer := 0;
+    outcomes kcoord.share_outcome[];
 begin
-    for outcome in
-        select * from kcoord.share_settle(
-            kcoord.share_group(group_id, member_id), member_id, items, true, false,
-            case when items @? '$[*].release' then kcoord.share_rules_of(group_id) end, -- only a release needs them
-            (extract(epoch from clock_timestamp()) * 1000)::bigint)
-    loop
+    outcomes := kcoord.share_settle(
+        array[known.pk], array[member_id], array[items], true, false, array[known.rules],
+        (extract(epoch from clock_timestamp()) * 1000)::bigint);
+    foreach outcome in array outcomes loop
         if outcome.why is not null then
             perform kcoord.refuse('INVALID_RECORD_STATE', format(
                 'items[%s]: %s%s', outcome.place, outcome.why, ', held by ' || quote_literal(outcome.held_by)));
         end if;
-        count := count + 1;
     end loop;
-    return count;
+    return cardinality(outcomes);
 end
 $$;

@@ -103,7 +103,7 @@ begin
               from {schema}.offsets_sharedead d where d.share_partition_id = line.id) x;
         if first < line.following and not isempty(finished) then
             perform kcoord.share_journal('items_done', array[line.id],
-                                         array[format('{{"accept":%s}}', kcoord.share_ranges(finished))], '', now);
+                                         array[format('{{"accept":%s}}', kcoord.share_ranges(finished))], '{{}}', now);
         end if;
         perform kcoord.share_wake(line.id);
     end loop;
