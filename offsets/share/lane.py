@@ -179,18 +179,18 @@ class ItemLane:
             for request, member, served in zip(requests, met.members, found, strict=True)
             if isinstance(served, Served) and member.pk is not None
         ]
-        settling = [(pk, ticket, served) for pk, ticket, served in here if ticket.settle]
+        settling = [(ticket, served) for _, ticket, served in here if ticket.settle]
         asking: dict[int, list[tuple[Ticket, Served, Admitted]]] = {}
         for pk, ticket, served in here:
             if served.admitted is not None:
                 asking.setdefault(pk, []).append((ticket, served, served.admitted))
         outcomes, given = await self._store.serve(
             connection,
-            [(pk, ticket) for pk, ticket, _ in settling],
+            [ticket for ticket, _ in settling],
             {pk: [(ticket, who.partitions) for ticket, _, who in askers] for pk, askers in asking.items()},
             met.now,
         )
-        for (_, _, served), settled in zip(settling, outcomes, strict=True):
+        for (_, served), settled in zip(settling, outcomes, strict=True):
             served.settled = settled
         for pk, askers in asking.items():
             for (_, served, _), locks in zip(askers, given[pk], strict=True):

@@ -167,12 +167,12 @@ class ShareStore:
     async def serve(
         self,
         connection: Connection,
-        settling: Sequence[tuple[int, Ticket]],
+        settling: Sequence[Ticket],
         asking: Mapping[int, Sequence[tuple[Ticket, Sequence[tuple[UUID, int]]]]],
         now: Millis,
     ) -> tuple[list[list[Outcome]], dict[int, list[list[Acquired] | None]]]:
-        """Settle what members hold, entry by entry: for each ticket and the key of its group. Then acquire, for each
-        group: what each of these members gets of its partitions; None: nothing, because others work on them.
+        """Settle what members hold, entry by entry: for each ticket. Then acquire, for each group by its key:
+        what each of these members gets of its partitions; None: nothing, because others work on them.
         """
         # All are sent before the first one is read.
         settled = await connection.execute(Q.settle_items.encode(), _settling(settling, now)) if settling else None
@@ -216,13 +216,13 @@ class ShareStore:
         return {(topic_id, number): count for topic_id, number, count, _ in rows}, min(due, default=None)
 
 
-def _settling(settling: Sequence[tuple[int, Ticket]], now: Millis) -> dict[str, Any]:
+def _settling(settling: Sequence[Ticket], now: Millis) -> dict[str, Any]:
     """The parameters of `settle_items`."""
     return {
-        "groups": numbers(pk for pk, _ in settling),
-        "members": texts(ticket.member_id for _, ticket in settling),
-        "items": texts((ticket.settle or b"").decode() for _, ticket in settling),
-        "rules": texts(composite(ticket.rules) for _, ticket in settling),
+        "groups": texts(ticket.group_id for ticket in settling),
+        "members": texts(ticket.member_id for ticket in settling),
+        "items": texts((ticket.settle or b"").decode() for ticket in settling),
+        "rules": texts(composite(ticket.rules) for ticket in settling),
         "now": now,
     }
 

@@ -28,7 +28,7 @@ from kcoord.share_acquire(%(group)s, %(members)s::text[], %(most)s::bigint[], %(
 -- name: settle_items
 -- Settlements of many members, one after the other.
 select s.number, s.why, s.held_by, s.until
-from unnest(kcoord.share_settle(%(groups)s::bigint[], %(members)s::text[], %(items)s::text[]::jsonb[], false, true,
+from unnest(kcoord.share_settle(%(groups)s::text[], %(members)s::text[], %(items)s::text[]::jsonb[], false, true,
                                 %(rules)s::text[]::kcoord.share_rules[], %(now)s)) s
 order by s.number, s.place
 

@@ -124,10 +124,11 @@ declare
     part record;
     number bigint;
     wanting integer[];
-    given integer[] := '{{}}';
+    asked bigint[] := most;
     passed_over integer[] := '{{}}';
 begin
     for line in 1..cardinality(partitions) loop
+        exit when 0 >= all (most);
         wanting := '{{}}';
         foreach place in array places[line]::integer[] loop
             if most[place] > 0 then
@@ -150,7 +151,6 @@ begin
                 until := now + lock_ms[place];
                 most[place] := most[place] - number;
                 part.room := part.room - number;
-                given := given || place;
                 return next;
             end loop;
         end if;
@@ -165,7 +165,6 @@ begin
             most[place] := most[place] - number;
             part.room := part.room - number;
             part.first := part.first + number;
-            given := given || place;
             return next;
         end loop;
         if part.first is distinct from part.next_offset or ends[line] > part.end_offset then
@@ -181,7 +180,7 @@ begin
     end loop;
     lock_id := null;
     if passed_over <> '{{}}' then
-        for place in select distinct b from unnest(passed_over) b where b <> all(given) loop
+        for place in select distinct b from unnest(passed_over) b where most[b] = asked[b] loop
             return next;
         end loop;
     end if;
@@ -192,54 +191,61 @@ $$;
 -- nobody has ended yet, is still settled. `remembers`: what was settled stays known for a while, and settling it again
 -- the same way changes nothing and succeeds. Source: share.md 7.3.
 create function kcoord.share_settle_entry(
-    group_pk bigint, member_id text, item jsonb, field text, late boolean, remembers boolean,
+    group_id text, member_id text, item jsonb, number integer, place integer, late boolean, remembers boolean,
     rules kcoord.share_rules, now bigint) returns kcoord.share_outcome
 language plpgsql set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_variable
 declare
-    kinds constant text[] := array['accept', 'gap', 'release', 'reject', 'renew'];
-    fields constant text[] := kinds || array['lock', 'delay_ms', 'error'];
+    kinds constant text[] := '{{accept,gap,release,reject,renew}}';
+    fields constant text[] := '{{lock,accept,gap,release,reject,renew,delay_ms,error}}';
+    unknown text;
     parts int8multirange[] := '{{"{{}}","{{}}","{{}}","{{}}","{{}}"}}';
     named int8multirange := '{{}}';
     finished int8multirange;
     part int8multirange;
-    kind text;
     lock_pk bigint;
     mine record;
     done {schema}.offsets_shareended%rowtype;
-    outcome kcoord.share_outcome;
+    why text;
+    held_by text;
+    until bigint;
 begin
     if jsonb_typeof(item) is distinct from 'object' or coalesce(item ->> 'lock', '') !~ '^\d{{1,18}}$' then
-        perform kcoord.refuse('INVALID_REQUEST', field || '.lock is no id of a lock');
+        perform kcoord.refuse('INVALID_REQUEST', format('items[%s].lock is no id of a lock', place));
     elsif item - fields <> '{{}}' then
-        select key into kind from jsonb_object_keys(item - fields) as key limit 1;
-        perform kcoord.refuse('INVALID_REQUEST', format('%s.%s: there is no such field', field, left(kind, 40)));
+        select key into unknown from jsonb_object_keys(item - fields) as key limit 1;
+        perform kcoord.refuse('INVALID_REQUEST',
+                              format('items[%s].%s: there is no such field', place, left(unknown, 40)));
     elsif coalesce(item ->> 'delay_ms', '0') !~ '^\d{{1,12}}$' then
-        perform kcoord.refuse('INVALID_REQUEST', field || '.delay_ms is no number of milliseconds');
+        perform kcoord.refuse('INVALID_REQUEST', format('items[%s].delay_ms is no number of milliseconds', place));
     elsif coalesce(jsonb_typeof(item -> 'error'), 'null') not in ('string', 'null') then
-        perform kcoord.refuse('INVALID_REQUEST', field || '.error is no text');
+        perform kcoord.refuse('INVALID_REQUEST', format('items[%s].error is no text', place));
     end if;
     for n in 1..5 loop
         continue when not item ? kinds[n];
-        part := kcoord.offsets_at(item -> kinds[n], field || '.' || kinds[n]);
+        part := kcoord.offsets_at(item -> kinds[n], format('items[%s].%s', place, kinds[n]));
         if part && named then
-            perform kcoord.refuse('INVALID_REQUEST', field || ': an offset is settled twice');
+            perform kcoord.refuse('INVALID_REQUEST', format('items[%s]: an offset is settled twice', place));
         end if;
         named := named + part;
         parts[n] := part;
     end loop;
     if isempty(named) then
-        perform kcoord.refuse('INVALID_REQUEST', field || ' settles nothing');
+        perform kcoord.refuse('INVALID_REQUEST', format('items[%s] settles nothing', place));
     end if;
     lock_pk := (item ->> 'lock')::bigint;
-    select l.id, l.share_partition_id, l.member_id, l.held, l.delivery_count, l.until, l.lock_ms into mine
+    select l.id, l.share_partition_id, l.member_id, l.held, l.delivery_count, l.until, l.lock_ms,
+           t.name as topic, p.partition into mine
     from {schema}.offsets_sharelock l
-    join {schema}.offsets_sharepartition p on p.id = l.share_partition_id and p.group_id = group_pk
+    join {schema}.offsets_sharepartition p on p.id = l.share_partition_id
+    join {schema}.groups_group g on g.id = p.group_id and g.group_id = group_id
+    join {schema}.groups_topic t on t.topic_id = p.topic_id
     where l.id = lock_pk for update of l;
     if mine.member_id is distinct from member_id or not named <@ mine.held then
         select e.* into done from {schema}.offsets_shareended e
-        join {schema}.offsets_sharepartition p on p.id = e.share_partition_id and p.group_id = group_pk
+        join {schema}.offsets_sharepartition p on p.id = e.share_partition_id
+        join {schema}.groups_group g on g.id = p.group_id and g.group_id = group_id
         where e.lock_id = lock_pk;
         if done.member_id = member_id then
             parts[1] := parts[1] - done.accepted;
@@ -248,29 +254,26 @@ begin
             parts[4] := parts[4] - done.rejected;
             named := parts[1] + parts[2] + parts[3] + parts[4] + parts[5];
             if isempty(named) then
-                outcome.until := mine.until;
-                return outcome;
+                return row(number, place, null, null, mine.until, null, null, null, null)::kcoord.share_outcome;
             end if;
         end if;
     end if;
-    outcome.why := case
+    why := case
         when mine.id is null then coalesce(done.cause, 'unknown')
-        when mine.member_id <> member_id then 'other_member'
+        when mine.member_id is distinct from member_id then 'other_member'
         when mine.until <= now and not late then 'expired'
         when not named <@ mine.held then case when done.lock_id is null then 'not_held' else 'settled' end
     end;
-    if outcome.why is not null then
-        select l.member_id into outcome.held_by from {schema}.offsets_sharelock l
+    if why is not null then
+        select l.member_id into held_by from {schema}.offsets_sharelock l
         where l.share_partition_id = coalesce(mine.share_partition_id, done.share_partition_id)
           and l.held && named and l.member_id <> member_id
         order by l.id desc limit 1;
-        return outcome;
+        return row(number, place, why, held_by, null, null, null, null, null)::kcoord.share_outcome;
     end if;
     finished := named - parts[5];
-    outcome.partition_pk := mine.share_partition_id;
-    outcome.accepted := parts[1];
-    outcome.gaps := parts[2];
     if not isempty(parts[3]) then
+        rules := coalesce(rules, kcoord.share_rules_of(group_id));
         perform kcoord.share_return(
             mine.share_partition_id, parts[3], mine.delivery_count,
             now + coalesce((item ->> 'delay_ms')::bigint, kcoord.share_backoff(mine.delivery_count, rules)),
@@ -280,12 +283,11 @@ begin
         perform kcoord.share_bury(mine.share_partition_id, parts[4], mine.delivery_count, 'rejected', item ->> 'error',
                                   member_id, now);
     end if;
-    outcome.until := case when isempty(parts[5]) then mine.until else now + mine.lock_ms end;
     if mine.held <@ finished then
         delete from {schema}.offsets_sharelock l where l.id = mine.id;
-        outcome.until := null;
     else
-        update {schema}.offsets_sharelock l set held = mine.held - finished, until = outcome.until where l.id = mine.id;
+        until := case when isempty(parts[5]) then mine.until else now + mine.lock_ms end;
+        update {schema}.offsets_sharelock l set held = mine.held - finished, until = until where l.id = mine.id;
     end if;
     if remembers and not isempty(finished) then
         insert into {schema}.offsets_shareended as e (lock_id, share_partition_id, member_id, cause, accepted, released,
@@ -295,23 +297,26 @@ begin
         set accepted = e.accepted + excluded.accepted, released = e.released + excluded.released,
             rejected = e.rejected + excluded.rejected, at = excluded.at;
     end if;
-    return outcome;
+    return row(number, place, null, null, until, mine.topic, mine.partition, parts[1], parts[2])::kcoord.share_outcome;
 end
 $$;
 
 -- Settlements of members, one after the other and entry by entry. Of one with several entries locks are taken in the order
 -- of their ids, so that two cannot wait for each other. What is finished has one line in the journal for each partition of
--- a settlement.
+-- a settlement. `rules[n]` null: they are looked up if they are needed.
 create function kcoord.share_settle(
-    groups bigint[], members text[], items jsonb[], late boolean, remembers boolean, rules kcoord.share_rules[],
+    groups text[], members text[], items jsonb[], late boolean, remembers boolean, rules kcoord.share_rules[],
     now bigint) returns kcoord.share_outcome[]
 language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 as $$
 declare
     outcome kcoord.share_outcome;
     outcomes kcoord.share_outcome[] := '{{}}';
-    partitions bigint[] := '{{}}';
+    -- Of each line of the journal.
+    owners text[] := '{{}}';
     settlers text[] := '{{}}';
+    topics text[] := '{{}}';
+    partitions integer[] := '{{}}';
     accepted int8multirange[] := '{{}}';
     gaps int8multirange[] := '{{}}';
     details text[] := '{{}}';
@@ -327,28 +332,31 @@ begin
                                    where value ->> 'lock' ~ '^\d{{1,18}}$'))
             order by l.id for update;
         end if;
-        before := cardinality(partitions);
+        before := cardinality(topics);
         for position in 0..jsonb_array_length(items[n]) - 1 loop
             outcome := kcoord.share_settle_entry(groups[n], members[n], items[n] -> position,
-                                                 format('items[%s]', position), late, remembers, rules[n], now);
-            outcome.number := n;
-            outcome.place := position;
+                                                 n, position, late, remembers, rules[n], now);
             outcomes := outcomes || outcome;
             continue when isempty(coalesce(outcome.accepted + outcome.gaps, '{{}}'));
-            at := coalesce(array_position(partitions, outcome.partition_pk, before + 1), cardinality(partitions) + 1);
-            partitions[at] := outcome.partition_pk;
+            at := before + 1;
+            while at <= cardinality(topics) and (topics[at], partitions[at]) <> (outcome.topic, outcome.partition) loop
+                at := at + 1;
+            end loop;
+            owners[at] := groups[n];
             settlers[at] := members[n];
+            topics[at] := outcome.topic;
+            partitions[at] := outcome.partition;
             accepted[at] := coalesce(accepted[at], '{{}}') + outcome.accepted;
             gaps[at] := coalesce(gaps[at], '{{}}') + outcome.gaps;
         end loop;
     end loop;
-    for at in 1..cardinality(partitions) loop
+    for at in 1..cardinality(topics) loop
         details[at] := '{{' || concat_ws(',',
             case when not isempty(accepted[at]) then '"accept":' || kcoord.share_ranges(accepted[at]) end,
             case when not isempty(gaps[at]) then '"gap":' || kcoord.share_ranges(gaps[at]) end) || '}}';
     end loop;
-    if partitions <> '{{}}' then
-        perform kcoord.share_journal('items_done', partitions, details, settlers, now);
+    if topics <> '{{}}' then
+        perform kcoord.share_journal('items_done', owners, topics, partitions, details, settlers, now);
     end if;
     return outcomes;
 end
@@ -364,39 +372,44 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set plan
 as $$
 #variable_conflict use_variable
 declare
-    known record := kcoord.share_group(group_id, member_id);
+    known record := kcoord.share_group(group_id, member_id, topic);
     named text;
+    start integer := floor(random() * known.partitions); -- so that workers spread
+    n integer;
+    numbers integer[] := '{{}}';
+    last bigint[];
 begin
     if coalesce(most, 0) < 1 then
         perform kcoord.refuse('INVALID_REQUEST', 'most: at least one item');
+    elsif known.topic_id is null then
+        perform kcoord.refuse('UNKNOWN_TOPIC_OR_PARTITION', format('there is no topic %L', topic));
     elsif jsonb_typeof(ends) is distinct from 'object' then
         perform kcoord.refuse('INVALID_REQUEST', 'ends is no object of ends by partition');
-    elsif ends <> '{{}}' then
+    end if;
+    for n in start..start + known.partitions - 1 loop
+        numbers := numbers || n % known.partitions;
+    end loop;
+    if ends <> '{{}}' then
         select key into named from jsonb_each_text(ends) e (key, value)
         where key !~ '^\d{{1,9}}$' or coalesce(value, '') !~ '^\d{{1,18}}$' limit 1;
         if named is not null then
             perform kcoord.refuse('INVALID_REQUEST',
                                   format('ends.%s: a partition and its end are numbers', left(named, 40)));
         end if;
+        foreach n in array numbers loop
+            last := last || (ends ->> n::text)::bigint;
+        end loop;
     end if;
     return query
         select a.lock_id, a.partition, o, a.delivery_count
-        from {schema}.groups_topic t
-        -- From any partition on, so that workers spread.
-        cross join lateral (select floor(random() * t.partitions)::integer as start) s
-        cross join lateral (
-            select array_agg(n % t.partitions) as numbers, array_agg((ends ->> (n % t.partitions)::text)::bigint) as ends
-            from generate_series(s.start, s.start + t.partitions - 1) n) p
-        cross join lateral kcoord.share_acquire(
+        from kcoord.share_acquire(
             known.pk, array[member_id], array[most::bigint], array[(known.rules).lock_ms],
-            array_fill(t.topic_id, array[t.partitions]), p.numbers, array_fill('{{1}}'::text, array[t.partitions]), p.ends,
-            known.rules, (extract(epoch from clock_timestamp()) * 1000)::bigint) a
+            array_fill(known.topic_id, array[known.partitions]), numbers,
+            array_fill('{{1}}'::text, array[known.partitions]), last, known.rules,
+            (extract(epoch from clock_timestamp()) * 1000)::bigint) a
         cross join lateral unnest(a.held) r
         cross join lateral generate_series(lower(r), upper(r) - 1) o
-        where t.name = topic and a.lock_id is not null;
-    if not found and not exists (select from {schema}.groups_topic t where t.name = topic) then
-        perform kcoord.refuse('UNKNOWN_TOPIC_OR_PARTITION', format('there is no topic %L', topic));
-    end if;
+        where a.lock_id is not null;
 end
 $$;
 
@@ -408,15 +421,15 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_variable
 declare
-    known record := kcoord.share_group(group_id, member_id);
     outcome kcoord.share_outcome;
     outcomes kcoord.share_outcome[];
 begin
     outcomes := kcoord.share_settle(
-        array[known.pk], array[member_id], array[items], true, false, array[known.rules],
+        array[group_id], array[member_id], array[items], true, false, array[null::kcoord.share_rules],
         (extract(epoch from clock_timestamp()) * 1000)::bigint);
     foreach outcome in array outcomes loop
         if outcome.why is not null then
+            perform kcoord.share_group(group_id, member_id, null); -- else there may be no such group
             perform kcoord.refuse('INVALID_RECORD_STATE', format(
                 'items[%s]: %s%s', outcome.place, outcome.why, ', held by ' || quote_literal(outcome.held_by)));
         end if;

@@ -41,15 +41,20 @@ class Table:
         row = connection.execute(
             "insert into groups_group (group_id, type, state, previous_state, state_since, generation_id,"
             " protocol_type, new_member_added, version, created_at, updated_at)"
-            " values (%s, 'share', 'Empty', '', 0, 1, 'share', false, 1, 0, 0) returning id",
+            " values (%s, 'share', 'Empty', '', 0, 1, 'share', false, 1, 0, 0) returning id, group_id",
             [f"g-{uuid.uuid4()}"],
         ).fetchone()
         assert row is not None
-        (self.group,) = row
+        self.group, self.group_id = row
+        topic = uuid.uuid4()
+        connection.execute(
+            "insert into groups_topic (name, topic_id, partitions, labels, created_at) values (%s, %s, 1, '{}', 0)",
+            [f"t-{topic}", topic],
+        )
         row = connection.execute(
             "insert into offsets_sharepartition (group_id, topic_id, partition, next_offset, end_offset)"
-            " values (%s, gen_random_uuid(), 0, 0, 0) returning id, topic_id",
-            [self.group],
+            " values (%s, %s, 0, 0, 0) returning id, topic_id",
+            [self.group, topic],
         ).fetchone()
         assert row is not None
         self.partition, self.topic = row
@@ -81,7 +86,7 @@ class Table:
             "select why, held_by, until"
             " from unnest(kcoord.share_settle(array[%s], array[%s], array[%s::text::jsonb], %s, %s,"
             " array[%s::text::kcoord.share_rules], %s))",
-            [self.group, member_id, json.dumps([item]), late, remembers, self.rules, now],
+            [self.group_id, member_id, json.dumps([item]), late, remembers, self.rules, now],
         ).fetchone()
         assert row is not None
         why, held_by, until = row
