@@ -22,7 +22,7 @@ Ranges = Annotated[list[tuple[Offset, Offset]], Items]
 """First and last offsets, both included."""
 
 
-class Settlement(Request, frozen=True):
+class Settlement(Request, frozen=True, omit_defaults=True):
     """What becomes of items of one lock. Each range is named once. `delay_ms`: of what is released, null: back-off."""
 
     lock: LockId

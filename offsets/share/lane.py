@@ -179,18 +179,21 @@ class ItemLane:
             for request, member, served in zip(requests, met.members, found, strict=True)
             if isinstance(served, Served) and member.pk is not None
         ]
-        settling = [(pk, ticket, served) for pk, ticket, served in here if ticket.settle]
-        outcomes = await self._store.settle(connection, [(pk, ticket) for pk, ticket, _ in settling], met.now)
-        for (_, _, served), settled in zip(settling, outcomes, strict=True):
-            served.settled = settled
+        settling = [(ticket, served) for _, ticket, served in here if ticket.settle]
         asking: dict[int, list[tuple[Ticket, Served, Admitted]]] = {}
         for pk, ticket, served in here:
             if served.admitted is not None:
                 asking.setdefault(pk, []).append((ticket, served, served.admitted))
+        outcomes, given = await self._store.serve(
+            connection,
+            [ticket for ticket, _ in settling],
+            {pk: [(ticket, who.partitions) for ticket, _, who in askers] for pk, askers in asking.items()},
+            met.now,
+        )
+        for (_, served), settled in zip(settling, outcomes, strict=True):
+            served.settled = settled
         for pk, askers in asking.items():
-            wanted = [(ticket, admitted.partitions) for ticket, _, admitted in askers]
-            given = await self._store.acquire(connection, pk, wanted, met.now)
-            for (_, served, _), locks in zip(askers, given, strict=True):
+            for (_, served, _), locks in zip(askers, given[pk], strict=True):
                 served.locks, served.busy = locks or [], locks is None
         return found
 

@@ -5,6 +5,7 @@ Source: share.md 7.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from functools import lru_cache
@@ -163,54 +164,27 @@ class ShareStore:
         self._db.note_clock(connection, database_ms)
         return Met(now, frozenset(elsewhere), [ShareMember(*row[3:]) for row in rows])
 
-    async def settle(
-        self, connection: Connection, settling: Sequence[tuple[int, Ticket]], now: Millis
-    ) -> list[list[Outcome]]:
-        """Settle what members hold, entry by entry: for each ticket and the key of its group."""
-        found: list[list[Outcome]] = [[] for _ in settling]
-        if settling:
-            parameters = {
-                "groups": numbers(pk for pk, _ in settling),
-                "members": texts(ticket.member_id for _, ticket in settling),
-                "items": texts((ticket.settle or b"").decode() for _, ticket in settling),
-                "rules": texts(composite(ticket.rules) for _, ticket in settling),
-                "now": now,
-            }
-            for number, why, held_by, until in await self._db.rows(connection, Q.settle_items, parameters):
-                found[number - 1].append(Outcome(why, held_by, until))
-        return found
-
-    async def acquire(
-        self, connection: Connection, pk: int, asking: Sequence[tuple[Ticket, Sequence[tuple[UUID, int]]]], now: Millis
-    ) -> list[list[Acquired] | None]:
-        """What each of these members of a group gets of its partitions; None: nothing, because others work on them."""
-        lines = [
-            (place, topic_id, number, ticket.ends.get((topic_id, number)))
-            for place, (ticket, partitions) in enumerate(asking, 1)
-            for topic_id, number in partitions
+    async def serve(
+        self,
+        connection: Connection,
+        settling: Sequence[Ticket],
+        asking: Mapping[int, Sequence[tuple[Ticket, Sequence[tuple[UUID, int]]]]],
+        now: Millis,
+    ) -> tuple[list[list[Outcome]], dict[int, list[list[Acquired] | None]]]:
+        """Settle what members hold, entry by entry: for each ticket. Then acquire, for each group by its key:
+        what each of these members gets of its partitions; None: nothing, because others work on them.
+        """
+        # All are sent before the first one is read.
+        settled = await connection.execute(Q.settle_items.encode(), _settling(settling, now)) if settling else None
+        given = [
+            (pk, len(members), await connection.execute(Q.acquire_items.encode(), _acquiring(pk, members, now)))
+            for pk, members in asking.items()
         ]
-        parameters = {
-            "group": pk,
-            "members": texts(ticket.member_id for ticket, _ in asking),
-            "most": numbers(ticket.most for ticket, _ in asking),
-            "lock_ms": numbers(ticket.lock_ms for ticket, _ in asking),
-            "places": numbers(place for place, *_ in lines),
-            "topics": texts(str(topic_id) for _, topic_id, *_ in lines),
-            "partitions": numbers(number for *_, number, _ in lines),
-            "ends": [end for *_, end in lines],
-            "rules": composite(asking[0][0].rules),
-            "now": now,
-        }
-        found: list[list[Acquired] | None] = [[] for _ in asking]
-        for place, lock, topic_id, number, held, count, until, error in await self._db.rows(
-            connection, Q.acquire_items, parameters
-        ):
-            given = found[place - 1]
-            if lock is None or given is None:
-                found[place - 1] = None
-            else:
-                given.append(Acquired(lock, topic_id, number, ranges(held), count, until, error))
-        return found
+        outcomes: list[list[Outcome]] = [[] for _ in settling]
+        if settled is not None:
+            for number, why, held_by, until in await settled.fetchall():
+                outcomes[number - 1].append(Outcome(why, held_by, until))
+        return outcomes, {pk: _acquired(count, await cursor.fetchall()) for pk, count, cursor in given}
 
     async def epochs(self, connection: Connection, group_id: str, members: Sequence[str]) -> dict[str, int]:
         """The epochs of those members that are in the group."""
@@ -240,6 +214,53 @@ class ShareStore:
         rows = await self._db.rows(connection, Q.available_items, parameters)
         due = [due_in_ms for *_, due_in_ms in rows if due_in_ms is not None]
         return {(topic_id, number): count for topic_id, number, count, _ in rows}, min(due, default=None)
+
+
+def _settling(settling: Sequence[Ticket], now: Millis) -> dict[str, Any]:
+    """The parameters of `settle_items`."""
+    return {
+        "groups": texts(ticket.group_id for ticket in settling),
+        "members": texts(ticket.member_id for ticket in settling),
+        "items": texts((ticket.settle or b"").decode() for ticket in settling),
+        "rules": texts(composite(ticket.rules) for ticket in settling),
+        "now": now,
+    }
+
+
+def _acquiring(pk: int, asking: Sequence[tuple[Ticket, Sequence[tuple[UUID, int]]]], now: Millis) -> dict[str, Any]:
+    """The parameters of `acquire_items`."""
+    places: dict[tuple[UUID, int], list[int]] = {}
+    ends: dict[tuple[UUID, int], int] = {}
+    for place, (ticket, partitions) in enumerate(asking, 1):
+        for partition in partitions:
+            places.setdefault(partition, []).append(place)
+            if partition in ticket.ends:
+                ends[partition] = max(ticket.ends[partition], ends.get(partition, 0))
+    lines = random.sample(list(places), len(places))  # so that workers of several servers spread
+    return {
+        "group": pk,
+        "members": texts(ticket.member_id for ticket, _ in asking),
+        "most": numbers(ticket.most for ticket, _ in asking),
+        "lock_ms": numbers(ticket.lock_ms for ticket, _ in asking),
+        "topics": texts(str(topic_id) for topic_id, _ in lines),
+        "partitions": numbers(number for _, number in lines),
+        "places": texts(numbers(places[line]) for line in lines),
+        "ends": [ends.get(line) for line in lines],
+        "rules": composite(asking[0][0].rules),
+        "now": now,
+    }
+
+
+def _acquired(count: int, rows: Iterable[Sequence[Any]]) -> list[list[Acquired] | None]:
+    """What each of so many members got."""
+    found: list[list[Acquired] | None] = [[] for _ in range(count)]
+    for place, lock, topic_id, number, held, delivery_count, until, error in rows:
+        given = found[place - 1]
+        if lock is None or given is None:
+            found[place - 1] = None
+        else:
+            given.append(Acquired(lock, topic_id, number, ranges(held), delivery_count, until, error))
+    return found
 
 
 def ranges(held: Iterable[Any]) -> Ranges:

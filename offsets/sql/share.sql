@@ -21,18 +21,16 @@ order by r.number
 
 -- name: acquire_items
 select place, lock_id, topic_id, partition, held, delivery_count, until, last_error
-from kcoord.share_acquire(%(group)s, %(members)s::text[], %(most)s::bigint[], %(lock_ms)s::bigint[], %(places)s::int[],
-                          %(topics)s::uuid[], %(partitions)s::int[], %(ends)s::bigint[],
+from kcoord.share_acquire(%(group)s, %(members)s::text[], %(most)s::bigint[], %(lock_ms)s::bigint[], %(topics)s::uuid[],
+                          %(partitions)s::int[], %(places)s::text[], %(ends)s::bigint[],
                           %(rules)s::text::kcoord.share_rules, %(now)s)
 
 -- name: settle_items
 -- Settlements of many members, one after the other.
-select r.number, s.why, s.held_by, s.until
-from unnest(%(groups)s::bigint[], %(members)s::text[], %(items)s::text[], %(rules)s::text[]) with ordinality
-     r (group_key, member_id, items, rules, number)
-cross join lateral kcoord.share_settle(r.group_key, r.member_id, r.items::jsonb, false, true,
-                                       r.rules::kcoord.share_rules, %(now)s) s
-order by r.number, s.place
+select s.number, s.why, s.held_by, s.until
+from unnest(kcoord.share_settle(%(groups)s::text[], %(members)s::text[], %(items)s::text[]::jsonb[], false, true,
+                                %(rules)s::text[]::kcoord.share_rules[], %(now)s)) s
+order by s.number, s.place
 
 -- name: waiting_share_members
 select m.member_id, m.member_epoch

@@ -56,12 +56,12 @@ create type kcoord.share_rules as (
     lock_ms bigint, delivery_limit integer, most_locks integer,
     backoff_ms bigint, backoff_max_ms bigint, backoff_multiplier integer, starts text);
 
--- What became of one entry of a settlement. `why` null: it is done, and the lock lasts until `until` (null: it is over).
+-- What became of one entry (`place`) of the n-th settlement. `why` null: it is done, and the lock lasts until `until` (null: it is over).
 -- Else nothing was changed: expired, settled, released, other_member, not_held or unknown; `held_by`: who has some of it.
 -- `accepted` and `gaps` of a partition: what it finished, for the journal.
 create type kcoord.share_outcome as (
-    place integer, why text, held_by text, until bigint, partition_pk bigint, accepted int8multirange,
-    gaps int8multirange);
+    number integer, place integer, why text, held_by text, until bigint, topic text, partition integer,
+    accepted int8multirange, gaps int8multirange);
 
 -- The settings of the server, which each migration writes here (offsets/commit_function.py).
 create function kcoord.share_defaults() returns kcoord.share_rules
@@ -140,22 +140,32 @@ as $$
     where p.id = partition_pk
 $$;
 
--- A line for each of these partitions, named once; `details`: what became of which offsets. Who settles by SQL is named
--- by the role, as in kcoord.commit_offsets; the service itself is not.
+-- Lines of the journal, one for each element; `details`: what became of which offsets, `members`: who did it. Who settles
+-- by SQL is named by the role, as in kcoord.commit_offsets; the service itself is not.
 create function kcoord.share_journal(
-    kind text, partitions bigint[], details text[], member_id text, now bigint) returns void
+    kind text, groups text[], topics text[], partitions integer[], details text[], members text[], now bigint)
+returns void
 language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_variable
 begin
     insert into {schema}.offset_commit_log (at, kind, group_name, topic, partition, metadata, member_id, principal)
-    select now, kind, g.group_id, t.name, p.partition, n.detail, coalesce(member_id, ''),
+    select now, kind, n.group_name, n.topic, n.number, n.detail, coalesce(n.member_id, ''),
            coalesce(nullif(session_user, current_user), '')
-    from unnest(partitions, details) n (id, detail)
-    join {schema}.offsets_sharepartition p on p.id = n.id
-    join {schema}.groups_group g on g.id = p.group_id
-    join {schema}.groups_topic t on t.topic_id = p.topic_id;
+    from unnest(groups, topics, partitions, details, members) n (group_name, topic, number, detail, member_id);
 end
+$$;
+
+-- One line, of a partition by its key.
+create function kcoord.share_note(kind text, partition_pk bigint, detail text, member_id text, now bigint) returns void
+language sql set search_path = pg_catalog, pg_temp
+as $$
+    select kcoord.share_journal(kind, array[g.group_id::text], array[t.name::text], array[p.partition], array[detail],
+                                array[member_id], now)
+    from {schema}.offsets_sharepartition p
+    join {schema}.groups_group g on g.id = p.group_id
+    join {schema}.groups_topic t on t.topic_id = p.topic_id
+    where p.id = partition_pk
 $$;
 
 -- Partitions begin, or begin again, at their next offset: what is in the journal before this line no longer counts. One
@@ -163,10 +173,13 @@ $$;
 create function kcoord.share_journal_begin(partitions bigint[]) returns void
 language sql set search_path = pg_catalog, pg_temp
 as $$
-    select kcoord.share_journal('items_begin', array_agg(p.id), array_agg(format('{{"begin":%s}}', p.next_offset)), '',
+    select kcoord.share_journal('items_begin', array_agg(g.group_id::text), array_agg(t.name::text), array_agg(p.partition),
+                                array_agg(format('{{"begin":%s}}', p.next_offset)), '{{}}',
                                 (extract(epoch from clock_timestamp()) * 1000)::bigint)
     from {schema}.offsets_sharepartition p
-    where p.id = any(partitions) and p.next_offset is not null
+    join {schema}.groups_group g on g.id = p.group_id
+    join {schema}.groups_topic t on t.topic_id = p.topic_id
+    where p.id = any(share_journal_begin.partitions) and p.next_offset is not null
     having count(*) > 0
 $$;
 
@@ -187,8 +200,8 @@ begin
     on conflict (share_partition_id, "offset") do update
     set delivery_count = excluded.delivery_count, cause = excluded.cause, error = excluded.error,
         member_id = excluded.member_id, at = excluded.at;
-    perform kcoord.share_journal('items_dead', array[partition_pk],
-                                 array[format('{{"%s":%s}}', cause, kcoord.share_ranges(offsets))], member_id, now);
+    perform kcoord.share_note('items_dead', partition_pk, format('{{"%s":%s}}', cause, kcoord.share_ranges(offsets)),
+                              member_id, now);
 end
 $$;
 
@@ -424,8 +437,8 @@ begin
         group by 1
     loop
         count := count + kcoord.size_of(gone.held);
-        perform kcoord.share_journal('items_done', array[gone.id],
-                                     array[format('{{"discard":%s}}', kcoord.share_ranges(gone.held))], '', now);
+        perform kcoord.share_note('items_done', gone.id, format('{{"discard":%s}}', kcoord.share_ranges(gone.held)), '',
+                                  now);
     end loop;
     return count;
 end
@@ -481,25 +494,30 @@ begin
 end
 $$;
 
--- The key of a share group. Its row is not locked: members beat while a transaction settles.
--- Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST.
-create function kcoord.share_group(group_id text, member_id text) returns bigint
+-- The key of a share group, the settings in force for it, and a topic, null if there is none of that name. The row of the
+-- group is not locked: members beat while a transaction settles. Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST.
+create function kcoord.share_group(
+    group_id text, member_id text, topic text, out pk bigint, out rules kcoord.share_rules, out topic_id uuid,
+    out partitions integer)
 language plpgsql stable set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_variable
 declare
-    pk bigint;
     kind text;
+    has_own boolean;
 begin
     if coalesce(trim(member_id), '') = '' or length(member_id) > 36 then
         perform kcoord.refuse('INVALID_REQUEST', 'member_id has 1 to 36 characters');
     end if;
-    select g.id, g.type into pk, kind from {schema}.groups_group g where g.group_id = group_id;
+    select g.id, g.type, t.topic_id, t.partitions,
+           exists (select from {schema}.groups_groupconfigoverride c where c.group_name = g.group_id)
+    into pk, kind, topic_id, partitions, has_own
+    from {schema}.groups_group g left join {schema}.groups_topic t on t.name = topic where g.group_id = group_id;
     if pk is null then
         perform kcoord.refuse('GROUP_ID_NOT_FOUND', format('there is no share group %L', group_id));
     elsif kind <> 'share' then
         perform kcoord.refuse('GROUP_ID_NOT_FOUND', format('group %L exists and is no share group', group_id));
     end if;
-    return pk;
+    rules := case when has_own then kcoord.share_rules_of(group_id) else kcoord.share_defaults() end;
 end
 $$;

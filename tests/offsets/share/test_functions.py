@@ -39,12 +39,16 @@ def test_what_is_asked_must_make_sense(connection: Connection) -> None:
     assert refusal(connection, acquire, "mailing", "", "job", 1) == "KC042"
     assert refusal(connection, acquire, "mailing", "w", "nothing", 1) == "KC003"
     assert refusal(connection, acquire, "mailing", "w", "job", 0) == "KC042"
+    settle = "select kcoord.settle(%s, %s, %s::text::jsonb)"
+    assert refusal(connection, settle, "nobody", "w", '[{"lock": 1, "accept": [[0, 0]]}]') == "KC069"
+    assert refusal(connection, settle, "mailing", None, '[{"lock": 1, "accept": [[0, 0]]}]') == "KC042"
 
 
 def test_only_the_holder_settles_what_it_holds_and_once(connection: Connection) -> None:
     found = acquired(connection, "w", 3)
     lock, offsets = found[0][0], [[offset, offset] for _, _, offset in found]
     assert settled(connection, "v", {"lock": lock, "accept": offsets}) == "KC121"
+    assert settled(connection, "", {"lock": lock, "accept": offsets}) == "KC042"
     assert settled(connection, "w", {"lock": lock, "accept": [[99, 99]]}) == "KC121"
     assert settled(connection, "w", {"lock": lock, "accept": offsets[:1], "reject": offsets[:1]}) == "KC042"
     assert settled(connection, "w", {"lock": lock}) == "KC042"

@@ -126,14 +126,14 @@ async def test_a_batch_that_fails_is_carried_one_by_one(
 ) -> None:
     await report(api, 100)
     store = runtime.get(ShareStore)
-    acquire = store.acquire
+    serve = store.serve
 
-    async def fails(connection: Any, pk: int, asking: Any, now: int) -> Any:
-        if len(asking) > 1:
+    async def fails(connection: Any, settling: Any, asking: dict[int, list[Any]], now: int) -> Any:
+        if any(len(members) > 1 for members in asking.values()):
             await connection.execute("select 1 / 0")
-        return await acquire(connection, pk, asking, now)
+        return await serve(connection, settling, asking, now)
 
-    monkeypatch.setattr(store, "acquire", fails)
+    monkeypatch.setattr(store, "serve", fails)
     answers = await together(api, epochs)
     assert max(batches.carried) > 1
     assert sorted(offset for answer in answers for offset in offsets(answer)) == list(range(24))
