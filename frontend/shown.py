@@ -17,11 +17,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Known(Generic[T]):
-    """A value. `as_of` (ms): when it was true; None: now. `partial`: only of what the viewer may see, in words."""
+    """A value. `as_of` (ms): when it was true; None: now. `partial`: only of what the viewer may see, in words.
+
+    `least`: why the truth may be more, in words.
+    """
 
     value: T
     as_of: Millis | None = None
     partial: str = ""
+    least: str = ""
 
     kind = "known"
 
