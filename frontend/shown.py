@@ -54,7 +54,6 @@ ON_TOPICS = "on the topics that you may see"
 ALL_TOPICS = "on all topics"
 OF_GROUPS = "of the groups that you may see"
 HIDDEN_TOPICS = Hidden("It is known of all topics together; to see it, your account needs describe on every topic.")
-HIDDEN_GROUPS = Hidden("It is known of all groups together; to see it, your account needs describe on every group.")
 
 
 def shown(value: T | None, as_of: Millis | None = None, *, why: str = "", hidden: Hidden | None = None) -> Shown[T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -38,7 +39,7 @@ from frontend.states import BY_NAME, HELD, STATES, State, is_held, state
 from frontend.verdicts.presenters import KINDS
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.groups import Pace, group_url
-from frontend.views.page import BadAddress, address, choice, choices_of, number, page, show, text
+from frontend.views.page import BadAddress, address, choice, choices_of, edges, number, page, show, text
 from frontend.wording import elided, plural
 from groups.core.coordinator import partition_of
 from groups.core.model.verdicts import VerdictKind
@@ -48,9 +49,9 @@ from groups.readmodel import OF_ALL_TOPICS, GroupFilter, GroupSort, GroupSummary
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import MAX_CURSOR_LENGTH
 
 TOPICS_SHOWN = 3
+MOST_LABELS = 8
 STEP_MS = 120_000
 """The distance of two points of a plot in the list."""
 FIELDS = ("label", "min_time_lag")
@@ -143,6 +144,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "written_columns": written_columns(columns),
             "toggles": _toggles(request, columns),
             "type_choices": [("", "All"), *((t.value, t.label) for t in Group.Type)],
+            "label_links": _label_links(request, found.groups),
             "drawn_topics": DRAWN_TOPICS,
             "narrowed": narrowed,
             "fields": {name: text(request, name) for name in FIELDS},
@@ -185,9 +187,6 @@ def coordinator_of(group_id: str, also: Also) -> str | None:
 
 def wanted_groups(request: HttpRequest) -> Wanted:
     """What the URL of the list asks for. Raises BadAddress."""
-    after, before = text(request, "after", MAX_CURSOR_LENGTH), text(request, "before", MAX_CURSOR_LENGTH)
-    if after and before:
-        raise BadAddress("after, before: use only one of them.")
     kind = choice(request, "type", tuple(Group.Type.values))
     label = _label(text(request, "label"))
     seconds, states = number(request, "min_time_lag"), choices_of(request, "state", (*BY_NAME, HELD.name))
@@ -208,7 +207,7 @@ def wanted_groups(request: HttpRequest) -> Wanted:
         assignor=text(request, "assignor") or None,
         coordinator=text(request, "coordinator") or None,
     )
-    return Wanted(groups, _sort(request), after or None, before or None)
+    return Wanted(groups, _sort(request), *edges(request))
 
 
 def _sort(request: HttpRequest) -> GroupSort:
@@ -243,6 +242,16 @@ def _toggles(request: HttpRequest, columns: Sequence[str]) -> list[Toggle]:
         names = [name for name in NAMES if (name in columns) != (name == column.name)]
         toggles.append(Toggle(column.label, shown, address(request, columns=written_columns(names))))
     return toggles
+
+
+def _label_links(request: HttpRequest, groups: Iterable[GroupSummary]) -> list[tuple[str, int, str, bool]]:
+    """The labels that most groups on the page have, addresses aside: how many have it, and the list of those."""
+    found = Counter(one.text for group in groups for one in shown_labels(group.labels) if one.value and not one.link)
+    chosen, links = text(request, "label"), []
+    for label, count in sorted(found.items(), key=lambda one: (one[0] != chosen, -one[1], one[0]))[:MOST_LABELS]:
+        url = address(request, label=None if label == chosen else label, after=None, before=None)
+        links.append((label, count, url, label == chosen))
+    return links
 
 
 def _states(wanted: Wanted) -> Sequence[str]:

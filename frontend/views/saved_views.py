@@ -67,7 +67,7 @@ def saved_views(request: HttpRequest) -> HttpResponse:
         "longest_name": LONGEST_NAME,
         "most": MOST_VIEWS,
     }
-    return show(request, "views", context, section="groups", status=refusal.status)
+    return show(request, "views", context, section="groups", status=refusal.status, title="Saved views")
 
 
 def _save(request: HttpRequest) -> SavedView:

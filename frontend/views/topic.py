@@ -35,7 +35,7 @@ def topic(request: HttpRequest, name: str) -> HttpResponse:
         found = bridge.call(lambda runtime: topic_page(runtime.db, viewer, name, first, skip, old_ms))
     if found is None:
         return no_such_topic(request, name)
-    return show(request, "topic", _context(request, found, first, skip), section="topics")
+    return show(request, "topic", _context(request, found, first, skip), section="topics", title=f"{name} · Topics")
 
 
 def no_such_topic(request: HttpRequest, name: str) -> HttpResponse:

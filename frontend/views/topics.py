@@ -16,11 +16,10 @@ from frontend.topics.listing import Topic, TopicList, TopicSort, TopicTotal, Wan
 from frontend.topics.presenters import NO_WATERMARK, NOT_SAMPLED, NOTHING_COMMITTED
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.groups import Pace, group_url
-from frontend.views.page import BadAddress, address, choice, page, show, text
+from frontend.views.page import BadAddress, address, choice, edges, page, show, text
 from frontend.wording import plural
 from kcoord.process import bridge
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import MAX_CURSOR_LENGTH
 
 S = TopicSort
 
@@ -94,16 +93,13 @@ def topic_list(request: HttpRequest) -> HttpResponse:
         # Lags are those of the last sample, which is not taken more often than this.
         "pace": Pace(every_ms=15_000, gap_ms=10_000),
     }
-    return show(request, "topics", context, section="topics")
+    return show(request, "topics", context, section="topics", title="Topics")
 
 
 def wanted_topics(request: HttpRequest) -> Wanted:
     """What the URL of the list asks for. Raises BadAddress."""
-    after, before = text(request, "after", MAX_CURSOR_LENGTH), text(request, "before", MAX_CURSOR_LENGTH)
-    if after and before:
-        raise BadAddress("after, before: use only one of them.")
     sort = S(choice(request, "sort", tuple(one.value for one in S)) or S.NAME.value)
-    return Wanted(text(request, "q"), sort, after or None, before or None)
+    return Wanted(text(request, "q"), sort, *edges(request))
 
 
 def _found(viewer: Viewer, wanted: Wanted) -> TopicList:

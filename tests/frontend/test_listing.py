@@ -11,6 +11,7 @@ from html import unescape
 
 import pytest
 from django.test import Client
+from psycopg.types.json import Jsonb
 
 from frontend.listing.columns import COLUMNS, NAMES, SORTS, USUAL
 from frontend.listing.queries import DRAWN_TOPICS, GroupList, Wanted, group_list
@@ -448,6 +449,25 @@ async def test_what_needs_attention_comes_first_as_far_as_it_can_be_seen(seed: S
     assert [group.group_id for group in seen.groups] == ["d-uncovered", "b-late", "a-well", "c-hidden"]
     late = await group_list(db, ALL, Wanted(GroupFilter(verdicts=("late",))))
     assert [group.group_id for group in late.groups] == ["d-uncovered", "b-late"]
+
+
+def test_labels_of_the_page_lead_to_the_groups_that_have_them(person: Client, seed: Seed) -> None:
+    for name, labels in (
+        ("a", {"team": "blue", "runbook": "https://wiki/a"}),
+        ("b", {"team": "blue", "tier": "1"}),
+        ("c", {"team": "red"}),
+    ):
+        seed.group(name)
+        seed.connection.execute(
+            "insert into groups_grouplabels (group_name, labels, updated_at, updated_by) values (%s, %s, 0, '')",
+            [name, Jsonb(labels)],
+        )
+    chip = r'<a class="chip" href="([^"]+)"( aria-current="true")?>([^<]+) <span class="count">(\d+)<'
+    found = re.findall(chip, person.get("/groups?sort=-lag").content.decode())
+    assert [(label, count) for _, _, label, count in found] == [("team=blue", "2"), ("team=red", "1"), ("tier=1", "1")]
+    assert names(person, unescape(found[0][0]).partition("?")[2]) == ["a", "b"]
+    ((back, current, label, _), *_) = re.findall(chip, person.get(unescape(found[0][0])).content.decode())
+    assert (back, bool(current), label) == ("/groups?sort=-lag", True, "team=blue")
 
 
 FEW = Visible(
