@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, TypeVar
 
 from django.http import HttpRequest
 
 from frontend.views.page import address
 
-S = TypeVar("S", bound=Enum)
-
 
 @dataclass(frozen=True, slots=True)
-class Column(Generic[S]):
+class Column:
     """A column. `first`: the order of the first click on its head, None if the list is not sorted by it.
 
     `usual`: it is shown unless the address says which columns are.
@@ -23,8 +20,8 @@ class Column(Generic[S]):
 
     name: str
     label: str
-    first: S | None = None
-    second: S | None = None
+    first: Enum | None = None
+    second: Enum | None = None
     number: bool = False
     title: str = ""
     usual: bool = True
@@ -42,7 +39,7 @@ class Head:
 
 
 def heads(
-    request: HttpRequest, columns: Iterable[Column[S]], sort: S, offered: Collection[S], usual: S
+    request: HttpRequest, columns: Iterable[Column], sort: Enum, offered: Collection[Enum], usual: Enum
 ) -> Iterator[Head]:
     """The heads of a list that is sorted by `sort`. `offered`: orders that the person may ask for."""
     for column in columns:

@@ -25,7 +25,7 @@ COLUMNS = (
     ),
     Column(
         "generation", "Generation", S.GENERATION_DESCENDING, S.GENERATION, number=True,
-        title="Of a consumer group: the group epoch",
+        title="Of a consumer group: the group epoch", usual=False,
     ),
     Column(
         "lag", "Lag", S.LAG_DESCENDING, S.LAG, number=True,
@@ -50,7 +50,7 @@ NAMES = tuple(column.name for column in COLUMNS)
 USUAL = tuple(column.name for column in COLUMNS if column.usual)
 
 SORTS: Sequence[tuple[GroupSort, str]] = (
-    (S.SEVERITY, "Needs attention first"),
+    (S.SEVERITY, "Worst first"),
     (S.GROUP_ID, "Name"),
     (S.GROUP_ID_DESCENDING, "Name, from Z to A"),
     (S.STATE, "State"),

@@ -148,7 +148,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """A partition, how many records were written per minute, and the groups that are furthest behind in the topic."""
+    """A partition, how many records were written per minute, and groups there: the owners come first."""
 
     partition: TopicPartition
     written: Shown[int]
@@ -171,6 +171,7 @@ def partition_rows(found: TopicPage, urls: Sequence[str]) -> list[PartitionRow]:
     for one in found.partitions:
         there = by_partition.get(one.partition, {})
         readers = [_reader(one, there[pk], *groups[pk]) for pk in groups if pk in there]
+        readers.sort(key=lambda reader: not reader.member_id)
         written = _written(found.ends.get(one.partition, ()))
         drawn.append(PartitionRow(one, written, readers[:READERS], max(len(readers) - READERS, 0)))
     return drawn

@@ -60,8 +60,8 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
     hidden = None if viewer.topics.unlimited else HIDDEN_TOPICS
     head = (
         "group_id", "type", "assignor", "state", "state_since", "generation", "members", "partitions", "lag",
-        "unknown_partitions", "time_lag_ms", "lag_sampled_at", "verdicts", "topics", "coordinator", "updated_at", "owner",
-        "labels", "counted",
+        "unknown_partitions", "time_lag_ms", "lag_sampled_at", "verdicts", "topics", "coordinator", "updated_at",
+        "owner", "labels", "counted",
     )  # fmt: skip
     rows = (
         (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import unescape
 
@@ -329,22 +328,6 @@ def test_columns_are_chosen_in_the_address(person: Client, seed: Seed) -> None:
     assert person.get("/groups?columns=secrets").status_code == 400
 
 
-def sampled(seed: Seed, name: str, lags: Mapping[str, Sequence[int]], unknown: int = 0) -> int:
-    """A group whose lag was sampled every five minutes, for the last time just now. `unknown`: partitions."""
-    pk = seed.group(name)
-    seed.lag_samples(name, lags, every_ms=300_000)
-    (at,) = seed.connection.execute("select max(at) from offsets_lagsample where group_name = %s", [name]).fetchone()
-    total = sum(series[-1] for series in lags.values())
-    seed.connection.execute("insert into offsets_grouplag (group_id, at, lag) values (%s, %s, %s)", [pk, at, total])
-    for topic, series in lags.items():
-        seed.connection.execute(
-            "insert into offsets_topiclag (group_id, topic, at, lag, committed_offsets, partitions, unknown_partitions)"
-            " values (%s, %s, %s, %s, 0, 1, %s)",
-            [pk, topic, at, series[-1], unknown],
-        )
-    return pk
-
-
 def plots(page: str) -> list[tuple[str, int]]:
     """What the plots of a list say, and of how many lines each consists."""
     found = re.findall(r'<svg class="spark"[^>]*aria-label="Last hour: ([^"]+)"><path[^>]*d="([^"]*)"', page)
@@ -352,15 +335,15 @@ def plots(page: str) -> list[tuple[str, int]]:
 
 
 def test_each_line_draws_the_lag_of_the_last_hour(person: Client, seed: Seed) -> None:
-    sampled(seed, "behind", {"orders": [700, 9_000, 4_200], "refunds": [10, 10, 10]})
-    sampled(seed, "level", {"orders": [30]})
+    seed.sampled("behind", {"orders": [700, 9_000, 4_200], "refunds": [10, 10, 10]})
+    seed.sampled("level", {"orders": [30]})
     seed.group("unsampled")
     page = person.get("/groups").content.decode()
     assert plots(page) == [("from 710 to 4,210, at most 9,010", 1), ("from 30 to 30, at most 30", 1)]
 
 
 def test_a_look_that_does_not_know_all_topics_is_a_gap_and_no_fall(person: Client, seed: Seed) -> None:
-    pk = sampled(seed, "part", {"orders": [100] * 9, "refunds": [50] * 9})
+    pk = seed.sampled("part", {"orders": [100] * 9, "refunds": [50] * 9})
     seed.connection.execute(
         "delete from offsets_lagsample where topic = 'refunds' and at between %s and %s",
         [now_ms() - 31 * 60_000, now_ms() - 14 * 60_000],
@@ -374,8 +357,8 @@ def test_a_look_that_does_not_know_all_topics_is_a_gap_and_no_fall(person: Clien
 
 
 def test_a_group_with_too_many_topics_is_not_drawn_and_says_so(person: Client, seed: Seed) -> None:
-    sampled(seed, "most", {f"t{number}": [1] for number in range(DRAWN_TOPICS)})
-    sampled(seed, "wide", {f"t{number}": [1] for number in range(DRAWN_TOPICS + 1)})
+    seed.sampled("most", {f"t{number}": [1] for number in range(DRAWN_TOPICS)})
+    seed.sampled("wide", {f"t{number}": [1] for number in range(DRAWN_TOPICS + 1)})
     most, wide = person.get("/groups").content.decode().split('class="row-link"')[1:]
     assert plots(most) == [("from 50 to 50, at most 50", 1)]
     assert plots(wide) == []
@@ -385,7 +368,7 @@ def test_a_group_with_too_many_topics_is_not_drawn_and_says_so(person: Client, s
 def test_hidden_topics_are_not_in_the_plot(seed: Seed, client: Client) -> None:
     from django.contrib.auth import get_user_model
 
-    sampled(seed, "behind", {"orders": [700, 4_200], "secret": [0, 1_000_000]})
+    seed.sampled("behind", {"orders": [700, 4_200], "secret": [0, 1_000_000]})
     user = get_user_model().objects.create_user("sam")
     allow(user, "describe:group:*", "describe:topic:orders")
     client.force_login(user)
@@ -397,9 +380,9 @@ def test_hidden_topics_are_not_in_the_plot(seed: Seed, client: Client) -> None:
 
 
 def test_a_lag_that_may_be_more_says_so_and_is_sorted_by_what_is_known(person: Client, seed: Seed) -> None:
-    sampled(seed, "exact", {"orders": [500]})
-    sampled(seed, "partly", {"orders": [900]}, unknown=2)
-    verdict(seed, sampled(seed, "stale", {"orders": [700]}), "stale", "orders")
+    seed.sampled("exact", {"orders": [500]})
+    seed.sampled("partly", {"orders": [900]}, unknown=2)
+    verdict(seed, seed.sampled("stale", {"orders": [700]}), "stale", "orders")
     judged(seed)
     page = person.get("/groups?sort=-lag").content.decode()
     found = re.findall(r'data-label="Lag" class="num"><span title="As of [^,"]*(?:, )?([^"]*)">([^<]*)<', page)
