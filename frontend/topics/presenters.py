@@ -8,7 +8,6 @@ from itertools import pairwise
 
 from frontend import zones
 from frontend.history.chart import Chart, Point, Series, chart
-from frontend.history.ticks import MINUTE
 from frontend.shown import Known, Shown, Unknown, shown
 from frontend.topics.reads import DRAWN_MS, STEP_MS, Cell, TopicGroup, TopicPage, TopicPartition
 from frontend.wording import client_at, compact, member_name, number, short_id
@@ -155,11 +154,6 @@ class PartitionRow:
     readers: Sequence[Reader]
     more: int
 
-    @property
-    def span(self) -> int:
-        """How many rows of the table it has."""
-        return max(len(self.readers), 1)
-
 
 def partition_rows(found: TopicPage, urls: Sequence[str]) -> list[PartitionRow]:
     """The partitions as text. `urls`: as in `rows`."""
@@ -192,7 +186,7 @@ def _written(ends: Sequence[int | None]) -> Shown[int]:
     if len(known) < 2 or known[0][0] < len(ends) - 2 * RATED_STEPS:
         return Unknown("No reports of the last minutes")
     (first, low), (last, high) = known[0], known[-1]
-    return Known(round((high - low) * MINUTE / ((last - first) * STEP_MS)))
+    return Known(round((high - low) / (last - first)))
 
 
 def plots(found: TopicPage) -> tuple[Chart, Chart, int]:
@@ -209,7 +203,7 @@ def plots(found: TopicPage) -> tuple[Chart, Chart, int]:
     ]
     growth = [Point(point.at, max(point.value - total[0].value, 0)) for point in total]
     rates = [
-        Point(after.at - STEP_MS // 2, max(after.value - before.value, 0) * MINUTE // STEP_MS)
+        Point(after.at - STEP_MS // 2, max(after.value - before.value, 0))
         for before, after in pairwise(total)
         if after.at - before.at == STEP_MS
     ]

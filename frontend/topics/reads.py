@@ -18,7 +18,7 @@ PARTITIONS = 50
 GROUPS = 20
 """Groups of one page."""
 DRAWN_MS, STEP_MS = 3_600_000, 60_000
-"""How much of the past of the logs is drawn, and the distance of its points."""
+"""How much of the past of the logs is drawn, and the distance of its points: a minute."""
 FILE_ROWS = 5_000
 """Rows of a file that are read at once."""
 GROUP_ROWS = 2_000

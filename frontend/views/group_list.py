@@ -69,14 +69,6 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A verdict on a group in the list."""
-
-    state: State
-    since: int
-
-
-@dataclass(frozen=True, slots=True)
 class ListLine:
     """A group in the list. `plot`: its lag in the last hour, None if it has too many topics to be drawn here."""
 
@@ -85,7 +77,7 @@ class ListLine:
     url: str
     topics: str
     all_topics: str
-    verdicts: Sequence[Seen]
+    verdicts: Sequence[State]
     plot: Line | None
     assignor: str | None
     coordinator: str | None
@@ -271,7 +263,6 @@ def _line(group: GroupSummary, found: GroupList, viewer: Viewer) -> ListLine:
     named = ", ".join(map(elided, group.topics[:TOPICS_SHOWN]))
     if len(group.topics) > TOPICS_SHOWN:
         named += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
-    verdicts = [Seen(KINDS[VerdictKind(kind)], since) for kind, since in group.verdicts]
     here, all_topics = group_url(group.group_id), viewer.topics.unlimited
     return ListLine(
         group,
@@ -279,7 +270,7 @@ def _line(group: GroupSummary, found: GroupList, viewer: Viewer) -> ListLine:
         here,
         named,
         ", ".join(group.topics),
-        verdicts,
+        [KINDS[VerdictKind(kind)] for kind, _ in group.verdicts],
         _plot(found.looks[group.pk], found.now),
         found.also.assignors.get(group.pk),
         coordinator_of(group.group_id, found.also),

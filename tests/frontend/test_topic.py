@@ -187,6 +187,16 @@ def test_many_groups_on_a_partition_are_counted(person: Client, seed: Seed) -> N
     assert rows[-1][0].endswith("+4")
 
 
+def test_who_reads_a_partition_is_said_of_the_groups_of_the_page(person: Client, seed: Seed) -> None:
+    seed.topic("orders", 1, [10])
+    for number in range(GROUPS + 1):
+        seed.commit(seed.group(f"g{number:02}", "Empty"), {("orders", 0): number})
+    page = person.get("/topics/orders").content.decode()
+    assert "with the groups above, 1 to 20 of 21 groups" in page
+    beyond = person.get("/topics/orders?skip=40").content.decode()
+    assert cells(beyond)[0][-1] == "none of the groups above"
+
+
 def test_what_is_written_is_a_rate_and_a_plot_with_gaps_where_nobody_reported(person: Client, seed: Seed) -> None:
     seed.topic("orders", 3, [1_000, 1_000])
     ends = {0: [100 * n for n in range(60)], 1: [7] * 20 + [None] * 20 + [7 + 30 * n for n in range(20)]}
