@@ -179,9 +179,10 @@ def coordinator_of(group_id: str, also: Also) -> str | None:
 
 def wanted_groups(request: HttpRequest) -> Wanted:
     """What the URL of the list asks for. Raises BadAddress."""
+    states = choices_of(request, "state", (*BY_NAME, HELD.name))
     kind = choice(request, "type", tuple(Group.Type.values))
     label = _label(text(request, "label"))
-    seconds, states = number(request, "min_time_lag"), choices_of(request, "state", (*BY_NAME, HELD.name))
+    seconds = number(request, "min_time_lag")
     groups = GroupFilter(
         q=text(request, "q"),
         states=tuple(name for name in states if name != HELD.name) if states else None,
