@@ -78,11 +78,6 @@ class Strip:
     promised: str
     """Partitions without an owner that a member should have: `3–5 wait for m4`."""
 
-    @property
-    def unowned_count(self) -> int:
-        """Partitions without an owner."""
-        return self.size - self.owned
-
 
 @dataclass(frozen=True, slots=True)
 class Owner:

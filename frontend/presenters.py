@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from frontend.consumer import states as consumer_states
-from frontend.consumer.presenters import consumer, not_named
+from frontend.consumer.presenters import Share, consumer, not_named, share
 from frontend.group.rows import Load
 from frontend.nodes.presenters import coordinator
 from frontend.partitions import COLOURS, legend, names, page_colours, strips, written_colours
@@ -15,22 +15,10 @@ from frontend.queries import GroupPage
 from frontend.rows import Coordinator, Member, Millis, OwnedPartitions, PartitionOffset
 from frontend.states import State, explain, generation_word, member_state, next_timer, state, wait_ends
 from frontend.timeline import folded
-from frontend.wording import plural, ranges
+from frontend.wording import plural
 from groups.core.coordinator import partition_of
 from offsets.core.retention import Fate, Kept, RetentionRule, StoredOffset
 from offsets.core.samples import NOT_KNOWN, TimeLag
-
-RANGES_SHOWN = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Owned:
-    """What a member owns of a topic: `0–4, 7`; `whole` is the full list if that is truncated."""
-
-    topic: str
-    text: str
-    whole: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +29,7 @@ class MemberLine:
     state: State
     colour: int | None
     leads: bool
-    owned: tuple[Owned, ...]
+    shares: tuple[Share, ...]
     more_owned: int
     load: Load | None = None
 
@@ -112,9 +100,7 @@ def group(
         "hidden_members": counts.members - len(page.members),
         "totals": totals,
         "offsets": _offsets(page, chosen, rule),
-        "hidden_offsets": totals.partitions - len(page.offsets),
         "events": folded(page.events),
-        "more_events": page.more_events,
         "announcement": _announcement(page),
         "unowned_matters": header.state == "Stable",
         "names": names(page),
@@ -140,17 +126,12 @@ def _members(page: GroupPage, chosen: Mapping[str, int]) -> list[MemberLine]:
             state=member_state(member, page.header.state, page.now, is_late=member.member_id in page.late),
             colour=chosen.get(member.member_id),
             leads=member.member_id == page.header.leader_id,
-            owned=tuple(_owned(part) for part in owned.get(member.member_id, ())),
+            shares=tuple(share(part.topic, part.partitions) for part in owned.get(member.member_id, ())),
             more_owned=not_named(page, member),
             load=page.member_table.loads.get(member.member_id),
         )
         for member in page.members
     ]
-
-
-def _owned(part: OwnedPartitions) -> Owned:
-    whole = ranges(part.partitions)
-    return Owned(part.topic, ranges(part.partitions, RANGES_SHOWN), whole, len(part.partitions))
 
 
 def _offsets(page: GroupPage, chosen: Mapping[str, int], rule: RetentionRule | None) -> list[OffsetLine]:

@@ -65,22 +65,22 @@ class MarkTotals:
     behind: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPage:
     """Everything that the page of a group shows."""
 
     now: Millis
     header: rows.GroupHeader
     counts: rows.GroupCounts
-    earliest_timer: rows.MemberTimer | None
-    members: tuple[rows.Member, ...]
-    owned: tuple[rows.OwnedPartitions, ...]
-    topics: tuple[rows.GroupTopic, ...]
-    more_topics: bool
-    widths: Mapping[str, int]
+    earliest_timer: rows.MemberTimer | None = None
+    members: tuple[rows.Member, ...] = ()
+    owned: tuple[rows.OwnedPartitions, ...] = ()
+    topics: tuple[rows.GroupTopic, ...] = ()
+    more_topics: bool = False
+    widths: Mapping[str, int] = field(default_factory=dict)
     """Topic -> how many of its partitions `owners` covers."""
-    owners: tuple[rows.PartitionOwner, ...]
-    drawn: tuple[rows.DrawnOffset, ...]
+    owners: tuple[rows.PartitionOwner, ...] = ()
+    drawn: tuple[rows.DrawnOffset, ...] = ()
     """What is committed on the partitions that `widths` covers."""
     totals: rows.PartitionTotals
     offsets: tuple[rows.PartitionOffset, ...]
@@ -205,14 +205,6 @@ async def _page_without_members(
         now=now,
         header=header,
         counts=counts,
-        earliest_timer=None,
-        members=(),
-        owned=(),
-        topics=(),
-        more_topics=False,
-        widths={},
-        owners=(),
-        drawn=(),
         totals=lag.totals,
         offsets=tuple(replace(row, owner=None, client_id=None, client_host=None) for row in offsets.offsets),
         events=tuple(named),

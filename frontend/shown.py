@@ -17,11 +17,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Known(Generic[T]):
-    """A value. `as_of` (ms): when it was true; None: now. `partial`: only of what the viewer may see, in words."""
+    """A value. `as_of` (ms): when it was true; None: now. `partial`: only of what the viewer may see, in words.
+
+    `least`: why the truth may be more, in words.
+    """
 
     value: T
     as_of: Millis | None = None
     partial: str = ""
+    least: str = ""
 
     kind = "known"
 
@@ -50,7 +54,6 @@ ON_TOPICS = "on the topics that you may see"
 ALL_TOPICS = "on all topics"
 OF_GROUPS = "of the groups that you may see"
 HIDDEN_TOPICS = Hidden("It is known of all topics together; to see it, your account needs describe on every topic.")
-HIDDEN_GROUPS = Hidden("It is known of all groups together; to see it, your account needs describe on every group.")
 
 
 def shown(value: T | None, as_of: Millis | None = None, *, why: str = "", hidden: Hidden | None = None) -> Shown[T]:

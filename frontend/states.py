@@ -44,7 +44,7 @@ STATES: tuple[State, ...] = (
 BY_NAME = {state.name: state for state in STATES}
 
 
-HELD = "No member can join until the hold ends."
+HELD = State("Held", "Held", "warn", "No member can join until the hold ends.")
 
 
 def is_held(held_until: Millis | None, now: Millis) -> bool:
@@ -58,7 +58,7 @@ def state(name: str, *, held: bool = False) -> State:
     `held`: the group is held at the moment, which its label, tone and meaning then say.
     """
     found = BY_NAME.get(name) or State(name, name, "idle", "This version does not know the state.")
-    return State(name, f"{found.label}, held", "warn", f"{found.meaning} {HELD}") if held else found
+    return State(name, f"{found.label}, held", "warn", f"{found.meaning} {HELD.meaning}") if held else found
 
 
 def generation_word(header: GroupHeader) -> str:

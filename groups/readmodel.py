@@ -52,6 +52,7 @@ class GroupSort(str, Enum):
     COORDINATOR_DESCENDING = "-coordinator"
     OWNER = "owner"
     OWNER_DESCENDING = "-owner"
+    SEVERITY = "severity"
 
 
 OF_ALL_TOPICS = (
@@ -68,6 +69,7 @@ ON_PAGES = (
     GroupSort.COORDINATOR_DESCENDING,
     GroupSort.OWNER,
     GroupSort.OWNER_DESCENDING,
+    GroupSort.SEVERITY,
 )
 """Orders that the dashboard has and the API does not."""
 
@@ -91,6 +93,8 @@ class GroupFilter:
     `assignor`: a part of the name of what assigns the group's partitions, ignoring case: the protocol that a classic
     group has chosen, the assignor of the next target of a consumer group. `coordinator`: the name of the node that owns
     the group's coordinator partition; a node that has ended, or whose lease has, owns none.
+
+    `held`: groups that an operator holds now match whatever `states` says. `well`: no group with a verdict matches.
     """
 
     q: str = ""
@@ -107,6 +111,8 @@ class GroupFilter:
     min_time_lag_ms: Millis | None = None
     assignor: str | None = None
     coordinator: str | None = None
+    held: bool = False
+    well: bool = False
 
     @property
     def by_members(self) -> bool:
@@ -125,6 +131,7 @@ class GroupFilter:
             "min_lag": self.min_lag,
             "verdicts": None if self.verdicts is None else list(self.verdicts),
             "assignor": self.assignor,
+            "well": self.well,
         }
 
 
@@ -144,6 +151,7 @@ class GroupSummary:
     `lag_sampled_at`, when lag was last sampled; None if they are unknown.
     `verdicts`: kinds and since when, the worst first, as of `judged_at`; None: groups were never judged. `labels`: of
     the group, not those of its topics. `held_until`: an operator keeps members out until then; may be in the past.
+    `unknown_partitions`: those that it committed an offset on whose end was unknown then; they are not in `lag`.
     """
 
     pk: int
@@ -165,6 +173,7 @@ class GroupSummary:
     judged_at: Millis | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     held_until: Millis | None = None
+    unknown_partitions: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from offsets.group_orders import (
     BY_ID,
     BY_LAG,
     ORDERS,
+    WELL,
     Found,
     Position,
     cursor_at,
@@ -72,6 +73,27 @@ class GroupFinder:
 
     async def find(self, wanted: GroupFilter, sort: GroupSort, start: Position | None, limit: int) -> list[Found]:
         """The first `limit` groups of a page, in order; `before` a position from there on backwards."""
+        if sort is GroupSort.SEVERITY:
+            return await self._worst_first(wanted, start, limit)
+        return await self._find(wanted, sort, start, limit)
+
+    async def _worst_first(self, wanted: GroupFilter, start: Position | None, limit: int) -> list[Found]:
+        """Groups with verdicts, which are few, by the worst; then the others by id, for which there is an index."""
+        backwards, among_well = start is not None and start.before, start is not None and start.key == WELL
+        if not backwards:
+            found = [] if among_well else await self._find(wanted, GroupSort.SEVERITY, start, limit)
+            return found + await self._well(wanted, start if among_well else None, limit - len(found))
+        found = await self._well(wanted, start, limit) if among_well else []
+        end = Position("", None, before=True) if among_well else start
+        return found + await self._find(wanted, GroupSort.SEVERITY, end, limit - len(found))
+
+    async def _well(self, wanted: GroupFilter, start: Position | None, limit: int) -> list[Found]:
+        if wanted.verdicts is not None or not limit:
+            return []
+        found = await self._find(replace(wanted, well=True), GroupSort.GROUP_ID, start, limit)
+        return [replace(one, key=WELL) for one in found]
+
+    async def _find(self, wanted: GroupFilter, sort: GroupSort, start: Position | None, limit: int) -> list[Found]:
         order = ORDERS[sort]
         backwards = start is not None and start.before
         statement = order.before if backwards else order.after
@@ -142,11 +164,13 @@ class GroupFinder:
     async def _live(self) -> Mapping[int, str]:
         return await self.coordinators(await self._db.now_ms(self._connection))
 
-    async def counts(self, wanted: GroupFilter) -> dict[str, int]:
-        """How many groups of each state match, whatever states are wanted."""
-        parameters = await self._conditions(replace(wanted, states=None), by_lag=False)
+    async def counts(self, wanted: GroupFilter) -> tuple[dict[str, int], int]:
+        """How many groups of each state match, whatever states are wanted, and how many of all are held."""
+        parameters = await self._conditions(replace(wanted, states=None, held=False), by_lag=False)
+        parameters["held_now"] = await self._db.now_ms(self._connection)
         async with self._limited(wanted):
-            return dict(await self._db.rows(self._connection, Q.count_groups_by_state, parameters))
+            rows = await self._db.rows(self._connection, Q.count_groups_by_state, parameters)
+        return {state: count for state, count, _ in rows}, sum(held for _, _, held in rows)
 
     async def verdict_counts(self, wanted: GroupFilter) -> dict[str, int]:
         """How many groups with each verdict match, whatever verdicts are wanted."""
@@ -175,7 +199,7 @@ class GroupFinder:
 
         For a caller that sees all topics the lag is the stored one of each group; for others it has to be added up.
         """
-        asked = replace(wanted, states=None, verdicts=None)
+        asked = replace(wanted, states=None, verdicts=None, held=False, well=False)
         if self._asked != asked:
             self._asked, self._found = asked, await self._chosen(wanted)
         named, found = self._found
@@ -189,6 +213,7 @@ class GroupFinder:
             "lagging": None,
             "lag_of": None,
             "lags": None,
+            "held_at": await self._db.now_ms(self._connection) if wanted.held else None,
         }
         if self._visible_topics.unlimited:
             return parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from groups.core.model.verdicts import VerdictKind
 from groups.readmodel import GroupSort
 from groups.states import STATES
 from kcoord.protocol.errors import Error, ProtocolError
@@ -94,7 +95,14 @@ ORDERS: Mapping[GroupSort, Order] = {
         kind=str,
         extra={"unowned": "a"},
     ),
+    GroupSort.SEVERITY: Order(
+        Q.list_groups_by_severity,
+        Q.list_groups_by_severity_before,
+        extra={"worst_first": [kind.value for kind in VerdictKind]},
+    ),
 }
+WELL = len(VerdictKind) + 1
+"""The key of a group without verdicts in the order by severity."""
 
 
 def position(sort: GroupSort, cursor: str | None, *, before: bool = False) -> Position | None:

@@ -82,7 +82,7 @@ def consumer(
         "target_lag": page.header.generation_id - page.header.assignment_epoch if page.counts.members else 0,
         "assignor": assignor,
         "assignor_why": why,
-        "consumer_members": [_member(page, part, member, chosen) for member in page.members],
+        "members": [_member(page, part, member, chosen) for member in page.members],
         "handovers": [_handover(move, chosen) for move in part.handovers],
         "more_handovers": part.handover_lines - len(part.handovers),
     }
@@ -133,26 +133,27 @@ def _owned(page: GroupPage, part: ConsumerPart, member: Member) -> list[Share]:
         if owned.member_id != member.member_id:
             continue
         if owned.pending:
-            shares.append(_share(owned.topic, owned.partitions, "must give up", "warn"))
+            shares.append(share(owned.topic, owned.partitions, "must give up", "warn"))
             continue
         lost = losses.get(owned.topic, frozenset())
         kept = tuple(partition for partition in owned.partitions if partition not in lost)
         if kept:
-            shares.append(_share(owned.topic, kept))
+            shares.append(share(owned.topic, kept))
         if lost:
-            shares.append(_share(owned.topic, sorted(lost), "will give up", "warn"))
+            shares.append(share(owned.topic, sorted(lost), "will give up", "warn"))
     return shares
 
 
 def _gains(part: ConsumerPart, member: Member) -> list[Share]:
     return [
-        _share(difference.topic, difference.partitions, "is to get", "busy")
+        share(difference.topic, difference.partitions, "is to get", "busy")
         for difference in part.differences
         if difference.member_id == member.member_id and difference.gains
     ]
 
 
-def _share(topic: str, partitions: Sequence[int], what: str = "", tone: str = "") -> Share:
+def share(topic: str, partitions: Sequence[int], what: str = "", tone: str = "") -> Share:
+    """Partitions of a topic in a line, the first ranges of them."""
     return Share(topic, ranges(partitions, RANGES_SHOWN), ranges(partitions), what, tone)
 
 
@@ -160,7 +161,7 @@ def _handover(move: Handover, chosen: Mapping[str, int]) -> HandoverLine:
     tone, stand, wait, at = _wait(move)
     return HandoverLine(
         move=move,
-        share=_share(move.topic, move.partitions),
+        share=share(move.topic, move.partitions),
         holder_colour=chosen.get(move.holder or ""),
         heir_colour=chosen.get(move.heir or ""),
         tone=tone,

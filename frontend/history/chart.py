@@ -197,10 +197,10 @@ def chart(
 
 
 def spark(points: Sequence[Point], *, first: Millis, last: Millis, step_ms: Millis) -> Line:
-    """One series without axes, from 0 to its largest value."""
+    """One series without axes, from 0 to its largest value; it is small, so that its coordinates are whole numbers."""
     top = max((point.value for point in points), default=0)
     gap = (LONGEST_GAP + 0.5) * step_ms
-    frame = _Frame(first, max(last, first + 1), max(top, 1), step_ms, COUNT, UTC, False, gap, last)
+    frame = _Frame(first, max(last, first + 1), max(top, 1), step_ms, COUNT, UTC, False, gap, last, digits=0)
     return _line(Series("", points), 0, frame)
 
 
@@ -217,12 +217,16 @@ class _Frame:
     bars: bool
     gap_ms: float
     now: Millis
+    digits: int = 1
 
     def x(self, at: Millis) -> float:
         return WIDTH * min(max((at - self.first) / (self.last - self.first), 0.0), 1.0)
 
     def y(self, value: int) -> float:
         return HEIGHT * (1 - value / self.top)
+
+    def spot(self, x: float, y: float) -> str:
+        return f"{x:.{self.digits}f} {y:.{self.digits}f}"
 
     def slot(self, at: Millis) -> int:
         return (min(max(at, self.first), self.last - 1) - self.first) // self.step_ms
@@ -245,9 +249,9 @@ def _line(one: Series, index: int, frame: _Frame) -> Line:
             (x, y), half = spots[0], max(half, 0.5 if frame.bars else 2.0)
             y = min(y, HEIGHT - 2.0) if run[0].value else y  # one is seen beside thousands
             spots = [(max(x - half, 0.0), y), (min(x + half, float(WIDTH)), y)]
-        drawn = " L".join(f"{x:.1f} {y:.1f}" for x, y in spots)
+        drawn = " L".join(frame.spot(x, y) for x, y in spots)
         path.append(f"M{drawn}")
-        area.append(f"M{spots[0][0]:.1f} {HEIGHT} L{drawn} L{spots[-1][0]:.1f} {HEIGHT} Z")
+        area.append(f"M{frame.spot(spots[0][0], HEIGHT)} L{drawn} L{frame.spot(spots[-1][0], HEIGHT)} Z")
     texts = {frame.slot(point.at): frame.text(point.value) for point in one.points}
     values = "|".join(texts.get(slot, "") for slot in range(max(texts, default=-1) + 1))
     return Line(one.name, index, "" if frame.bars else " ".join(path), " ".join(area), _summary(one, frame), values)

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from frontend.heads import Column
 from groups.readmodel import GroupSort
 
 S = GroupSort
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column. `first`: the order of the first click on its head, None if the list is not sorted by it.
-
-    `usual`: it is shown unless the address says which columns are.
-    """
-
-    name: str
-    label: str
-    first: GroupSort | None = None
-    second: GroupSort | None = None
-    number: bool = False
-    title: str = ""
-    usual: bool = True
-
-
+USUAL_SORT = S.SEVERITY
+"""Of a list whose address names no order."""
 GROUP = Column("group", "Group", S.GROUP_ID, S.GROUP_ID_DESCENDING)
 """Always there: it names the line."""
 COLUMNS = (
@@ -39,7 +25,7 @@ COLUMNS = (
     ),
     Column(
         "generation", "Generation", S.GENERATION_DESCENDING, S.GENERATION, number=True,
-        title="Of a consumer group: the group epoch",
+        title="Of a consumer group: the group epoch", usual=False,
     ),
     Column(
         "lag", "Lag", S.LAG_DESCENDING, S.LAG, number=True,
@@ -64,6 +50,7 @@ NAMES = tuple(column.name for column in COLUMNS)
 USUAL = tuple(column.name for column in COLUMNS if column.usual)
 
 SORTS: Sequence[tuple[GroupSort, str]] = (
+    (S.SEVERITY, "Worst first"),
     (S.GROUP_ID, "Name"),
     (S.GROUP_ID_DESCENDING, "Name, from Z to A"),
     (S.STATE, "State"),

@@ -19,8 +19,10 @@ from offsets.group_orders import cursor_at, position
 Q = queries("frontend")
 
 ALL = GroupFilter()
-CHANGE_WINDOW_MS = 600_000
-"""Over which time the list says whether a group catches up."""
+DRAWN_MS = 3_600_000
+"""How much of the past of each group's lag the list draws."""
+DRAWN_TOPICS = 50
+"""Of a group with more topics it draws nothing: each is a range of an index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +30,24 @@ class Wanted:
     """What the list shows. `after` and `before` are cursors at the edge of a page; at most one of them is given."""
 
     groups: GroupFilter = ALL
-    sort: GroupSort = GroupSort.GROUP_ID
+    sort: GroupSort = GroupSort.SEVERITY
     after: str | None = None
     before: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class LagChange:
-    """By how many records the lag of a group changed within `within_ms` before the last sample."""
+class Looks:
+    """The lag of a group at each look of the last hour: instants (ms), sums, and how many topics were known then.
+
+    `topics`: how many it has committed on, as far as they can be seen; no looks are read if it is more than
+    DRAWN_TOPICS.
+    """
 
     group_id: int
-    change: int
-    within_ms: Millis
+    topics: int
+    at: Sequence[Millis]
+    lag: Sequence[int]
+    parts: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +62,8 @@ class Also:
 class GroupList:
     """A page of the list of groups; counts are by state and by verdict, regardless of those that are chosen.
 
-    `previous` and `next` are cursors: before the first line, and after the last; None where there are no more.
-    `changes`: of lag, by the key of the group, where samples are old enough to tell. `also`: what else is known.
+    `held`: how many are held. `previous` and `next` are cursors: before the first line, and after the last; None where
+    there are no more. `looks` at their lag are by the key of the group. `also`: what else is known.
     """
 
     now: Millis
@@ -64,7 +72,8 @@ class GroupList:
     verdict_counts: Mapping[str, int]
     previous: str | None = None
     next: str | None = None
-    changes: Mapping[int, LagChange] = field(default_factory=dict)
+    held: int = 0
+    looks: Mapping[int, Looks] = field(default_factory=dict)
     also: Also = field(default_factory=lambda: Also({}, {}))
 
 
@@ -87,17 +96,19 @@ async def group_list(db: Database, viewer: Viewer, wanted: Wanted, assignors: It
         if back:
             found.reverse()
         ids = [one.id for one in found]
-        changed = {"ids": ids, "window": CHANGE_WINDOW_MS, **viewer.parameters()}
         has_previous, has_next = (more, True) if back else (start is not None, more)
         now = await db.now_ms(connection)
+        counts, held = await finder.counts(wanted.groups)
+        drawn = {"ids": ids, "first": now - DRAWN_MS, "last": now, "most": DRAWN_TOPICS, **viewer.parameters()}
         return GroupList(
             now=now,
             groups=await finder.summaries(ids, topics=TOPICS_PER_LINE, committed=True),
-            counts=await finder.counts(wanted.groups),
+            counts=counts,
+            held=held,
             verdict_counts=await finder.verdict_counts(wanted.groups),
             previous=cursor_at(wanted.sort, found[0]) if found and has_previous else None,
             next=cursor_at(wanted.sort, found[-1]) if found and has_next else None,
-            changes={one.group_id: one for one in await db.records(connection, LagChange, Q.lag_changes, changed)},
+            looks={one.group_id: one for one in await db.records(connection, Looks, Q.lag_looks, drawn)},
             also=Also(await finder.assignors(ids), await finder.coordinators(now)),
         )
 

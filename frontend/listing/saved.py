@@ -11,9 +11,8 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from frontend.clock import now_ms
-from frontend.listing.columns import ALIASES, shown_columns, written_columns
+from frontend.listing.columns import ALIASES, USUAL_SORT, shown_columns, written_columns
 from frontend.models import SavedView
-from groups.readmodel import GroupSort
 
 MOST_VIEWS = 50
 LONGEST_NAME = 60
@@ -48,7 +47,7 @@ def _plain(key: str, value: str) -> str:
     """A value as the links of the list write it; "" if it is the default."""
     if key == "sort":
         sort = ALIASES[value].value if value in ALIASES else value
-        return "" if sort == GroupSort.GROUP_ID.value else sort
+        return "" if sort == USUAL_SORT.value else sort
     if key == "columns":
         names = shown_columns(value)
         return value if names is None else written_columns(names) or ""

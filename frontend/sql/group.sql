@@ -77,6 +77,22 @@ select exists (select from groups_assignment a
                     and not kcoord_sees(t.name, %(topic_names)s, %(topic_prefixes)s,
                                         %(topic_denied)s, %(topic_denied_prefixes)s))
 
+-- fragment: member_columns
+-- Of any type of member, with the number of partitions that it owns.
+select m.id as pk, m.member_id, m.instance_id, m.client_id, m.client_host, m.awaiting_join, m.awaiting_sync,
+       m.pending_sync, m.session_timeout_ms, m.session_deadline, m.last_heartbeat_at, m.member_epoch, m.consumer_state,
+       (select count(*) from groups_assignment a
+        where a.group_id = %(pk)s and a.member_id = m.member_id
+          and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s,
+                          %(topic_denied)s, %(topic_denied_prefixes)s))
+       + (select count(*) from groups_consumermember s
+          cross join lateral jsonb_each(s.assigned) h
+          cross join lateral jsonb_object_keys(h.value)
+          where s.group_id = %(pk)s and s.member_id = m.member_id) as owned,
+       (select c.name || ' ' || c.version
+        from groups_clientsoftware c
+        where c.client_id = m.client_id and c.client_host = m.client_host) as software
+
 -- name: group_members
 -- The members that match `q` (in an id, a client id or a host), sorted, from `skip` on. Without `sort` in the order of
 -- arrival; if not all are shown, members that a consumer group waits for come first. What each owns and how far it is
@@ -127,20 +143,8 @@ chosen as (
     left join load on load.member_id = matched.member_id
     order by rank
     limit %(limit)s offset %(skip)s)
-select m.id as pk, m.member_id, m.instance_id, m.client_id, m.client_host, m.awaiting_join, m.awaiting_sync,
-       m.pending_sync, m.session_timeout_ms, m.session_deadline, m.last_heartbeat_at, m.member_epoch, m.consumer_state,
-       (select count(*) from groups_assignment a
-        where a.group_id = %(pk)s and a.member_id = m.member_id
-          and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s,
-                          %(topic_denied)s, %(topic_denied_prefixes)s))
-       + (select count(*) from groups_consumermember s
-          cross join lateral jsonb_each(s.assigned) h
-          cross join lateral jsonb_object_keys(h.value)
-          where s.group_id = %(pk)s and s.member_id = m.member_id) as owned,
-       (select c.name || ' ' || c.version
-        from groups_clientsoftware c
-        where c.client_id = m.client_id and c.client_host = m.client_host) as software,
-       m.matching
+-- include: member_columns
+       , m.matching
 from chosen m
 order by m.rank
 
@@ -296,6 +300,13 @@ from owned a
 full join committed c using (topic)
 left join groups_topic t on t.name = topic
 
+-- fragment: owner_names
+left join lateral (select client_id, client_host from groups_member
+                   where group_id = %(pk)s and member_id = p.owner
+                   union all
+                   select client_id, client_host from groups_consumermember
+                   where group_id = %(pk)s and member_id = p.owner) c on true
+
 -- name: partition_offsets
 -- What is owned or committed: a partition that nobody owns keeps its offset, one that was never committed has none.
 -- What is among the first of both is among the first of each.
@@ -322,11 +333,7 @@ from (select topic, partition, a.member_id as owner, o.committed_offset, o.metad
       limit %(limit)s) p
 left join groups_topic t on t.name = p.topic
 left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
-left join lateral (select client_id, client_host from groups_member
-                   where group_id = %(pk)s and member_id = p.owner
-                   union all
-                   select client_id, client_host from groups_consumermember
-                   where group_id = %(pk)s and member_id = p.owner) c on true
+-- include: owner_names
 order by p.topic, p.partition
 
 -- name: partition_table
@@ -366,11 +373,7 @@ from (select k.topic, k.partition, a.member_id as owner, o.committed_offset, o.m
                           when 'never' then o.committed_offset is null else true end
       order by rank
       limit %(limit)s offset %(skip)s) p
-left join lateral (select client_id, client_host from groups_member
-                   where group_id = %(pk)s and member_id = p.owner
-                   union all
-                   select client_id, client_host from groups_consumermember
-                   where group_id = %(pk)s and member_id = p.owner) c on true
+-- include: owner_names
 order by p.rank
 
 -- name: partition_samples

@@ -1,18 +1,27 @@
--- name: lag_changes
--- How much the lag of some groups changed within %(window)s ms before it was last sampled: per topic one look for the
--- last sample of at least that age, of at most twice it. Topics without one do not count.
-select l.group_id, kcoord_bigint(sum(t.lag - s.lag)) as change, (max(l.at) - min(s.at))::bigint as within_ms
-from offsets_grouplag l
-join groups_group g on g.id = l.group_id
-join offsets_topiclag t on t.group_id = l.group_id
+-- name: lag_looks
+-- How far some groups were behind at each look of a time, on the topics that they have committed on: one range of an index
+-- for each topic. Nothing of a group with more than %(most)s topics.
+select g.id as group_id, t.topics,
+       coalesce(array_agg(l.at order by l.at) filter (where l.at is not null), '{}') as at,
+       coalesce(array_agg(l.lag order by l.at) filter (where l.at is not null), '{}') as lag,
+       coalesce(array_agg(l.parts order by l.at) filter (where l.at is not null), '{}') as parts
+from groups_group g
 cross join lateral (
-    select s.lag, s.at
-    from offsets_lagsample s
-    where (s.group_name, s.topic, s.at) >= (g.group_id, t.topic, l.at - 2 * %(window)s::bigint)
-      and (s.group_name, s.topic, s.at) <= (g.group_id, t.topic, l.at - %(window)s::bigint)
-    order by s.group_name desc, s.topic desc, s.at desc
-    limit 1) s
-where l.group_id = any(%(ids)s)
-  and t.lag is not null
-  and kcoord_sees(t.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
-group by l.group_id
+    select count(*) as topics, array_agg(topic) as names
+    from (select topic
+          from offsets_topiclag
+          where group_id = g.id
+            and kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
+          limit %(most)s + 1) known) t
+left join lateral (
+    select s.at, kcoord_bigint(sum(s.lag)) as lag, count(*) as parts
+    from unnest(t.names) n (topic)
+    cross join lateral (
+        select s.at, s.lag
+        from offsets_lagsample s
+        where (s.group_name, s.topic, s.at) >= (g.group_id, n.topic, %(first)s::bigint)
+          and (s.group_name, s.topic, s.at) <= (g.group_id, n.topic, %(last)s::bigint)) s
+    where t.topics <= %(most)s
+    group by s.at) l on true
+where g.id = any(%(ids)s)
+group by g.id, t.topics

@@ -1,19 +1,7 @@
 -- name: one_member
 -- A member of a group of any type. `metadata`: of a classic member, for the protocol that its group agreed on.
-select m.id as pk, m.member_id, m.instance_id, m.client_id, m.client_host, m.awaiting_join, m.awaiting_sync,
-       m.pending_sync, m.session_timeout_ms, m.session_deadline, m.last_heartbeat_at, m.member_epoch, m.consumer_state,
-       (select count(*) from groups_assignment a
-        where a.group_id = %(pk)s and a.member_id = m.member_id
-          and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s,
-                          %(topic_denied)s, %(topic_denied_prefixes)s))
-       + (select count(*) from groups_consumermember s
-          cross join lateral jsonb_each(s.assigned) h
-          cross join lateral jsonb_object_keys(h.value)
-          where s.group_id = %(pk)s and s.member_id = m.member_id) as owned,
-       m.rebalance_timeout_ms, m.previous_epoch, m.protocol_names, m.metadata,
-       (select c.name || ' ' || c.version
-        from groups_clientsoftware c
-        where c.client_id = m.client_id and c.client_host = m.client_host) as software
+-- include: member_columns
+       , m.rebalance_timeout_ms, m.previous_epoch, m.protocol_names, m.metadata
 from (select id, member_id, instance_id, client_id, client_host, join_parked_until is not null as awaiting_join,
              sync_parked_until is not null as awaiting_sync, pending_sync, session_timeout_ms, session_deadline,
              last_heartbeat_at, null::int as member_epoch, null::smallint as consumer_state, rebalance_timeout_ms,

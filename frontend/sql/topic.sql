@@ -17,6 +17,31 @@ from generate_series(%(first)s::int, %(last)s::int) p (partition)
 left join groups_watermark w on w.topic_id = %(pk)s and w.partition = p.partition
 order by p.partition
 
+-- name: topic_ends
+-- Where the logs of some partitions ended at instants: as reported then, or interpolated between two reports that are at
+-- most %(old_ms)s ms apart; otherwise it is not known. Two looks into the key for each instant.
+select p.partition, array_agg(e.log_end_offset order by i.number) as ends
+from unnest(%(partitions)s::int[]) as p (partition)
+cross join generate_series(0, %(steps)s::int) as i (number)
+cross join lateral (select %(first)s::bigint + i.number * %(step_ms)s::bigint as at) t
+left join lateral (
+    select until, log_end_offset
+    from offsets_watermarksample
+    where topic_id = %(pk)s and partition = p.partition and at <= t.at
+    order by at desc
+    limit 1) s on true
+left join lateral (
+    select at, log_end_offset
+    from offsets_watermarksample
+    where s.until < t.at and topic_id = %(pk)s and partition = p.partition and at > t.at
+    order by at
+    limit 1) n on n.at - s.until <= %(old_ms)s
+cross join lateral (
+    select case when s.until >= t.at then s.log_end_offset
+                else s.log_end_offset + div((n.log_end_offset - s.log_end_offset)::numeric * (t.at - s.until),
+                                            n.at - s.until)::bigint end as log_end_offset) e
+group by p.partition
+
 -- fragment: known
 known as (
     select group_id from offsets_topiclag where topic = %(topic)s

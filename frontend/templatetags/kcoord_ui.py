@@ -102,11 +102,11 @@ def value(what: Shown[Any], form: str = "number", now: int | None = None, old_ms
     if isinstance(what, Unknown):
         return format_html('<span class="none" title="{}">–</span>', what.why or "Not known")
     when_read = "" if what.as_of is None else f"As of {zones.instant(what.as_of)}"
-    title = ", ".join(filter(None, (when_read, what.partial)))
+    title = ", ".join(filter(None, (when_read, what.partial, what.least)))
     attributes = SafeString(' class="figure"') if form == "figure" else SafeString("")
     if title:
         attributes += format_html(' title="{}"', title)
-    known = format_html("<span{}>{}</span>", attributes, FORMS[form](what.value))
+    known = format_html("<span{}>{}{}</span>", attributes, "≥ " if what.least else "", FORMS[form](what.value))
     if what.as_of is None or now is None or now - what.as_of <= old_ms:
         return known
     return format_html('{} <span class="sub">as of {}</span>', known, when(what.as_of, now))

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+from frontend import zones
+from frontend.history.chart import Chart, Point, Series, chart
 from frontend.shown import Known, Shown, Unknown, shown
-from frontend.topics.reads import Cell, TopicGroup, TopicPage, TopicPartition
-from frontend.wording import client_at, compact, member_name, number
+from frontend.topics.reads import DRAWN_MS, STEP_MS, Cell, TopicGroup, TopicPage, TopicPartition
+from frontend.wording import client_at, compact, member_name, number, short_id
 from offsets.core.lag import position
 from offsets.share.store import Standing
 
 LEVELS = (0, 100, 10_000, 1_000_000)
 """A cell has the level of the last of these that its lag is beyond; level 0: it has no lag."""
 
+NO_END = "Nobody has said where the log ends"
+READERS = 3
+"""Groups that are named beside a partition; the map has the others."""
+RATED_STEPS = 5
 NOT_SAMPLED = "Its lag was not sampled yet"
 NO_WATERMARK = "No watermark is known of any partition on which something is committed"
 NOTHING_COMMITTED = "Nothing is committed"
@@ -124,3 +131,85 @@ def _row(found: TopicPage, group: TopicGroup, url: str, cells: Mapping[tuple[int
     if isinstance(lag, Unknown) or lag == Known(0):
         time_lag = lag
     return HeatRow(group, url, looks, lag, time_lag, len(committed) - len(known) if known else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A group on a partition. `owner`: the member that has it, for people; "": none has, or several share it."""
+
+    group_id: str
+    url: str
+    owner: str
+    member_id: str
+    committed: Shown[int]
+    lag: Shown[int]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """A partition, how many records were written per minute, and groups there: the owners come first."""
+
+    partition: TopicPartition
+    written: Shown[int]
+    readers: Sequence[Reader]
+    more: int
+
+
+def partition_rows(found: TopicPage, urls: Sequence[str]) -> list[PartitionRow]:
+    """The partitions as text. `urls`: as in `rows`."""
+    groups = {group.pk: (group.group_id, url) for group, url in zip(found.groups, urls, strict=True)}
+    by_partition: dict[int, dict[int, Cell]] = {}
+    for cell in found.cells:
+        by_partition.setdefault(cell.partition, {})[cell.pk] = cell
+    drawn = []
+    for one in found.partitions:
+        there = by_partition.get(one.partition, {})
+        readers = [_reader(one, there[pk], *groups[pk]) for pk in groups if pk in there]
+        readers.sort(key=lambda reader: not reader.member_id)
+        written = _written(found.ends.get(one.partition, ()))
+        drawn.append(PartitionRow(one, written, readers[:READERS], max(len(readers) - READERS, 0)))
+    return drawn
+
+
+def _reader(partition: TopicPartition, cell: Cell, group_id: str, url: str) -> Reader:
+    member_id = cell.owner or ""
+    name = client_at(cell.client_id or "", cell.client_host or "") or short_id(member_id)
+    nothing = "A share group commits nothing" if cell.standing else NOTHING_COMMITTED
+    why = NO_END if cell.standing or cell.committed_offset is not None else NOTHING_COMMITTED
+    committed: Shown[int] = shown(cell.committed_offset, why=nothing)
+    return Reader(group_id, url, name, member_id, committed, shown(_lag(partition, cell), why=why))
+
+
+def _written(ends: Sequence[int | None]) -> Shown[int]:
+    """Records per minute over the last steps of which the end is known at both sides."""
+    known = [(step, end) for step, end in enumerate(ends) if end is not None][-RATED_STEPS - 1 :]
+    if len(known) < 2 or known[0][0] < len(ends) - 2 * RATED_STEPS:
+        return Unknown("No reports of the last minutes")
+    (first, low), (last, high) = known[0], known[-1]
+    return Known(round((high - low) / (last - first)))
+
+
+def plots(found: TopicPage) -> tuple[Chart, Chart, int]:
+    """Records written per minute, and since the plot begins; of how many partitions.
+
+    A step counts if the ends of all these partitions are known at it.
+    """
+    known = [ends for ends in found.ends.values() if any(end is not None for end in ends)]
+    first = found.now - DRAWN_MS
+    total = [
+        Point(first + step * STEP_MS, sum(end for end in ends if end is not None))
+        for step, ends in enumerate(zip(*known, strict=True))
+        if None not in ends
+    ]
+    growth = [Point(point.at, max(point.value - total[0].value, 0)) for point in total]
+    rates = [
+        Point(after.at - STEP_MS // 2, max(after.value - before.value, 0))
+        for before, after in pairwise(total)
+        if after.at - before.at == STEP_MS
+    ]
+
+    def drawn(name: str, points: Sequence[Point], *, bars: bool = False) -> Chart:
+        series = [Series(name, points)]
+        return chart(series, first=first, last=found.now, step_ms=STEP_MS, zone=zones.current(), bars=bars)
+
+    return drawn("Written per minute", rates, bars=True), drawn("Written since", growth), len(known)

@@ -17,6 +17,8 @@ PARTITIONS = 50
 """Partitions of one page."""
 GROUPS = 20
 """Groups of one page."""
+DRAWN_MS, STEP_MS = 3_600_000, 60_000
+"""How much of the past of the logs is drawn, and the distance of its points: a minute."""
 FILE_ROWS = 5_000
 """Rows of a file that are read at once."""
 GROUP_ROWS = 2_000
@@ -90,13 +92,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class TopicPage:
-    """What the page shows."""
+    """What the page shows. `ends`: of the logs by partition, from DRAWN_MS ago until now in steps; None: not known."""
 
     now: Millis
     header: TopicHeader
     partitions: Sequence[TopicPartition]
     groups: Sequence[TopicGroup]
     cells: Sequence[Cell]
+    ends: Mapping[int, Sequence[int | None]]
 
 
 def _cell(
@@ -111,8 +114,12 @@ def _cell(
     return Cell(pk, partition, committed_offset, owner, client_id, client_host)
 
 
-async def topic_page(db: Database, viewer: Viewer, name: str, first: int, skip: int) -> TopicPage | None:
+async def topic_page(
+    db: Database, viewer: Viewer, name: str, first: int, skip: int, old_ms: Millis
+) -> TopicPage | None:
     """Partitions from `first` on, and groups after the first `skip`; None: there is no such topic for the viewer.
+
+    `old_ms`: how far two reports of an end may be apart.
 
     Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
     """
@@ -131,7 +138,13 @@ async def topic_page(db: Database, viewer: Viewer, name: str, first: int, skip: 
         cells = await db.records(connection, _cell, Q.topic_cells, shown)
         queued = await standing(db, connection, name, [group.pk for group in groups], first, last)
         cells += [Cell(one.pk, one.partition, None, None, standing=one) for one in queued]
-        return TopicPage(await db.now_ms(connection), header, partitions, groups, cells)
+        now = await db.now_ms(connection)
+        drawn = {
+            "pk": header.pk, "partitions": [one.partition for one in partitions if one.sampled_at is not None],
+            "first": now - DRAWN_MS, "step_ms": STEP_MS, "steps": DRAWN_MS // STEP_MS, "old_ms": old_ms,
+        }  # fmt: skip
+        ends: dict[int, Sequence[int | None]] = dict(await db.rows(connection, Q.topic_ends, drawn))
+        return TopicPage(now, header, partitions, groups, cells, ends)
 
 
 async def topic_partitions_from(

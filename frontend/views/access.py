@@ -53,7 +53,7 @@ def access_page(request: HttpRequest) -> HttpResponse:
         "next_url": cursor_address(request, "after", *found[-1].key) if more else None,
         "commands": [as_command.list_rules(as_command.service_url(request), about)] if everybody else [],
     }
-    return show(request, "access", context, section="access")
+    return show(request, "access", context, section="access", title="Access")
 
 
 @page

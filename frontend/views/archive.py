@@ -91,7 +91,7 @@ def archive(request: HttpRequest) -> HttpResponse:
         "stream": reverse("frontend:live"),
         "pace": BUSY if found.open or packages.state is SparkState.INSTALLING else QUIET,
     }
-    return show(request, "archive", context, section="archive")
+    return show(request, "archive", context, section="archive", title="Archive")
 
 
 def _start_url(kind: str) -> str:
@@ -154,7 +154,7 @@ def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "pace": BUSY if run.is_open else QUIET,
         **report_parts(request, run),
     }
-    return show(request, "run", context, section="archive")
+    return show(request, "run", context, section="archive", title=context["line"].kind)
 
 
 def _run(run_id: UUID) -> tuple[SparkRun, LogTail | None, int] | None:
@@ -272,7 +272,7 @@ def findings(request: HttpRequest) -> HttpResponse:
         "newest_url": address(request, after=None) if cursor else None,
         "older_url": address(request, after=listed.next_cursor) if listed.next_cursor else None,
     }
-    return show(request, "findings", context, section="archive")
+    return show(request, "findings", context, section="archive", title="Findings")
 
 
 async def _names(runtime: Runtime, viewer: Viewer, found: Iterable[Finding]) -> Mapping[str, Names]:

@@ -43,7 +43,7 @@ def audit_page(request: HttpRequest) -> HttpResponse:
         "newest_url": address(request, before=None) if wanted.before else None,
         "older_url": cursor_address(request, "before", found.next) if found.next else None,
     }
-    return show(request, "audit", context, section="audit")
+    return show(request, "audit", context, section="audit", title="Audit")
 
 
 def sight_of(request: HttpRequest) -> Sight:

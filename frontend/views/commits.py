@@ -80,7 +80,7 @@ def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
         "newest_url": address(request, after=None) if "after" in request.GET else None,
         "older_url": address(request, after=found.next_cursor) if found.next_cursor else None,
     }
-    return show(request, "commits", context, section="groups")
+    return show(request, "commits", context, section="groups", title=f"Commit history of {group_id}")
 
 
 def wanted_commits(request: HttpRequest) -> JournalFilter:

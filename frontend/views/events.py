@@ -34,7 +34,7 @@ def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
         "newest_url": address(request, before=None) if wanted.before else None,
         "older_url": cursor_address(request, "before", found.events[-1].id) if found.more else None,
     }
-    return show(request, "events", context, section="groups")
+    return show(request, "events", context, section="groups", title=f"Events of {group_id}")
 
 
 def wanted_events(request: HttpRequest) -> Wanted:

@@ -58,13 +58,13 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
     hidden = None if viewer.topics.unlimited else HIDDEN_TOPICS
     head = (
         "group_id", "type", "assignor", "state", "state_since", "generation", "members", "partitions", "lag",
-        "time_lag_ms", "lag_sampled_at", "verdicts", "topics", "coordinator", "updated_at", "owner",
-        "labels", "counted",
+        "unknown_partitions", "time_lag_ms", "lag_sampled_at", "verdicts", "topics", "coordinator", "updated_at",
+        "owner", "labels", "counted",
     )  # fmt: skip
     rows = (
         (
             group.group_id, group.type, also.assignors.get(group.pk), group.state, iso(group.state_since),
-            group.generation_id, group.members, group.partitions, group.lag,
+            group.generation_id, group.members, group.partitions, group.lag, group.unknown_partitions,
             cell(shown(group.time_lag_ms, hidden=hidden)),
             iso_if_known(group.lag_sampled_at), " ".join(kind for kind, _ in group.verdicts), " ".join(group.topics),
             coordinator_of(group.group_id, also), iso(group.updated_at), *_labels(group.labels),

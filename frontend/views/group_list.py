@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from django.conf import settings
@@ -11,7 +13,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from frontend.allowed import CREATE_GROUP, action
-from frontend.heads import Head, direction
+from frontend.heads import heads
+from frontend.history.chart import Line, Point, spark
 from frontend.labels import Label, owner_of
 from frontend.labels import shown as shown_labels
 from frontend.listing import queries
@@ -22,18 +25,20 @@ from frontend.listing.columns import (
     GROUP,
     NAMES,
     SORTS,
+    USUAL_SORT,
     shown_columns,
     written_columns,
 )
-from frontend.listing.queries import Also, GroupList, LagChange, Wanted
+from frontend.listing.queries import DRAWN_MS, DRAWN_TOPICS, Also, GroupList, Looks, Wanted
 from frontend.listing.saved import LONGEST_NAME, list_url, saved_views_of, written_view
 from frontend.queries import TOPICS_PER_LINE
-from frontend.shown import HIDDEN_TOPICS, Shown, limited, shown
-from frontend.states import BY_NAME, STATES, State, is_held, state
+from frontend.rows import Millis
+from frontend.shown import HIDDEN_TOPICS, Known, Shown, limited, shown
+from frontend.states import BY_NAME, HELD, STATES, State, is_held, state
 from frontend.verdicts.presenters import KINDS
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.groups import Pace, group_url
-from frontend.views.page import BadAddress, address, choice, choices_of, number, page, show, text
+from frontend.views.page import BadAddress, address, choice, choices_of, edges, number, page, show, text
 from frontend.wording import elided, plural
 from groups.core.coordinator import partition_of
 from groups.core.model.verdicts import VerdictKind
@@ -43,9 +48,11 @@ from groups.readmodel import OF_ALL_TOPICS, GroupFilter, GroupSort, GroupSummary
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import MAX_CURSOR_LENGTH
 
 TOPICS_SHOWN = 3
+MOST_LABELS = 8
+STEP_MS = 120_000
+"""The distance of two points of a plot in the list."""
 FIELDS = ("label", "min_time_lag")
 """Filters that are shown as they were written."""
 MOST_SECONDS = 10**12
@@ -61,24 +68,16 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A verdict on a group in the list."""
-
-    state: State
-    since: int
-
-
-@dataclass(frozen=True, slots=True)
 class ListLine:
-    """A group in the list."""
+    """A group in the list. `plot`: its lag in the last hour, None if it has too many topics to be drawn here."""
 
     group: GroupSummary
     state: State
     url: str
     topics: str
     all_topics: str
-    verdicts: Sequence[Seen]
-    change: LagChange | None
+    verdicts: Sequence[State]
+    plot: Line | None
     assignor: str | None
     coordinator: str | None
     labels: Sequence[Label]
@@ -105,7 +104,8 @@ def group_list(request: HttpRequest) -> HttpResponse:
     found, problem = _found(viewer, wanted)
     total = sum(found.counts.values())
     narrowed = _is_narrowed(wanted)
-    views = _views(request)
+    views, sorts = _views(request), _sorts(viewer)
+    table = [GROUP, *(column for column in COLUMNS if column.name in columns)]
     return show(
         request,
         "groups",
@@ -114,23 +114,28 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "wanted": wanted,
             "problem": problem,
             "lines": [_line(group, found, viewer) for group in found.groups],
-            "state_choices": [Choice(s, found.counts.get(s.name, 0), s.name in _states(wanted)) for s in STATES],
+            "state_choices": [
+                *(Choice(s, found.counts.get(s.name, 0), s.name in _states(wanted)) for s in STATES),
+                Choice(HELD, found.held, wanted.groups.held),
+            ],
             "verdict_choices": [
                 Choice(shown, found.verdict_counts.get(kind.value, 0), kind.value in (wanted.groups.verdicts or ()))
                 for kind, shown in KINDS.items()
             ],
-            "sorts": [("" if sort is GroupSort.GROUP_ID else sort.value, label) for sort, label in _sorts(viewer)],
+            "sorts": [("" if sort is USUAL_SORT else sort.value, label) for sort, label in sorts.items()],
             "by_time_lag": viewer.topics.unlimited,
-            "order": "" if wanted.sort is GroupSort.GROUP_ID else wanted.sort.value,
+            "order": "" if wanted.sort is USUAL_SORT else wanted.sort.value,
             "caption": dict(SORTS)[wanted.sort].lower(),
             **views,
             "bulk": offered(viewer),
             "create": action(viewer, "Create group", reverse("frontend:create-group"), CREATE_GROUP),
-            "heads": _heads(request, viewer, wanted.sort, columns),
+            "heads": heads(request, table, wanted.sort, sorts, USUAL_SORT),
             "columns": columns,
             "written_columns": written_columns(columns),
             "toggles": _toggles(request, columns),
             "type_choices": [("", "All"), *((t.value, t.label) for t in Group.Type)],
+            "label_links": _label_links(request, found.groups),
+            "drawn_topics": DRAWN_TOPICS,
             "narrowed": narrowed,
             "fields": {name: text(request, name) for name in FIELDS},
             "filtered": _is_filtered(wanted) or bool(wanted.after or wanted.before),
@@ -172,15 +177,14 @@ def coordinator_of(group_id: str, also: Also) -> str | None:
 
 def wanted_groups(request: HttpRequest) -> Wanted:
     """What the URL of the list asks for. Raises BadAddress."""
-    after, before = text(request, "after", MAX_CURSOR_LENGTH), text(request, "before", MAX_CURSOR_LENGTH)
-    if after and before:
-        raise BadAddress("after, before: use only one of them.")
+    states = choices_of(request, "state", (*BY_NAME, HELD.name))
     kind = choice(request, "type", tuple(Group.Type.values))
     label = label_of(request)
     seconds = number(request, "min_time_lag")
     groups = GroupFilter(
         q=text(request, "q"),
-        states=choices_of(request, "state", BY_NAME) or None,
+        states=tuple(name for name in states if name != HELD.name) if states else None,
+        held=HELD.name in states,
         verdicts=choices_of(request, "verdict", [kind.value for kind in KINDS]) or None,
         types=[kind] if kind else None,
         topic=text(request, "topic") or None,
@@ -194,12 +198,12 @@ def wanted_groups(request: HttpRequest) -> Wanted:
         assignor=text(request, "assignor") or None,
         coordinator=text(request, "coordinator") or None,
     )
-    return Wanted(groups, _sort(request), after or None, before or None)
+    return Wanted(groups, _sort(request), *edges(request))
 
 
 def _sort(request: HttpRequest) -> GroupSort:
     written = choice(request, "sort", (*(sort.value for sort in GroupSort), *ALIASES))
-    return ALIASES.get(written) or GroupSort(written or GroupSort.GROUP_ID.value)
+    return ALIASES.get(written) or GroupSort(written or USUAL_SORT.value)
 
 
 def wanted_columns(request: HttpRequest) -> tuple[str, ...]:
@@ -217,20 +221,9 @@ def _views(request: HttpRequest) -> dict[str, Any]:
     return {"views": views, "present": present, "longest_name": LONGEST_NAME}
 
 
-def _sorts(viewer: Viewer) -> Sequence[tuple[GroupSort, str]]:
+def _sorts(viewer: Viewer) -> Mapping[GroupSort, str]:
     """The orders that the person may ask for."""
-    return [one for one in SORTS if viewer.topics.unlimited or one[0] not in OF_ALL_TOPICS]
-
-
-def _heads(request: HttpRequest, viewer: Viewer, sort: GroupSort, columns: Sequence[str]) -> list[Head]:
-    heads, offered = [], dict(_sorts(viewer))
-    for column in (GROUP, *(column for column in COLUMNS if column.name in columns)):
-        chosen = column.second if sort is column.first else column.first
-        value = None if chosen is None or chosen is GroupSort.GROUP_ID else chosen.value
-        url = address(request, sort=value, after=None, before=None) if chosen in offered else None
-        sorted_ = direction(sort.value) if sort in (column.first, column.second) else ""
-        heads.append(Head(column.label, url, sorted_, column.number, column.title))
-    return heads
+    return {sort: label for sort, label in SORTS if viewer.topics.unlimited or sort not in OF_ALL_TOPICS}
 
 
 def _toggles(request: HttpRequest, columns: Sequence[str]) -> list[Toggle]:
@@ -240,6 +233,16 @@ def _toggles(request: HttpRequest, columns: Sequence[str]) -> list[Toggle]:
         names = [name for name in NAMES if (name in columns) != (name == column.name)]
         toggles.append(Toggle(column.label, shown, address(request, columns=written_columns(names))))
     return toggles
+
+
+def _label_links(request: HttpRequest, groups: Iterable[GroupSummary]) -> list[tuple[str, int, str, bool]]:
+    """The labels that most groups on the page have, addresses aside: how many have it, and the list of those."""
+    found = Counter(one.text for group in groups for one in shown_labels(group.labels) if one.value and not one.link)
+    chosen, links = text(request, "label"), []
+    for label, count in sorted(found.items(), key=lambda one: (one[0] != chosen, -one[1], one[0]))[:MOST_LABELS]:
+        url = address(request, label=None if label == chosen else label, after=None, before=None)
+        links.append((label, count, url, label == chosen))
+    return links
 
 
 def _states(wanted: Wanted) -> Sequence[str]:
@@ -260,7 +263,6 @@ def _line(group: GroupSummary, found: GroupList, viewer: Viewer) -> ListLine:
     named = ", ".join(map(elided, group.topics[:TOPICS_SHOWN]))
     if len(group.topics) > TOPICS_SHOWN:
         named += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
-    verdicts = [Seen(KINDS[VerdictKind(kind)], since) for kind, since in group.verdicts]
     here, all_topics = group_url(group.group_id), viewer.topics.unlimited
     return ListLine(
         group,
@@ -268,13 +270,13 @@ def _line(group: GroupSummary, found: GroupList, viewer: Viewer) -> ListLine:
         here,
         named,
         ", ".join(group.topics),
-        verdicts,
-        found.changes.get(group.pk),
+        [KINDS[VerdictKind(kind)] for kind, _ in group.verdicts],
+        _plot(found.looks[group.pk], found.now),
         found.also.assignors.get(group.pk),
         coordinator_of(group.group_id, found.also),
         shown_labels(group.labels),
         owner_of(group.labels),
-        _shown(group, group.lag, viewer),
+        _lag(group, viewer),
         shown(group.time_lag_ms, group.lag_sampled_at, why=NOT_SAMPLED, hidden=None if all_topics else HIDDEN_TOPICS),
         _shown(group, group.partitions, viewer, is_counted_now=not all_topics),
     )
@@ -289,6 +291,29 @@ def _shown(group: GroupSummary, value: int | None, viewer: Viewer, *, is_counted
     return limited(shown(value, at, why=NOT_SAMPLED), viewer.topics_counted)
 
 
+def _lag(group: GroupSummary, viewer: Viewer) -> Shown[int]:
+    """Which may be more than what is known of it."""
+    lag, unknown = _shown(group, group.lag, viewer), group.unknown_partitions
+    stale = any(kind == VerdictKind.STALE.value for kind, _ in group.verdicts)
+    why = f"the end of {plural(unknown, 'partition')} is not known" if unknown else "new watermarks are missing"
+    return replace(lag, least=why) if isinstance(lag, Known) and (unknown or stale) else lag
+
+
+def _plot(looks: Looks, now: Millis) -> Line | None:
+    """A look does not count if a topic was not known then that was known before, and is later or is still read."""
+    if looks.topics > DRAWN_TOPICS:
+        return None
+    largest: dict[int, int] = {}
+    before = accumulate(looks.parts, max)
+    after = [*accumulate(reversed(looks.parts), max, initial=looks.topics)][:0:-1]
+    for at, lag, parts, first, last in zip(looks.at, looks.lag, looks.parts, before, after, strict=True):
+        if parts >= min(first, last):
+            step = (at - now) // STEP_MS
+            largest[step] = max(lag, largest.get(step, 0))
+    points = [Point(now + step * STEP_MS + STEP_MS // 2, lag) for step, lag in largest.items()]
+    return spark(points, first=now - DRAWN_MS, last=now, step_ms=STEP_MS)
+
+
 def filter_words(wanted: GroupFilter) -> str:
     """The conditions of a list in words, that a group has."""
     words = []
@@ -296,8 +321,9 @@ def filter_words(wanted: GroupFilter) -> str:
         words.append(f"“{wanted.q}” in its id")
     if wanted.regex:
         words.append(f"an id that matches {wanted.regex}")
-    if wanted.states:
-        words.append("the state " + " or ".join(state(name).label for name in wanted.states))
+    states = [*(state(name).label for name in wanted.states or ()), *([HELD.label] if wanted.held else [])]
+    if states:
+        words.append("the state " + " or ".join(states))
     if wanted.verdicts:
         words.append("the verdict " + " or ".join(KINDS[VerdictKind(name)].label for name in wanted.verdicts))
     if wanted.types:
@@ -327,12 +353,15 @@ def _is_filtered(wanted: Wanted) -> bool:
 
 def _is_narrowed(wanted: Wanted) -> bool:
     """By one of the filters that are folded away otherwise."""
-    shown = replace(wanted.groups, q="", states=None, verdicts=None, types=None)
+    shown = replace(wanted.groups, q="", states=None, held=False, verdicts=None, types=None)
     return shown != GroupFilter()
 
 
 def _summary(found: GroupList, wanted: Wanted, total: int) -> str:
-    chosen = sum(found.counts.get(name, 0) for name in _states(wanted)) if _states(wanted) else total
+    states, held = _states(wanted), wanted.groups.held
+    chosen = sum(found.counts.get(name, 0) for name in states) if states or held else total
+    if held and "Empty" not in states:  # a group that is held is Empty
+        chosen += found.held
     if _is_filtered(wanted):
         return f"{plural(chosen, 'group')} found"
     return plural(total, "group")

@@ -46,4 +46,4 @@ def group_states(request: HttpRequest, group_id: str) -> HttpResponse:
         "kind": group.type,
         "group_type": group.type,
     }
-    return show(request, "group_states", context, section="groups")
+    return show(request, "group_states", context, section="groups", title=f"States · {group_id}")

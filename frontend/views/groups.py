@@ -161,7 +161,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         many_owners=context["many_owners"],
         totals={} if limits.q else focus.totals_of(found),
     )
-    return show(request, "group", context, section="groups")
+    return show(request, "group", context, section="groups", title=group_id)
 
 
 def _addresses(group_id: str, *, reports: bool) -> dict[str, str]:

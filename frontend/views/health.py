@@ -59,4 +59,4 @@ def health_page(request: HttpRequest) -> HttpResponse:
         "stream": reverse("frontend:live"),
         "pace": Pace(every_ms=5_000, gap_ms=2_000),
     }
-    return show(request, "health", context, section="health")
+    return show(request, "health", context, section="health", title="Health")

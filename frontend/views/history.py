@@ -71,7 +71,7 @@ def group_rebalances(request: HttpRequest, group_id: str) -> HttpResponse:
         "newest_url": address(request, before=None) if before else None,
         "older_url": cursor_address(request, "before", found.older) if found.older else None,
     }
-    return show(request, "rebalances", context, section="groups")
+    return show(request, "rebalances", context, section="groups", title=f"Rebalances of {group_id}")
 
 
 def chosen_causes(name: str) -> frozenset[str] | None:

@@ -30,4 +30,4 @@ def node_page(request: HttpRequest) -> HttpResponse:
         # Leases are renewed about every second: what is older looks as if they were not.
         "pace": Pace(every_ms=2_000, gap_ms=500),
     }
-    return show(request, "nodes", context, section="nodes")
+    return show(request, "nodes", context, section="nodes", title="Nodes")

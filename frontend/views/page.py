@@ -33,7 +33,7 @@ from kcoord.audit import caller as callers
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from kcoord.rest.paging import Key, decode_cursor, encode_cursor
+from kcoord.rest.paging import MAX_CURSOR_LENGTH, Key, decode_cursor, encode_cursor
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
@@ -126,11 +126,16 @@ def _to_sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def show(
-    request: HttpRequest, name: str, context: Mapping[str, Any], *, section: str, status: int = 200
+    request: HttpRequest, name: str, context: Mapping[str, Any], *, section: str, status: int = 200, title: str = ""
 ) -> HttpResponse:
-    """Render `name`: only the panel for a page that is already open, else the whole page."""
-    template = f"frontend/{name}_panel.html" if is_panel(request) else f"frontend/{name}.html"
-    return render(request, template, {**context, **header(request, section)}, status=status)
+    """Render `name`: only the panel for a page that is already open, else the whole page.
+
+    `title`: of a page that is nothing but its panel; others have a template of their own.
+    """
+    panel = f"frontend/{name}_panel.html"
+    template = panel if is_panel(request) else "frontend/page.html" if title else f"frontend/{name}.html"
+    framed = {**context, **header(request, section), "panel": panel, "page_title": title}
+    return render(request, template, framed, status=status)
 
 
 def header(request: HttpRequest, section: str) -> dict[str, Any]:
@@ -167,7 +172,9 @@ def missing(request: HttpRequest, group_id: str) -> HttpResponse:
         "pace": {"every_ms": 15_000, "gap_ms": 1_000},
     }
     # A page that is already open gets its panel with status 200: htmx would not show one with an error status.
-    return show(request, "missing", context, section="groups", status=200 if is_panel(request) else 404)
+    return show(
+        request, "missing", context, section="groups", status=200 if is_panel(request) else 404, title="No such group"
+    )
 
 
 def member_names(viewer: Viewer, group_id: str, member_ids: Collection[str | None]) -> Names:
@@ -266,6 +273,14 @@ def number(request: HttpRequest, name: str) -> int | None:
     if not written.isascii() or not written.isdigit() or len(written) > 18:
         raise BadAddress(f"{name}: {written!r} is not a number.")
     return int(written)
+
+
+def edges(request: HttpRequest) -> tuple[str | None, str | None]:
+    """The cursors that a page of a list begins after, or ends before; at most one. Raises BadAddress."""
+    after, before = text(request, "after", MAX_CURSOR_LENGTH), text(request, "before", MAX_CURSOR_LENGTH)
+    if after and before:
+        raise BadAddress("after, before: use only one of them.")
+    return after or None, before or None
 
 
 def cursor(request: HttpRequest, name: str, *kinds: type[Key]) -> tuple[Key, ...] | None:

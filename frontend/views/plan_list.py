@@ -67,7 +67,7 @@ def plan_list(request: HttpRequest) -> HttpResponse:
         "newest_url": address(request, before=None) if wanted.before else None,
         "older_url": cursor_address(request, "before", *found.next) if found.next else None,
     }
-    return show(request, "plans", context, section="plans")
+    return show(request, "plans", context, section="plans", title="Plans")
 
 
 def wanted_plans(request: HttpRequest) -> PlanFilter:

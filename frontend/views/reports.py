@@ -121,7 +121,7 @@ def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "filtered": bool(wanted.q or wanted.idle),
         **_edges(request, number, found.total),
     }
-    return show(request, "report_groups", context, section="archive")
+    return show(request, "report_groups", context, section="archive", title="Groups of the report")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def report_partitions(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "summary": plural(total, "partition"),
         **_edges(request, number, total),
     }
-    return show(request, "report_partitions", context, section="archive")
+    return show(request, "report_partitions", context, section="archive", title="Busiest partitions")
 
 
 @page
@@ -204,7 +204,7 @@ def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
         "totals": found and found.totals,
         **(_of_group(request, group_id, found) if found else {}),
     }
-    return show(request, "group_report", context, section="groups")
+    return show(request, "group_report", context, section="groups", title=f"Report of {group_id}")
 
 
 def _of_group(request: HttpRequest, group_id: str, found: GroupReport) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from frontend.clock import now_ms
-from frontend.listing.columns import NAMES, SORTS, USUAL
+from frontend.listing.columns import NAMES, SORTS, USUAL, USUAL_SORT
 from frontend.listing.saved import (
     LONGEST_NAME,
     MOST_VIEWS,
@@ -25,7 +25,7 @@ from frontend.views.actions import Refusal, done
 from frontend.views.group_list import filter_words, wanted_columns, wanted_groups
 from frontend.views.page import BadAddress, form_page, show
 from frontend.wording import plural
-from groups.readmodel import GroupFilter, GroupSort
+from groups.readmodel import GroupFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def saved_views(request: HttpRequest) -> HttpResponse:
         "longest_name": LONGEST_NAME,
         "most": MOST_VIEWS,
     }
-    return show(request, "views", context, section="groups", status=refusal.status)
+    return show(request, "views", context, section="groups", status=refusal.status, title="Saved views")
 
 
 def _save(request: HttpRequest) -> SavedView:
@@ -92,7 +92,7 @@ def _words(query: str) -> list[str]:
     except BadAddress as error:
         return [f"The list no longer understands this view: {error}"]
     words = ["All groups" if wanted.groups == GroupFilter() else f"Groups with {filter_words(wanted.groups)}"]
-    if wanted.sort is not GroupSort.GROUP_ID:
+    if wanted.sort is not USUAL_SORT:
         words.append(f"sorted by: {dict(SORTS)[wanted.sort].lower()}")
     if columns != USUAL:
         words.append(f"{plural(len(columns) + 1, 'column')} of {len(NAMES) + 1}")

@@ -93,7 +93,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
         "next_url": cursor_address(request, "after", tokens[SHOWN - 1].name) if len(tokens) > SHOWN else None,
         "create": Action("New token", reverse("frontend:create-token"), read_only.reason()),
     }
-    return show(request, "tokens", context, section="tokens")
+    return show(request, "tokens", context, section="tokens", title="Tokens")
 
 
 @form_page

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from frontend.states import is_held, state
-from frontend.topics.presenters import LEGEND, rows
+from frontend.topics.presenters import LEGEND, partition_rows, plots, rows
 from frontend.topics.reads import GROUPS, PARTITIONS, TopicPage, topic_page
 from frontend.verdicts.presenters import LOWER_END_REMEDY
 from frontend.viewer import viewer_of
@@ -28,10 +28,12 @@ def topic(request: HttpRequest, name: str) -> HttpResponse:
     viewer = viewer_of(request)
     first = min(number(request, "partition") or 0, 2**31 - PARTITIONS - 1)
     skip = min(number(request, "skip") or 0, MOST_GROUPS)
-    found = None if "\0" in name else bridge.call(lambda runtime: topic_page(runtime.db, viewer, name, first, skip))
+    old_ms, found = settings.KCOORD.int("lag.stale.ms"), None
+    if "\0" not in name:
+        found = bridge.call(lambda runtime: topic_page(runtime.db, viewer, name, first, skip, old_ms))
     if found is None:
         return no_such_topic(request, name)
-    return show(request, "topic", _context(request, found, first, skip), section="topics")
+    return show(request, "topic", _context(request, found, first, skip), section="topics", title=f"{name} · Topics")
 
 
 def no_such_topic(request: HttpRequest, name: str) -> HttpResponse:
@@ -45,6 +47,7 @@ def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> d
     total = found.groups[0].total if found.groups else None if skip else 0
     stale_ms = settings.KCOORD.int("lag.stale.ms")
     last = first + len(found.partitions) - 1
+    rate_chart, growth_chart, drawn = plots(found)
     urls = [_group_url(group.group_id, header.name) for group in found.groups]
     heading = f"{first:,} to {last:,} of {header.partitions:,}" if header.partitions > PARTITIONS else ""
     return {
@@ -56,6 +59,10 @@ def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> d
         "stale": header.oldest is not None and found.now - header.oldest > stale_ms,
         "stale_before": found.now - stale_ms,
         "partitions": found.partitions,
+        "partition_rows": partition_rows(found, urls),
+        "rate_chart": rate_chart,
+        "growth_chart": growth_chart,
+        "drawn": drawn,
         "which": heading,
         "rows": [
             (row, state(row.group.state, held=is_held(row.group.held_until, found.now))) for row in rows(found, urls)

@@ -9,38 +9,36 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from frontend.heads import Head, direction
+from frontend.heads import Column, heads
 from frontend.topics import listing
 from frontend.topics.listing import Topic, TopicList, TopicSort, TopicTotal, Wanted, sorts_of
 from frontend.topics.presenters import NO_WATERMARK, NOT_SAMPLED, NOTHING_COMMITTED
 from frontend.viewer import Viewer, viewer_of
 from frontend.views.groups import Pace, group_url
-from frontend.views.page import BadAddress, address, choice, page, show, text
+from frontend.views.page import BadAddress, address, choice, edges, page, show, text
 from frontend.wording import plural
 from kcoord.process import bridge
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import MAX_CURSOR_LENGTH
 
 S = TopicSort
 
 GROUPS_SHOWN = 3
 
 COLUMNS = (
-    ("Topic", S.NAME, S.NAME_DESCENDING, False, ""),
-    ("Partitions", S.PARTITIONS_DESCENDING, S.PARTITIONS, True, ""),
-    ("Read by", None, None, False, "Groups that own partitions, and groups that committed offsets"),
-    (
-        "Lag",
-        S.LAG_DESCENDING,
-        S.LAG,
-        True,
-        "Of all groups that committed an offset, as of the last sample, and of the group that is furthest behind",
+    Column("topic", "Topic", S.NAME, S.NAME_DESCENDING),
+    Column("partitions", "Partitions", S.PARTITIONS_DESCENDING, S.PARTITIONS, number=True),
+    Column("read_by", "Read by", title="Groups that own partitions, and groups that committed offsets"),
+    Column(
+        "lag", "Lag", S.LAG_DESCENDING, S.LAG, number=True,
+        title="Of all groups that committed an offset, as of the last sample, and of the group that is furthest behind",
     ),
-    ("Time lag", S.TIME_LAG_DESCENDING, S.TIME_LAG, True, "Of the group that is furthest behind in time"),
-    ("Watermarks", None, None, True, "Partitions whose log start and end somebody has pushed"),
-    ("Created", S.CREATED_DESCENDING, S.CREATED, True, ""),
-)
-"""Label, the orders of the first click on its head and of the second, whether it has numbers, and what it means."""
+    Column(
+        "time_lag", "Time lag", S.TIME_LAG_DESCENDING, S.TIME_LAG, number=True,
+        title="Of the group that is furthest behind in time",
+    ),
+    Column("watermarks", "Watermarks", number=True, title="Partitions whose log start and end somebody has pushed"),
+    Column("created", "Created", S.CREATED_DESCENDING, S.CREATED, number=True),
+)  # fmt: skip
 
 SORTS = (
     (S.NAME, "Name"),
@@ -83,7 +81,7 @@ def topic_list(request: HttpRequest) -> HttpResponse:
         "order": "" if wanted.sort is S.NAME else wanted.sort.value,
         "sorts": [("" if s is S.NAME else s.value, label) for s, label in SORTS if s in sorts_of(viewer)],
         "caption": dict(SORTS)[wanted.sort].lower(),
-        "heads": _heads(request, viewer, wanted.sort),
+        "heads": heads(request, COLUMNS, wanted.sort, sorts_of(viewer), S.NAME),
         "summary": plural(found.total, "topic") + (" found" if wanted.q else ""),
         "lines": [_line(topic, found.totals.get(topic.name), found.now - stale_ms) for topic in found.topics],
         "stale_ms": stale_ms,
@@ -93,16 +91,13 @@ def topic_list(request: HttpRequest) -> HttpResponse:
         # Lags are those of the last sample, which is not taken more often than this.
         "pace": Pace(every_ms=15_000, gap_ms=10_000),
     }
-    return show(request, "topics", context, section="topics")
+    return show(request, "topics", context, section="topics", title="Topics")
 
 
 def wanted_topics(request: HttpRequest) -> Wanted:
     """What the URL of the list asks for. Raises BadAddress."""
-    after, before = text(request, "after", MAX_CURSOR_LENGTH), text(request, "before", MAX_CURSOR_LENGTH)
-    if after and before:
-        raise BadAddress("after, before: use only one of them.")
     sort = S(choice(request, "sort", tuple(one.value for one in S)) or S.NAME.value)
-    return Wanted(text(request, "q"), sort, after or None, before or None)
+    return Wanted(text(request, "q"), sort, *edges(request))
 
 
 def _found(viewer: Viewer, wanted: Wanted) -> TopicList:
@@ -113,16 +108,6 @@ def _found(viewer: Viewer, wanted: Wanted) -> TopicList:
             name = "after" if wanted.after else "before"
             raise BadAddress(f"{name}: no such page of the list; start again from the first.") from error
         raise
-
-
-def _heads(request: HttpRequest, viewer: Viewer, sort: TopicSort) -> list[Head]:
-    heads, offered = [], sorts_of(viewer)
-    for label, first, second, number, title in COLUMNS:
-        chosen = second if sort is first else first
-        value = None if chosen is None or chosen is S.NAME else chosen.value
-        url = address(request, sort=value, after=None, before=None) if chosen in offered else None
-        heads.append(Head(label, url, direction(sort.value) if sort in (first, second) else "", number, title))
-    return heads
 
 
 def _line(topic: Topic, total: TopicTotal | None, stale_before: int) -> TopicLine:

@@ -77,7 +77,12 @@ select g.id as pk, g.group_id, g.type, g.state, g.state_since, g.generation_id, 
              group by v.kind
              order by array_position(%(worst_first)s::text[], v.kind::text)) as verdicts,
        (select min(at) from offsets_verdictrun) as judged_at,
-       coalesce(t.labels, '{}') as labels
+       coalesce(t.labels, '{}') as labels,
+       (select coalesce(sum(u.unknown_partitions), 0)::int
+        from offsets_topiclag u
+        where u.group_id = g.id
+          and kcoord_sees(u.topic, %(visible_names)s, %(visible_prefixes)s,
+                          %(visible_denied)s, %(visible_denied_prefixes)s)) as unknown_partitions
 from groups_group g
 left join offsets_grouplag l on l.group_id = g.id
 left join groups_grouplabels t on t.group_name = g.group_id

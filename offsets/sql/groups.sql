@@ -6,7 +6,7 @@
 -- Every condition of a list. The empty text is part of every id, the empty prefix of every name. Topics are looked up for
 -- each group, with `limit 1`, which keeps a plan from reading all there is of a topic. States and types are compared as they are
 -- stored: Postgres knows how many groups have each of those, and would take a function of them for rare.
-and (%(states)s::text[] is null or g.state = any(%(states)s))
+and (%(states)s::text[] is null or g.state = any(%(states)s) or g.held_until > %(held_at)s)
 and (%(types)s::text[] is null or g.type = any(%(types)s))
 and (%(q)s::text = '' or strpos(lower(g.group_id), lower(%(q)s)) > 0)
 and (%(regex)s::text is null or g.group_id ~ %(regex)s)
@@ -40,6 +40,11 @@ and (%(verdicts)s::text[] is null
                 where v.group_id = g.id and v.kind = any(%(verdicts)s)
                   and (v.topic = '' or kcoord_sees(v.topic, %(topic_names)s, %(topic_prefixes)s,
                                                    %(topic_denied)s, %(topic_denied_prefixes)s))))
+and (not %(well)s::boolean
+     or not exists (select from offsets_groupverdict v
+                    where v.group_id = g.id
+                      and (v.topic = '' or kcoord_sees(v.topic, %(topic_names)s, %(topic_prefixes)s,
+                                                       %(topic_denied)s, %(topic_denied_prefixes)s))))
 and kcoord_sees(g.group_id, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)
 
 -- name: list_groups_by_id
@@ -185,7 +190,8 @@ order by s.state, s.group_id desc
 limit %(limit)s
 
 -- name: count_groups_by_state
-select g.state, count(*)
+-- And how many of each are held.
+select g.state, count(*), count(*) filter (where g.held_until > %(held_now)s)
 from groups_group g
 where true
   -- include: matching

@@ -58,6 +58,17 @@ select g.id, g.group_id, %(sign)s * g.generation_id::bigint as key
 from groups_group g
 where true
 
+-- fragment: with_severity
+-- Groups with a verdict on what can be seen, by the rank of the worst.
+select g.id, g.group_id, w.key
+from (select group_id, min(array_position(%(worst_first)s::text[], kind::text))::bigint as key
+      from offsets_groupverdict
+      where topic = '' or kcoord_sees(topic, %(topic_names)s, %(topic_prefixes)s,
+                                      %(topic_denied)s, %(topic_denied_prefixes)s)
+      group by group_id) w
+join groups_group g on g.id = w.group_id
+where true
+
 -- fragment: first_keys
 -- Of any type: the comparison says which, before the parameter is asked whether it is there.
 where (s.key, s.group_id) > (%(after_key)s, %(after)s) or %(after_key)s is null
@@ -217,3 +228,22 @@ from (
       -- include: matching
 ) s
 -- include: last_keys
+
+-- name: list_groups_by_severity
+select s.id, s.group_id, s.key
+from (
+    -- include: with_severity
+      -- include: matching
+) s
+-- include: first_keys
+
+-- name: list_groups_by_severity_before
+-- Also from the end backwards: groups without verdicts follow these.
+select s.id, s.group_id, s.key
+from (
+    -- include: with_severity
+      -- include: matching
+) s
+where %(after_key)s::bigint is null or (s.key, s.group_id) < (%(after_key)s, %(after)s)
+order by s.key desc, s.group_id desc
+limit %(limit)s

@@ -97,7 +97,7 @@ async def test_an_epoch_without_a_target_and_the_words_of_the_list(page: Page, c
     await join(client, "alice")
     await join(client, "bob")
     await beat(client, "bob", -1)
-    await page.goto("/groups?type=consumer&state=Assigning")
+    await page.goto("/groups?type=consumer&state=Assigning&columns=type.generation")
     await expect(page.locator("tbody tr")).to_have_count(1)
     await expect(page.locator("tbody tr")).to_contain_text("epoch 3")
     await page.get_by_role("link", name="ledger").click()

@@ -11,6 +11,7 @@ from frontend.throttle import account_key
 from tests.browser.audit import audit_in_every_look, axe
 from tests.browser.conftest import NARROW, Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed, member_id, now_ms, reconciling_group, working_group
+from tests.frontend.verdict_seed import judged, verdict
 from tests.support.accounts import USER
 from tests.support.processes import Running
 
@@ -98,6 +99,59 @@ async def test_a_chosen_colour_scheme_is_kept(page: Page) -> None:
     assert await page.evaluate("getComputedStyle(document.body).backgroundColor") != light
     await page.goto("/topics")
     await expect(page.get_by_role("button", name="Colours")).to_have_text("Dark")
+
+
+async def test_rows_are_close_together_if_chosen_and_stay_so(page: Page, seed: Seed) -> None:
+    seed.sampled("billing", {"orders": [700, 9_000, 4_200]})
+    await page.goto("/groups")
+    row = page.locator("#groups tbody tr").first
+    before = await row.bounding_box()
+    await page.locator("#account summary").click()
+    await page.get_by_role("button", name="Comfortable rows").click()
+    await page.reload()
+    await page.locator("#account summary").click()
+    await expect(page.get_by_role("button", name="Compact rows")).to_be_visible()
+    after = await row.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["height"] < before["height"]
+    assert await audit_in_every_look(page) == []
+
+
+async def test_the_head_of_the_list_stays_in_sight_and_nothing_is_cut_off(page: Page, seed: Seed) -> None:
+    seed.many_groups(60)
+    name = "clickstream.sessions_of_customers.eu-central-1.production.hourly_aggregates.v2"
+    pk = seed.sampled(name, {topic: [10**12] * 9 for topic in ("orders-of-customers", "payments-of-customers")}, 2)
+    for kind in ("uncovered", "late", "flapping"):
+        verdict(seed, pk, kind, "orders")
+    judged(seed)
+    await page.set_viewport_size({"width": 1440, "height": 700})
+    await page.goto("/groups")
+    await expect(page.get_by_role("img", name="Last hour: from 2,000,000,000,000")).to_be_visible()
+    last = page.locator("#groups tbody tr").last
+    await last.scroll_into_view_if_needed()
+    bar = await page.locator(".top").bounding_box()
+    head = await page.get_by_role("columnheader", name="Lag", exact=True).bounding_box()
+    assert bar is not None
+    assert head is not None
+    assert abs(head["y"] - bar["y"] - bar["height"]) <= 1
+    assert not await page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    edges = await page.evaluate(
+        "[...document.querySelectorAll('#groups tr')].map((row) => row.getBoundingClientRect().right)"
+    )
+    assert max(edges) <= 1440 - 24
+
+
+async def test_a_topic_says_who_reads_it_and_what_is_written(page: Page, seed: Seed) -> None:
+    members = working_group(seed)
+    seed.topic("orders", 13, [11_000] * 12)
+    seed.reported("orders", {0: [40 * n for n in range(60)], 1: [None] * 30 + [90 * n for n in range(30)]})
+    await page.goto("/topics/orders")
+    await expect(page.get_by_role("slider", name="Instant in Records written per minute")).to_be_attached()
+    owner = page.get_by_role("table").last.get_by_role("link", name="billing@10.0.0.3").first
+    assert await audit_in_every_look(page) == []
+    await owner.click()
+    await expect(page.get_by_text(members[2]).first).to_be_visible()
 
 
 async def test_pages_are_readable_and_sound_in_every_state(stranger: Page, seed: Seed, wrongs: Wrongs) -> None:

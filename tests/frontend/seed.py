@@ -282,6 +282,41 @@ class Seed:
                 ],
             )
 
+    def sampled(self, name: str, lags: Mapping[str, Sequence[int]], unknown: int = 0) -> int:
+        """A group whose lag was sampled every five minutes, for the last time just now; returns its key.
+
+        `unknown`: of how many partitions of each topic the end was unknown.
+        """
+        pk = self.group(name)
+        now = now_ms()
+        self.lag_samples(name, lags, every_ms=300_000, now=now)
+        total = sum(series[-1] for series in lags.values())
+        self.connection.execute(
+            "insert into offsets_grouplag (group_id, at, lag) values (%s, %s, %s)", [pk, now - 1_000, total]
+        )
+        for topic, series in lags.items():
+            self.connection.execute(
+                "insert into offsets_topiclag (group_id, topic, at, lag, committed_offsets, partitions,"
+                " unknown_partitions) values (%s, %s, %s, %s, 0, 1, %s)",
+                [pk, topic, now - 1_000, series[-1], unknown],
+            )
+        return pk
+
+    def reported(self, topic: str, ends: Mapping[int, Sequence[int | None]], *, every_ms: int = 60_000) -> None:
+        """Where logs ended by partition, as sampled until just now; None: nobody reported it."""
+        last = now_ms() - 1_000
+        with self.connection.cursor() as cursor:
+            cursor.executemany(
+                "insert into offsets_watermarksample (topic_id, partition, at, until, log_start_offset, log_end_offset)"
+                " select id, %s, %s, %s, 0, %s from groups_topic where name = %s",
+                [
+                    (partition, last - every_ms * age, last - every_ms * age, end, topic)
+                    for partition, series in ends.items()
+                    for age, end in enumerate(reversed(series))
+                    if end is not None
+                ],
+            )
+
     def event(
         self,
         group_id: str,

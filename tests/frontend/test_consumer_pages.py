@@ -48,7 +48,7 @@ def shown(page: GroupPage) -> dict[str, Any]:
 
 
 def lines(page: GroupPage) -> dict[str, MemberLine]:
-    return {line.member.member_id: line for line in shown(page)["consumer_members"]}
+    return {line.member.member_id: line for line in shown(page)["members"]}
 
 
 def shares(line: MemberLine) -> list[tuple[str, str, str]]:

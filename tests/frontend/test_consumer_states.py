@@ -194,6 +194,6 @@ def test_where_partitions_stand_on_their_way(move: Handover, stand: str, at: int
 def test_a_member_of_the_classic_protocol_is_marked() -> None:
     detail = Detail("m1", None, ("t",), 30, "", None, None, True, None, NOW + 4_000)
     given = page("Stable", shown=(member(1),))
-    line = consumer(given, replace(part(), details={"m1": detail}), {}, ("uniform",))["consumer_members"][0]
+    line = consumer(given, replace(part(), details={"m1": detail}), {}, ("uniform",))["members"][0]
     assert line.detail.classic
     assert line.more_names == 29

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from frontend.listing.queries import DRAWN_TOPICS
 from frontend.queries import PAGE_SIZE
 from frontend.search import reads
 from groups.readmodel import GroupFilter, GroupSort
@@ -27,7 +28,9 @@ pytestmark = pytest.mark.whole("plans beside many rows of others; test_statement
 Q = queries("offsets")
 
 GROUPS, PARTITIONS = 100_000, 50
-UNASKED = dict.fromkeys(("labelled", "label_pairs", "label_names", "among", "assigned", "coordinated", "lagging"))
+UNASKED = dict.fromkeys(
+    ("labelled", "label_pairs", "label_names", "among", "assigned", "coordinated", "lagging", "held_at")
+)
 """Conditions that are looked up before, of a list without any."""
 
 
@@ -49,7 +52,26 @@ def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
             " select group_id, jsonb_build_object('owner', 'team-' || id % 97), 0, ''"
             " from groups_group where id % 5 > 0"
         )
-        connection.execute("vacuum analyze groups_group, offsets_grouplag, groups_grouplabels")
+        connection.execute(
+            "insert into offsets_groupverdict (group_id, kind, topic, since, number, names)"
+            " select id, case id % 400 when 0 then 'late' else 'stalled' end, 'orders', 0, 1, '{}' from groups_group"
+            " where id % 200 = 0"
+        )
+        connection.execute(
+            "insert into offsets_topiclag (group_id, topic, at, lag, committed_offsets, partitions, unknown_partitions)"
+            " select id, topic, 0, 1, 0, 1, 0 from groups_group, unnest(array['orders', 'refunds']) topic"
+            " where id % 40 = 0"
+        )
+        connection.execute(
+            "insert into offsets_lagsample (group_name, topic, at, lag)"
+            " select g.group_id, t.topic, n * 60000, n from offsets_topiclag t"
+            " join groups_group g on g.id = t.group_id,"
+            " generate_series(1, 90) n"
+        )
+        connection.execute(
+            "vacuum analyze groups_group, offsets_grouplag, groups_grouplabels, offsets_groupverdict, offsets_topiclag,"
+            " offsets_lagsample"
+        )
         yield connection
 
 
@@ -76,6 +98,48 @@ def test_a_page_of_an_indexed_order_reads_a_page(
     scans = re.findall(r"on groups_group g?.*\(actual rows=([\d.]+) loops=(\d+)\)", done)
     assert scans, done
     assert sum(float(rows) * int(loops) for rows, loops in scans) <= 8 * (PAGE_SIZE + 1), done
+
+
+def read_of(done: str, table: str) -> float:
+    """How many rows of a table a plan has read."""
+    scans = re.findall(rf"on {table}\b.*\(actual rows=([\d.]+) loops=(\d+)\)", done)
+    assert scans, done
+    return sum(float(rows) * int(loops) for rows, loops in scans)
+
+
+@pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
+@pytest.mark.parametrize("before", [False, True], ids=["forwards", "backwards"])
+def test_groups_with_verdicts_are_read_and_not_the_others(
+    crowded: psycopg.Connection[Any], before: bool, generic: bool
+) -> None:
+    order = ORDERS[GroupSort.SEVERITY]
+    parameters = {
+        **GroupFilter().parameters(), **EVERYTHING.parameters(), **order.extra, **EVERYTHING.parameters("topic"),
+        **UNASKED, "after": "", "after_key": None, "limit": PAGE_SIZE + 1,
+    }  # fmt: skip
+    done = executed_plan(crowded, order.before if before else order.after, parameters, generic=generic)
+    assert read_of(done, "groups_group g") <= GROUPS / 200, done
+
+
+@pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
+def test_the_groups_without_verdicts_follow_by_the_index_of_ids(
+    crowded: psycopg.Connection[Any], generic: bool
+) -> None:
+    parameters = {
+        **GroupFilter(well=True).parameters(), **EVERYTHING.parameters(), **EVERYTHING.parameters("topic"),
+        **UNASKED, "after": "team-50", "limit": PAGE_SIZE + 1,
+    }  # fmt: skip
+    done = executed_plan(crowded, ORDERS[GroupSort.GROUP_ID].after, parameters, generic=generic)
+    assert read_of(done, "groups_group g") <= 2 * (PAGE_SIZE + 1), done
+
+
+@pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
+def test_looks_at_lag_are_ranges_of_the_key(crowded: psycopg.Connection[Any], generic: bool) -> None:
+    ids = [pk for (pk,) in crowded.execute("select group_id from offsets_topiclag group by 1 limit 50")]
+    parameters = {"ids": ids, "first": 1_860_000, "last": 5_400_000, "most": DRAWN_TOPICS, **ALL.with_groups()}
+    done = executed_plan(crowded, queries("frontend").lag_looks, parameters, generic=generic)
+    assert "Seq Scan" not in done, done
+    assert read_of(done, "offsets_lagsample s") == 50 * 2 * 60, done
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["forwards", "backwards"])

@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import unescape
 
 import pytest
 from django.test import Client
+from psycopg.types.json import Jsonb
 
 from frontend.listing.columns import COLUMNS, NAMES, SORTS, USUAL
-from frontend.listing.queries import GroupList, Wanted, group_list
+from frontend.listing.queries import DRAWN_TOPICS, GroupList, Wanted, group_list
 from frontend.queries import PAGE_SIZE
 from groups.core.coordinator import partition_of
 from groups.core.model.types import GroupState
@@ -23,7 +24,8 @@ from kcoord.sql import queries
 from offsets.group_list import GroupFinder
 from offsets.group_orders import ORDERS, Position
 from tests.frontend.node_seed import node, own
-from tests.frontend.seed import Seed, member_id, working_group
+from tests.frontend.seed import Seed, member_id, now_ms, working_group
+from tests.frontend.verdict_seed import judged, verdict
 from tests.frontend.viewers import ALL, allow
 
 Q = queries("offsets")
@@ -41,6 +43,8 @@ KEYS = {
     " join groups_coordinatornode n on n.id = p.owner_id where p.partition = g.partition)",
     GroupSort.OWNER: "(select coalesce(nullif(labels ->> 'owner', ''), labels ->> 'team')"
     " from groups_grouplabels l where l.group_name = g.group_id)",
+    GroupSort.SEVERITY: "(select coalesce(min(array_position(array['uncovered', 'stuck', 'late', 'stale'],"
+    " kind::text)), 9) from offsets_groupverdict v where v.group_id = g.id)",
     GroupSort.TIME_LAG: "(select coalesce(max(time_lag_ms), -1) from offsets_grouplag l where l.group_id = g.id)",
 }
 
@@ -71,6 +75,9 @@ async def test_pages_show_every_group_once_in_order_and_back_again(seed: Seed, d
         " - (case when id % 8 = 1 then 'owner' else '' end) - (case when id % 6 = 0 then 'team' else '' end), 0, ''"
         " from groups_group where id % 7 > 1"
     )
+    for pk in range(1, 70):
+        for kind in ("stale", "late", "uncovered", "stuck")[pk % 3 : pk % 5]:
+            verdict(seed, pk, kind, "orders")
     for pk in range(1, 20):
         seed.members(pk, [member_id(str(pk), number) for number in range(pk % 4)])
     name = sort.value.removeprefix("-")
@@ -268,7 +275,7 @@ def test_each_head_sorts_both_ways_and_says_so(person: Client, seed: Seed) -> No
     seed.many_groups(60)
     every = f"columns={'.'.join(NAMES)}"
     first = heads(person.get(f"/groups?{every}&q=service").content.decode())
-    assert first["Group"] == ("ascending", f"/groups?{every}&q=service&sort=-group_id")
+    assert first["Group"] == ("", f"/groups?{every}&q=service&sort=group_id")
     assert first["Type"] == ("", "")
     for label, (_, url) in first.items():
         if not url:
@@ -284,7 +291,7 @@ def test_each_head_sorts_both_ways_and_says_so(person: Client, seed: Seed) -> No
 def test_every_order_has_a_name_and_statements() -> None:
     assert {sort for sort, _ in SORTS} == set(GroupSort) == set(ORDERS)
     offered = {sort for column in COLUMNS for sort in (column.first, column.second) if sort}
-    assert offered | {GroupSort.GROUP_ID, GroupSort.GROUP_ID_DESCENDING} == set(GroupSort)
+    assert offered | {GroupSort.GROUP_ID, GroupSort.GROUP_ID_DESCENDING, GroupSort.SEVERITY} == set(GroupSort)
 
 
 def test_a_cursor_of_another_order_is_refused(person: Client, seed: Seed) -> None:
@@ -321,43 +328,129 @@ def test_columns_are_chosen_in_the_address(person: Client, seed: Seed) -> None:
     assert person.get("/groups?columns=secrets").status_code == 400
 
 
-def sampled(seed: Seed, name: str, lags: Mapping[str, Sequence[int]]) -> None:
-    """A group whose lag was sampled every 15 minutes, for the last time just now."""
-    pk = seed.group(name)
-    seed.lag_samples(name, lags)
-    (at,) = seed.connection.execute("select max(at) from offsets_lagsample where group_name = %s", [name]).fetchone()
-    total = sum(series[-1] for series in lags.values())
-    seed.connection.execute("insert into offsets_grouplag (group_id, at, lag) values (%s, %s, %s)", [pk, at, total])
-    for topic, series in lags.items():
-        seed.connection.execute(
-            "insert into offsets_topiclag (group_id, topic, at, lag, committed_offsets, partitions, unknown_partitions)"
-            " values (%s, %s, %s, %s, 0, 1, 0)",
-            [pk, topic, at, series[-1]],
-        )
+def plots(page: str) -> list[tuple[str, int]]:
+    """What the plots of a list say, and of how many lines each consists."""
+    found = re.findall(r'<svg class="spark"[^>]*aria-label="Last hour: ([^"]+)"><path[^>]*d="([^"]*)"', page)
+    return [(said, path.count("M")) for said, path in found]
 
 
-def test_the_list_says_whether_lag_rises_or_falls(person: Client, seed: Seed) -> None:
-    sampled(seed, "behind", {"orders": [700, 4_200], "refunds": [10, 10], "new": [99]})
-    sampled(seed, "catching-up", {"orders": [900, 20]})
-    sampled(seed, "level", {"orders": [30, 30]})
-    sampled(seed, "young", {"orders": [5]})
-    rows = person.get("/groups").content.decode().split('class="row-link"')[1:]
-    said = [re.findall(r'class="lag-change (\w+)" title="([^"]+)"', row) for row in rows]
-    assert said == [[("rises", "+3,500 within 15 min")], [("falls", "−880 within 15 min")], [], []]
+def test_each_line_draws_the_lag_of_the_last_hour(person: Client, seed: Seed) -> None:
+    seed.sampled("behind", {"orders": [700, 9_000, 4_200], "refunds": [10, 10, 10]})
+    seed.sampled("level", {"orders": [30]})
+    seed.group("unsampled")
+    page = person.get("/groups").content.decode()
+    assert plots(page) == [("from 710 to 4,210, at most 9,010", 1), ("from 30 to 30, at most 30", 1)]
 
 
-def test_a_change_of_lag_on_a_hidden_topic_is_not_told(seed: Seed, client: Client) -> None:
+def test_a_look_that_does_not_know_all_topics_is_a_gap_and_no_fall(person: Client, seed: Seed) -> None:
+    pk = seed.sampled("part", {"orders": [100] * 9, "refunds": [50] * 9})
+    seed.connection.execute(
+        "delete from offsets_lagsample where topic = 'refunds' and at between %s and %s",
+        [now_ms() - 31 * 60_000, now_ms() - 14 * 60_000],
+    )
+    assert plots(person.get("/groups").content.decode()) == [("from 150 to 150, at most 150", 2)]
+    seed.connection.execute("delete from offsets_lagsample where topic = 'refunds' and at > %s", [now_ms() - 840_000])
+    ((said, lines),) = plots(person.get("/groups").content.decode())
+    assert (said[:40], lines) == ("from 150 to 150, at most 150, unknown si", 1)
+    seed.connection.execute("delete from offsets_topiclag where group_id = %s and topic = 'refunds'", [pk])
+    assert plots(person.get("/groups").content.decode()) == [("from 100 to 100, at most 100", 1)]
+
+
+def test_a_group_with_too_many_topics_is_not_drawn_and_says_so(person: Client, seed: Seed) -> None:
+    seed.sampled("most", {f"t{number}": [1] for number in range(DRAWN_TOPICS)})
+    seed.sampled("wide", {f"t{number}": [1] for number in range(DRAWN_TOPICS + 1)})
+    most, wide = person.get("/groups").content.decode().split('class="row-link"')[1:]
+    assert plots(most) == [("from 50 to 50, at most 50", 1)]
+    assert plots(wide) == []
+    assert "The last hour is not drawn of more than 50 topics" in wide
+
+
+def test_hidden_topics_are_not_in_the_plot(seed: Seed, client: Client) -> None:
     from django.contrib.auth import get_user_model
 
-    sampled(seed, "behind", {"orders": [700, 4_200], "secret": [0, 1_000_000]})
+    seed.sampled("behind", {"orders": [700, 4_200], "secret": [0, 1_000_000]})
     user = get_user_model().objects.create_user("sam")
     allow(user, "describe:group:*", "describe:topic:orders")
     client.force_login(user)
     page = client.get("/groups").content.decode()
-    assert re.findall(r'class="lag-change \w+" title="([^"]+)"', page) == ["+3,500 within 15 min"]
+    assert plots(page) == [("from 700 to 4,200, at most 4,200", 1)]
     assert heads(page)["Time lag"] == ("", ""), "what answers 403 is not offered"
     assert 'name="min_time_lag"' not in page
     assert "time_lag_ms" not in page
+
+
+def test_a_lag_that_may_be_more_says_so_and_is_sorted_by_what_is_known(person: Client, seed: Seed) -> None:
+    seed.sampled("exact", {"orders": [500]})
+    seed.sampled("partly", {"orders": [900]}, unknown=2)
+    verdict(seed, seed.sampled("stale", {"orders": [700]}), "stale", "orders")
+    judged(seed)
+    page = person.get("/groups?sort=-lag").content.decode()
+    found = re.findall(r'data-label="Lag" class="num"><span title="As of [^,"]*(?:, )?([^"]*)">([^<]*)<', page)
+    assert found == [
+        ("the end of 2 partitions is not known", "≥ 900"),
+        ("new watermarks are missing", "≥ 700"),
+        ("", "500"),
+    ]
+
+
+def hold(seed: Seed, name: str, ms: int) -> None:
+    """An operator holds an empty group until then."""
+    pk, until = seed.group(name, "Empty"), now_ms() + ms
+    seed.connection.execute("update groups_group set held_until = %s, held_by = 'mara' where id = %s", [until, pk])
+
+
+def test_groups_that_are_held_are_counted_and_found(person: Client, seed: Seed) -> None:
+    hold(seed, "held", 60_000)
+    hold(seed, "released", -1)
+    working_group(seed)
+    page = person.get("/groups").content.decode()
+    assert re.search(r'value="Held">\s*<span[^>]*></span>Held\s*<span class="count">1<', page)
+    for query, expected in (
+        ("state=Held", ["held"]),
+        ("state=Held&state=Stable", ["billing", "held"]),
+        ("state=Empty", ["held", "released"]),
+        ("state=Held&state=Empty", ["held", "released"]),
+        ("state=Held&q=rel", []),
+    ):
+        assert names(person, query) == expected, query
+        said = person.get(f"/groups?{query}").content.decode()
+        assert f">{len(expected)} group{'' if len(expected) == 1 else 's'} found<" in said, query
+    assert "No group has “rel” in its id, and the state Held." in said
+
+
+async def test_what_needs_attention_comes_first_as_far_as_it_can_be_seen(seed: Seed, db: Database) -> None:
+    for name in ("a-well", "b-late", "c-hidden", "d-uncovered"):
+        seed.group(name)
+    verdict(seed, 2, "late")
+    verdict(seed, 3, "uncovered", "secret")
+    verdict(seed, 4, "uncovered", "orders")
+    verdict(seed, 4, "late")
+    whole = await group_list(db, ALL, Wanted())
+    assert [group.group_id for group in whole.groups] == ["c-hidden", "d-uncovered", "b-late", "a-well"]
+    some = replace(ALL, topics=Visible(("orders",)))
+    seen = await group_list(db, some, Wanted())
+    assert [group.group_id for group in seen.groups] == ["d-uncovered", "b-late", "a-well", "c-hidden"]
+    late = await group_list(db, ALL, Wanted(GroupFilter(verdicts=("late",))))
+    assert [group.group_id for group in late.groups] == ["d-uncovered", "b-late"]
+
+
+def test_labels_of_the_page_lead_to_the_groups_that_have_them(person: Client, seed: Seed) -> None:
+    for name, labels in (
+        ("a", {"team": "blue", "runbook": "https://wiki/a"}),
+        ("b", {"team": "blue", "tier": "1"}),
+        ("c", {"team": "red"}),
+    ):
+        seed.group(name)
+        seed.connection.execute(
+            "insert into groups_grouplabels (group_name, labels, updated_at, updated_by) values (%s, %s, 0, '')",
+            [name, Jsonb(labels)],
+        )
+    chip = r'<a class="chip" href="([^"]+)"( aria-current="true")?>([^<]+) <span class="count">(\d+)<'
+    found = re.findall(chip, person.get("/groups?sort=-lag").content.decode())
+    assert [(label, count) for _, _, label, count in found] == [("team=blue", "2"), ("team=red", "1"), ("tier=1", "1")]
+    assert names(person, unescape(found[0][0]).partition("?")[2]) == ["a", "b"]
+    ((back, current, label, _), *_) = re.findall(chip, person.get(unescape(found[0][0])).content.decode())
+    assert (back, bool(current), label) == ("/groups?sort=-lag", True, "team=blue")
 
 
 FEW = Visible(

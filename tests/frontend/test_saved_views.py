@@ -58,7 +58,7 @@ def test_a_view_has_every_parameter_of_the_form(person: Client, seed: Seed) -> N
     ("written", "plain"),
     [
         ("", ""),
-        ("sort=group_id&q=+&after=x&unknown=1", ""),
+        ("sort=severity&q=+&after=x&unknown=1", ""),
         ("sort=changed", "sort=-updated_at"),
         ("columns=lag.state", "columns=state.lag"),
         ("columns=none&q=a+b%26c", "q=a+b%26c&columns=none"),

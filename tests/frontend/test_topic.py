@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from django.test import Client
 
-from frontend.topics.presenters import LEGEND, heat, level
+from frontend.topics.presenters import LEGEND, READERS, heat, level
 from frontend.topics.reads import GROUP_ROWS, GROUPS, PARTITIONS, Cell, TopicPartition
 from kcoord.sql import queries
 from tests.conftest import START_MS
@@ -61,10 +61,13 @@ def test_partitions_groups_and_map(person: Client, seed: Seed) -> None:
     page = plain(person, "/topics/orders")
     assert "Groups 2" in page
     assert "12 of 13" in page
-    assert "12 – – never reported" in page
+    assert 'class="heat-head">12</th>' in person.get("/topics/orders").content.decode(), (
+        "the head of a column of the map"
+    )
+    assert "12 – – – never reported nobody" in page
     assert "11 0 11,000 4 s ago" in page or "11 0 11,000" in page
-    assert re.search(r"billing Stable [\d,]+ – 12 600 563 ", page), page
-    assert re.search(r"nightly\.v2 Empty [\d,]+ – 0 10 k · ·", page), page
+    assert re.search(r"billing Stable [\d,]+ – 12 of 13 600 563 ", page), page
+    assert re.search(r"nightly\.v2 Empty [\d,]+ – 0 of 13 10 k · ·", page), page
     assert '/topics/orders"' in person.get("/topics").content.decode()
     assert person.get("/topics/no.such-topic").status_code == 404
     assert person.get("/topics/orders?partition=x").status_code == 400
@@ -148,3 +151,88 @@ def test_a_share_group_has_items_in_its_cells(person: Client, seed: Seed) -> Non
     assert "partition 1: 0 behind: 0 ready, 0 acquired" in page
     assert "partition 2: nobody has said where it ends, or it has not begun" in page
     assert "Members of a share group share partitions" in page
+
+
+def cells(page: str) -> list[list[str]]:
+    """The table of partitions as text."""
+    table = page[page.index("topic-partitions") :].partition("</table>")[0]
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL)
+    return [
+        [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in re.split(r"</t[hd]>", row)[:-1]] for row in rows
+    ]
+
+
+def test_each_partition_names_its_owners_with_links_and_what_they_have_read(person: Client, seed: Seed) -> None:
+    members = working_group(seed, workers=2, partitions=2)
+    seed.topic("orders", 3, [11_000, 11_000])
+    seed.commit(seed.group("nightly.v2", "Empty"), {("orders", 0): 1})
+    page = person.get("/topics/orders").content.decode()
+    first, second, third, fourth = cells(page)
+    assert first[0] == "Partition 0"
+    assert first[5:] == ["billing", "billing@10.0.0.1", "10,400", "600"]
+    assert second == ["nightly.v2", "none", "1", "10,999"]
+    assert third[5:] == ["billing", "billing@10.0.0.2", "10,437", "563"]
+    assert fourth[0] == "Partition 2"
+    assert fourth[-1] == "nobody"
+    assert f'href="/groups/billing/members/{members[0]}"' in page
+    assert '2 <span class="sub">of 3</span>' in page
+
+
+def test_many_groups_on_a_partition_are_counted(person: Client, seed: Seed) -> None:
+    seed.topic("orders", 1, [10])
+    for number in range(READERS + 4):
+        seed.commit(seed.group(f"g{number}", "Empty"), {("orders", 0): number})
+    rows = cells(person.get("/topics/orders").content.decode())
+    assert len(rows) == READERS
+    assert rows[-1][0].endswith("+4")
+
+
+def test_who_reads_a_partition_is_said_of_the_groups_of_the_page(person: Client, seed: Seed) -> None:
+    seed.topic("orders", 1, [10])
+    for number in range(GROUPS + 1):
+        seed.commit(seed.group(f"g{number:02}", "Empty"), {("orders", 0): number})
+    page = person.get("/topics/orders").content.decode()
+    assert "with the groups above, 1 to 20 of 21 groups" in page
+    beyond = person.get("/topics/orders?skip=40").content.decode()
+    assert cells(beyond)[0][-1] == "none of the groups above"
+
+
+def test_what_is_written_is_a_rate_and_a_plot_with_gaps_where_nobody_reported(person: Client, seed: Seed) -> None:
+    seed.topic("orders", 3, [1_000, 1_000])
+    ends = {0: [100 * n for n in range(60)], 1: [7] * 20 + [None] * 20 + [7 + 30 * n for n in range(20)]}
+    seed.reported("orders", ends)
+    page = person.get("/topics/orders").content.decode()
+    rows = cells(page)
+    assert [row[3] for row in rows] == ["100", "30", "–"]
+    assert "last hour, 2 of 3 partitions" in page
+    chart = page[page.index('id="growth-chart"') :].partition("</figure>")[0]
+    assert chart.partition('class="chart-line')[2].count("M") == 2, "a gap in the middle"
+    assert re.search(r"Records written per minute, times in UTC: from 100 to 130, at most 130", page), page
+
+
+def test_what_is_written_is_unknown_without_reports(person: Client, seed: Seed) -> None:
+    seed.topic("orders", 1, [1_000])
+    page = person.get("/topics/orders").content.decode()
+    assert "Unknown: where its logs end was reported less than twice in the last hour." in page
+    assert [row[3] for row in cells(page)] == ["–"]
+
+
+@pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
+def test_ends_are_looked_up_and_not_searched(seed: Seed, generic: bool) -> None:
+    for name in ("orders", "others"):
+        seed.topic(name, PARTITIONS, [1] * PARTITIONS)
+    seed.connection.execute(
+        "insert into offsets_watermarksample (topic_id, partition, at, until, log_start_offset, log_end_offset)"
+        " select t.id, p, n * 60000, n * 60000, 0, n from groups_topic t, generate_series(0, 49) p,"
+        " generate_series(0, 199) n"
+    )
+    seed.connection.execute("analyze offsets_watermarksample")
+    (pk,) = seed.connection.execute("select id from groups_topic where name = 'orders'").fetchone()
+    asked = {
+        "pk": pk, "partitions": list(range(PARTITIONS)), "first": 3_000_000, "step_ms": 60_000, "steps": 60,
+        "old_ms": 300_000,
+    }  # fmt: skip
+    plan = executed_plan(seed.connection, queries("frontend").topic_ends, asked, generic=generic)
+    assert "Seq Scan" not in plan, plan
+    read = [float(rows) * int(loops) for rows, loops in re.findall(r"watermarksample.*rows=([\d.]+) loops=(\d+)", plan)]
+    assert 0 < sum(read) <= 2 * PARTITIONS * 61, plan

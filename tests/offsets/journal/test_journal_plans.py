@@ -134,6 +134,7 @@ def test_groups_are_found_by_topic_through_indexes(
         "assigned": None,
         "coordinated": None,
         "lagging": None,
+        "held_at": None,
         "lag_of": None,
         "lags": None,
         **EVERYTHING.parameters("topic"),
