@@ -39,6 +39,7 @@ class Runtime:
         """The process stops: a wait that ends now is not to be begun again."""
         self._services: dict[type[Any], Any] = {}
         self._drainers: list[Callable[[], Awaitable[None]]] = []
+        self._late: list[asyncio.Future[None]] = []
         self._closers: list[Callable[[], Awaitable[None]]] = []
 
     def get(self, service: Callable[[Runtime], T]) -> T:
@@ -55,8 +56,13 @@ class Runtime:
         return found
 
     def on_drain(self, drainer: Callable[[], Awaitable[None]]) -> None:
-        """Run `drainer` when the process begins to stop: it answers waiting requests. More may still arrive later."""
+        """Run `drainer` when the process begins to stop: it answers waiting requests. More may still arrive later.
+
+        Of a service that the first of these makes, it runs at once.
+        """
         self._drainers.append(drainer)
+        if self.is_draining:
+            self._late.append(asyncio.ensure_future(drainer()))
 
     def on_stop(self, closer: Callable[[], Awaitable[None]]) -> None:
         """Run `closer` when the runtime stops, before the database closes; the latest registered first."""
@@ -82,8 +88,9 @@ class Runtime:
         self.is_draining = True
         self.db.hurry()
         self.notifications.end_subscriptions()
-        for drainer in self._drainers:
+        for drainer in tuple(self._drainers):
             await drainer()
+        await asyncio.gather(*self._late)
 
     async def stop(self) -> None:
         """Answer waiting requests, stop listening, close the pool."""

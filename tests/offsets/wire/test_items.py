@@ -58,6 +58,12 @@ async def test_it_is_held_and_ends_when_the_server_stops(wire: Wire, runtime: Ru
     assert (await asyncio.wait_for(held, 10)).error_code == 0
 
 
+async def test_none_is_held_that_comes_when_the_server_stops(wire: Wire, runtime: Runtime, topic: str) -> None:
+    asked = await partitions(runtime)
+    await runtime.drain()
+    assert (await asyncio.wait_for(fetched(wire, asked, max_wait=600_000), 10)).error_code == 0
+
+
 async def test_what_nobody_acquired_is_not_settled(wire: Wire, runtime: Runtime, topic: str) -> None:
     topics = await partitions(runtime, ACCEPT)
     (found,) = (await fetched(wire, topics, epoch=3)).responses[0].partitions
