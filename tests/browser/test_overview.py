@@ -68,7 +68,7 @@ async def test_what_needs_attention_comes_worst_first_and_leads_to_the_group(pag
     await expect(page).to_have_url(re.compile(r"/groups/clickstream[^/]*#offsets-title$"))
     await page.go_back()
     await page.get_by_role("link", name="Late 2").click()
-    await expect(page.locator("tbody th")).to_have_text(["mailing", "payments-settlement"])
+    await expect(page.locator("tbody th")).to_have_text(["payments-settlement", "mailing"])
     await expect(page.get_by_label("Late")).to_be_checked()
     await page.get_by_label("Late").uncheck()
     await page.get_by_label("Stuck").check()

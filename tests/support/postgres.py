@@ -33,10 +33,10 @@ class OwnPostgres:
         pg_ctl(["-m", "fast", "-w", "stop"], pgdata=self.server.pgdata, user=self.server.system_user)
 
     def kill(self) -> None:
-        """kill -9 of all its processes, and wait until they are gone."""
-        pids = self.pids()
-        self.send(signal.SIGKILL)
-        wait_until_gone(*pids)
+        """kill -9 of all its processes, and wait until they are gone: also one that it started at that moment."""
+        while pids := self.pids():
+            self.send(signal.SIGKILL)
+            wait_until_gone(*pids)
         # Where nobody collects orphans the dead postmaster stays a zombie, which its successor would take for alive.
         for lock in ("postmaster.pid", ".s.PGSQL.5432.lock"):
             (self.server.pgdata / lock).unlink(missing_ok=True)
@@ -46,10 +46,11 @@ class OwnPostgres:
         self.server.ensure_postgres_running()
 
     def pids(self) -> list[int]:
-        """The postmaster and its children."""
+        """The postmaster, and the others that work in its data directory: also those that outlive it for a moment."""
         postmaster = int((self.server.pgdata / "postmaster.pid").read_text().splitlines()[0])
-        children = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-        return [postmaster, *(pid for pid in children if parent_of(pid) == postmaster)]
+        everybody = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+        own = [pid for pid in everybody if works_in(self.server.pgdata, pid)]
+        return sorted(own, key=lambda pid: pid != postmaster)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to all its processes, the postmaster first: it starts no others then."""
@@ -78,12 +79,12 @@ class OwnPostgres:
         subprocess.run(["cp", "-a", copy, self.server.pgdata], check=True)
 
 
-def parent_of(pid: int) -> int | None:
-    """The parent of a process; None: there is no such process any more."""
+def works_in(directory: Path, pid: int) -> bool:
+    """Whether it is the working directory of a process; not of one that is gone or a zombie."""
     try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except (FileNotFoundError, ProcessLookupError):
-        return None
+        return Path(f"/proc/{pid}/cwd").readlink() == directory
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return False
 
 
 @contextmanager
