@@ -1,4 +1,4 @@
-"""`kcoord.commit_offsets` takes the ids of topics."""
+"""Entries of `kcoord.commit_offsets` take the ids of topics."""
 
 from django.db import migrations
 

@@ -1,4 +1,4 @@
-"""`kcoord.commit_offsets` refuses share groups."""
+"""`kcoord.commit_offsets` refuses share groups and ids of other topics."""
 
 from django.db import migrations
 

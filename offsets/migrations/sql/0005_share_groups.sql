@@ -1,4 +1,4 @@
--- A share group has no committed offsets. One function of 0002, whole.
+-- A share group has no committed offsets, and topics may be named by their ids. One function of 0001, whole.
 
 -- OffsetCommit inside the caller's transaction: fenced by member and generation, committed or rolled back with all that
 -- the transaction did. Call it last: from here on to the end of the transaction the group waits.
