@@ -252,7 +252,7 @@ def _acquiring(pk: int, asking: Sequence[tuple[Ticket, Sequence[tuple[UUID, int]
 
 
 def _acquired(count: int, rows: Iterable[Sequence[Any]]) -> list[list[Acquired] | None]:
-    """What each of so many members got."""
+    """What each member got."""
     found: list[list[Acquired] | None] = [[] for _ in range(count)]
     for place, lock, topic_id, number, held, delivery_count, until, error in rows:
         given = found[place - 1]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.audit import audit, audit_in_every_look
 from tests.browser.conftest import NARROW, Wrongs, open_context, sign_in, watch
+from tests.browser.test_history import bounds
 from tests.frontend.alert_seed import put_alert, put_rule
 from tests.frontend.node_seed import change
 from tests.frontend.plan_seed import put_plan
@@ -38,12 +38,6 @@ def bad_night(seed: Seed) -> None:
     verdict(seed, shipping, "flapping", ms_ago=ago - 2 * MINUTE)
     put_alert(seed.connection, put_rule(seed.connection), "billing", at=now - ago + 5 * MINUTE, resolved_at=now - HOUR)
     put_plan(seed.connection, "billing", made_at=now - 3 * HOUR, state="applied", reason="after the loss of node-2")
-
-
-def bounds(page: Page) -> tuple[str, str]:
-    """The span in the address."""
-    query = parse_qs(urlsplit(page.url).query)
-    return query["from"][0], query["to"][0]
 
 
 async def test_the_brush_narrows_the_time_and_goes_along_to_a_group(page: Page, seed: Seed) -> None:

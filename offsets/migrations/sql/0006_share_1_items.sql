@@ -494,7 +494,7 @@ begin
 end
 $$;
 
--- The key of a share group, the settings in force for it, and a topic, null if there is none of that name. The row of the
+-- The key of a share group, the settings in force for it, and a topic, which is null if it does not exist. The row of the
 -- group is not locked: members beat while a transaction settles. Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST.
 create function kcoord.share_group(
     group_id text, member_id text, topic text, out pk bigint, out rules kcoord.share_rules, out topic_id uuid,
