@@ -220,7 +220,7 @@ def _one_of_many(
         found = call.runtime.get(GroupService).heartbeat(convert.heartbeat_command(request.group_id, request))
     except Exception as error:  # noqa: BLE001 - it is logged
         return _failed(error)
-    return _awaited(found) if not isinstance(found, HeartbeatReply) else _counted(found)
+    return _counted(found) if isinstance(found, HeartbeatReply) else _awaited(found)
 
 
 async def _awaited(answer: Awaitable[HeartbeatReply]) -> HeartbeatReply:
