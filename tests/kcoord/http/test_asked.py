@@ -17,9 +17,9 @@ from kcoord.access.rights import Access, digest
 from kcoord.config import Config
 from kcoord.database import request_age
 from kcoord.http import context
+from kcoord.http.connection import MOST_HEADS, HttpProtocol
 from kcoord.http.door import Admission, Head
 from kcoord.process.turnstile import Kind, Turnstile
-from kcoord.stack.protocol_httptools import MOST_HEADS, HttpProtocol
 from tests.support.doors import (
     DATE,
     FORBIDDEN,
