@@ -11,8 +11,8 @@ import pytest
 from django.test import RequestFactory
 from pytest_django.fixtures import SettingsWrapper
 
-from frontend import commands
-from frontend.commands import Command
+from frontend.ui import commands
+from frontend.ui.commands import Command
 from kcoord.kgroups.arguments import Arguments, check
 from kcoord.kgroups.options import declare
 from kcoord.resets.strategies import PARAMETER, Reset, Strategy

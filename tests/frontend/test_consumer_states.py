@@ -7,11 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from frontend.consumer.presenters import consumer
-from frontend.consumer.rows import Computation, ConsumerPart, Counts, Detail, Handover
-from frontend.consumer.states import explain, member_state, wait_ends
-from frontend.queries import GroupPage
-from frontend.rows import Event, GroupCounts, Member
+from frontend.pages.group.consumer import Computation, ConsumerPart, Counts, Handover
+from frontend.pages.group.explained import consumer_wait_ends as wait_ends
+from frontend.pages.group.explained import explain_consumer as explain
+from frontend.pages.group.present import consumer
+from frontend.pages.group.reads import GroupCounts, GroupPage
+from frontend.ui.members import Detail
+from frontend.ui.members import consumer_member_state as member_state
+from frontend.ui.rows import Event, Member
 from groups.core.model.consumer_state import DEPARTED_EPOCH, MemberState
 from tests.frontend.test_states import NOW
 from tests.frontend.test_states import member as any_member

@@ -15,11 +15,11 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from psycopg.types.json import Jsonb
 
-from frontend import zones
-from frontend.happened import reads
-from frontend.happened.lines import APART_MS, FOLDED, KINDS, lines
-from frontend.happened.reads import Happened, Rebalance
-from frontend.views import timeline
+from frontend.pages.history import happened as reads
+from frontend.pages.history import timeline
+from frontend.pages.history.happened import Happened, Rebalance
+from frontend.pages.history.timeline import APART_MS, FOLDED, KINDS, lines
+from frontend.ui import zones
 from kcoord.sql import queries
 from tests.conftest import START_MS
 from tests.frontend.alert_seed import put_alert, put_rule

@@ -1,0 +1,255 @@
+"""The page of a group, and that of its states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from frontend.pages.group import explained as consumer_states
+from frontend.pages.group import present as presenters
+from frontend.pages.group import reads as queries
+from frontend.pages.group.explained import explain, next_timer
+from frontend.pages.group.lag import BY_NAME as BY_RANGE
+from frontend.pages.group.lag import DEFAULT_RANGE, RANGES, choices, lag
+from frontend.pages.group.look import PARTITIONS_SHOWN, look
+from frontend.pages.group.machine import picture
+from frontend.pages.group.map import focus_context, focus_of, read_colours, totals_of
+from frontend.pages.group.reads import COMPARED, MOST_CELLS, Limits
+from frontend.pages.group.tabs import context_of, limits_of
+from frontend.ui.allowed import (
+    ALERT_RULE,
+    DELETE_GROUP,
+    DELETE_OFFSETS,
+    HOLD,
+    KICK,
+    PLAN,
+    Action,
+    Need,
+    action,
+    missing,
+)
+from frontend.ui.labels import MOST_SHOWN
+from frontend.ui.labels import shown as shown_labels
+from frontend.ui.page import Pace, access_link, address, choice, choices_of, group_url, page, show, text
+from frontend.ui.page import missing as no_group
+from frontend.ui.states import state
+from frontend.ui.tabs import tab_of
+from frontend.ui.verdicts import lines as verdict_lines
+from frontend.ui.viewer import viewer_of
+from frontend.ui.wording import joined
+from groups.core.subscription import NONE as NO_TOPICS
+from kcoord.access.rights import Resource
+from kcoord.process import bridge
+from offsets.verdicts.checks import thresholds
+from offsets.verdicts.reads import summaries
+
+
+def suggested_lag(lag: int | None) -> int:
+    """From which lag on to alert, for a group that has this lag now: ten times as much, in two digits, or 1,000."""
+    wanted = 10 * (lag or 0)
+    size: int = 10 ** max(len(str(wanted)) - 2, 0)
+    return max(-(-wanted // size) * size, 1_000)
+
+
+SETTLED = ("Stable", "Empty", "Dead")
+"""States in which nothing but heartbeats and commits happens without outside action."""
+OVERVIEW_PARTITIONS = 10
+"""Of a share group; the tab has more."""
+LARGE = 2_000
+"""Rendering a group with more members costs too much to do on every change."""
+ONE_OFFSET = urlencode({"scope": "chosen", "strategy": "to-offset"})
+"""The form of a reset to one offset, of a partition that is added as `p`."""
+PANELS = ("handovers", "partitions")
+"""Panels of a group that can be shown in full (`?show=members`)."""
+MANY_HANDOVERS, MANY_TOPICS = 200, 60
+"""The maximum number of rows even of a panel that is shown longer; the search finds the others."""
+
+
+NO_OFFSETS = "A share group has no committed offsets."
+NO_SIMULATION = "Members of a share group share partitions: there is nothing to simulate."
+
+
+def _actions(request: HttpRequest, group_id: str, kind: str, lag: int | None) -> list[Action]:
+    """What can be done to a group of a type, with what the account lacks for it. `lag` (records) None: not known."""
+    here, viewer = group_url(group_id), viewer_of(request)
+    rule = urlencode({"group": group_id, "lag": suggested_lag(lag)})
+
+    def one(label: str, tail: str, need: Need | None = None, *, bad: bool = False, shares: str = "") -> Action:
+        """`shares`: why it cannot be done to a share group."""
+        if kind == "share" and shares:
+            return Action(label, "", shares, bad)
+        return action(viewer, label, f"{here}/{tail}", need, group_id, bad=bad)
+
+    return [
+        one("Labels…", "labels"),
+        one("Simulate…", "simulate", shares=NO_SIMULATION),
+        one("Snapshot for a ticket (Markdown)", "snapshot.md"),
+        one("Snapshot (JSON)", "snapshot.json"),
+        Action(*access_link(viewer, Resource.GROUP, group_id)),
+        action(viewer, "Alert on this…", f"{reverse('frontend:create-alert-rule')}?{rule}", ALERT_RULE, group_id),
+        one("Reset offsets…", "reset", PLAN),
+        one("Hold…", "hold", HOLD),
+        one("Pins…", "pins", shares=NO_OFFSETS),
+        one("Delete offsets…", "delete-offsets", DELETE_OFFSETS, bad=True, shares=NO_OFFSETS),
+        one("Delete group…", "delete", DELETE_GROUP, bad=True),
+    ]
+
+
+@page
+def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
+    """One group in full."""
+    shown = _shown(request)
+    drawn = BY_RANGE[choice(request, "range", BY_RANGE) or DEFAULT_RANGE.name]
+    tab, wanted = tab_of(request), focus_of(request)
+    limits = limits_of(request, tab, replace(_limits(shown), lag=drawn, q=text(request, "topic")))
+    viewer = viewer_of(request)
+    looked = bridge.call(lambda runtime: look(runtime, viewer, group_id, limits))
+    if looked is None:
+        return no_group(request, group_id)
+    found = looked.page
+    context: dict[str, Any] = presenters.group(
+        found,
+        settings.KCOORD.int("offsets.topic.num.partitions"),
+        read_colours(request.headers.get("Kcoord-Colours", "")),
+        looked.assignors,
+        looked.rule,
+        looked.coordinator,
+    )
+    subscribed = looked.rule.subscribed if looked.rule else NO_TOPICS
+    stale_ms, sample_ms = (settings.KCOORD.int(f"lag.{name}.ms") for name in ("stale", "sample.interval"))
+    context |= lag(found.lag, subscribed, found.counts.members, stale_ms, sample_ms)
+    context |= {
+        "lag_range": limits.lag,
+        "lag_ranges": choices(limits.lag, {drawn.name: address(request, range=drawn.name) for drawn in RANGES}),
+        "sample_every_ms": sample_ms,
+        "pace": _pace(found.header.state, found.counts.members, found.totals.partitions, shown),
+        "shown": shown,
+        "settled": found.header.state in SETTLED,
+        "q": limits.q,
+        "searchable": bool(limits.q) or found.totals.topics > Limits().topics,
+        "actions": _actions(request, group_id, found.header.type, found.totals.lag),
+        "reset_missing": missing(viewer, PLAN, group_id),
+        "hold_missing": missing(viewer, HOLD, group_id),
+        "kick_missing": missing(viewer, KICK, group_id),
+        "show_urls": {panel: address(request, show=(*shown, panel)) for panel in PANELS},
+        "verdicts": verdict_lines(
+            summaries(looked.verdicts),
+            found.header.state,
+            window_ms=thresholds(settings.KCOORD).flapping_window_ms,
+            explained=True,
+            names=context["names"],
+            held=context["held"],
+        ),
+        "failed_parts": joined(looked.failed, len(looked.failed)) if looked.failed else "",
+        "findings": looked.findings,
+        **_labels(looked.labels, group_id),
+        **_addresses(group_id, reports=viewer.topics.unlimited),
+        "only_owners": settings.KCOORD.only_owners,
+        "group_id": group_id,
+        "group_type": found.header.type,
+    }
+    if looked.share is not None:
+        context |= looked.share.context(most=OVERVIEW_PARTITIONS if tab == "overview" else PARTITIONS_SHOWN)
+    partitions = found.totals.partitions if looked.share is None else len(looked.share.offsets)
+    context |= context_of(request, tab, limits, found, partitions)
+    if looked.share is not None and context["items"].dead:
+        context["tab_counts"]["dead-letters"] = context["items"].dead
+    context |= focus_context(
+        request,
+        wanted,
+        context["strips"],
+        context["owners"],
+        found.owners,
+        many_owners=context["many_owners"],
+        totals={} if limits.q else totals_of(found),
+    )
+    return show(request, "pages/group/group", context, section="groups", title=group_id)
+
+
+def _addresses(group_id: str, *, reports: bool) -> dict[str, str]:
+    """Of the pages about the group. `reports`: the person may see what the archive says about it."""
+    here = group_url(group_id)
+    return {
+        "group_url": here,
+        "hold_url": f"{here}/hold",
+        "reset_url": f"{here}/reset?{ONE_OFFSET}",
+        "kick_url": f"{here}/kick",
+        "findings_url": f"{reverse('frontend:findings')}?{urlencode({'group': group_id})}",
+        "history_url": f"{here}/events",
+        "rebalances_url": f"{here}/rebalances",
+        "commits_url": f"{here}/commits",
+        "report_url": f"{here}/report" if reports else "",
+        "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
+    }
+
+
+def _labels(labels: Mapping[str, str], group_id: str) -> dict[str, Any]:
+    """The labels in the head: the conventional ones and the first of the others."""
+    found = shown_labels(labels)
+    return {
+        "labels": found[:MOST_SHOWN],
+        "labels_more": max(len(found) - MOST_SHOWN, 0),
+        "labels_url": f"{group_url(group_id)}/labels",
+    }
+
+
+def _limits(shown: tuple[str, ...]) -> Limits:
+    limits = Limits()
+    if "handovers" in shown:
+        limits = replace(limits, handovers=MANY_HANDOVERS)
+    if "partitions" in shown:
+        limits = replace(limits, topics=MANY_TOPICS, cells=MOST_CELLS)
+    return limits
+
+
+def _pace(state_name: str, members: int, partitions: int, shown: tuple[str, ...]) -> Pace:
+    if shown:
+        return Pace(every_ms=30_000, gap_ms=5_000)
+    settled = state_name in SETTLED
+    if partitions > COMPARED:
+        return Pace(every_ms=15_000 if settled else 10_000, gap_ms=5_000)
+    if members > LARGE:
+        return Pace(every_ms=10_000 if settled else 5_000, gap_ms=2_000)
+    return Pace(every_ms=5_000 if settled else 2_000, gap_ms=250)
+
+
+def _shown(request: HttpRequest) -> tuple[str, ...]:
+    return choices_of(request, "show", PANELS)
+
+
+PACE = Pace(every_ms=5_000, gap_ms=250)
+
+
+@page
+def group_states(request: HttpRequest, group_id: str) -> HttpResponse:
+    """The picture, and its transitions as tables."""
+    viewer = viewer_of(request)
+    found = bridge.call(lambda runtime: queries.group_page(runtime.db, viewer, group_id, Limits()))
+    if found is None:
+        return no_group(request, group_id)
+    group, part = found.header, found.consumer
+    drawn = None if group.type == "share" else picture(group.type, group.state)
+    context = {
+        "now": found.now,
+        "pace": PACE,
+        "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
+        "group": group,
+        "group_id": group_id,
+        "group_url": group_url(group_id),
+        "state": state(group.state, held=group.is_held(found.now)),
+        "explanation": (part and consumer_states.explain_consumer(found, part)) or explain(found),
+        "next_timer": next_timer(found),
+        "picture": drawn,
+        "narrow": picture(group.type, group.state, narrow=True) if drawn else None,
+        "possible": [arrow for arrow in drawn.arrows if arrow.possible] if drawn else [],
+        "members_hidden": found.members_hidden,
+        "kind": group.type,
+        "group_type": group.type,
+    }
+    return show(request, "pages/group/group_states", context, section="groups", title=f"States · {group_id}")
