@@ -6,15 +6,16 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
 from frontend.ui.page import address, attached
+from frontend.ui.wording import iso_if_known
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import Page
@@ -115,9 +116,14 @@ Read = Callable[[Runtime, C | None], Awaitable[tuple[Sequence[T], C | None]]]
 """A page of rows from a cursor on, and the cursor of the next; None: the first, and the last."""
 
 
-def parts(found: Page[T]) -> tuple[Sequence[T], str | None]:
-    """A page of a service as `Read` returns it."""
-    return found.items, found.next_cursor
+def rows_of(read: Callable[[Runtime, str | None], Awaitable[Page[T]]]) -> Iterator[T]:
+    """As `all_rows`, for a service whose pages say themselves where they go on."""
+
+    async def one(runtime: Runtime, cursor: str | None) -> tuple[Sequence[T], str | None]:
+        found = await read(runtime, cursor)
+        return found.items, found.next_cursor
+
+    return all_rows(one)
 
 
 def all_rows(read: Read[C, T]) -> Iterator[T]:
@@ -151,3 +157,27 @@ def csv_file(name: str, head: Sequence[str], rows: Iterator[Sequence[object]]) -
     """The file, named `name` and `.csv`."""
     response = _File(pieces(head, rows), content_type="text/csv; charset=utf-8")
     return attached(response, name, "csv")
+
+
+def csv_of(name: str, columns: str, found: Iterable[object], **same: object) -> HttpResponseBase:
+    """The file of objects by their attributes. `same`: columns with one value in all rows, after the others.
+
+    `columns`: their names, separated by blanks: `topic`, or `partitions=total.partitions` if the attribute has another
+    name or belongs to another one, which may be a mapping, or None. `@created_at` is an instant in ms. Several texts
+    are separated by blanks.
+    """
+    heads, paths = [], []
+    for column in columns.split():
+        head, _, path = column.removeprefix("@").partition("=")
+        heads.append(head)
+        paths.append(((path or head).split("."), column.startswith("@")))
+    rows = ((*(_value(one, path, is_instant=at) for path, at in paths), *same.values()) for one in found)
+    return csv_file(name, (*heads, *same), rows)
+
+
+def _value(of: Any, path: Sequence[str], *, is_instant: bool) -> object:
+    for name in path:
+        of = of.get(name) if isinstance(of, Mapping) else None if of is None else getattr(of, name)
+    if is_instant:
+        return iso_if_known(of)
+    return " ".join(of) if isinstance(of, list | tuple) else of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from frontend.ui.form import Refusal, attempt
 from frontend.ui.page import BadAddress, choice, group_url, member_names, message, missing, page, show, text
 from frontend.ui.shown import ALL_TOPICS
-from frontend.ui.table import MOST_ROWS, csv_file
+from frontend.ui.table import MOST_ROWS, csv_of
 from frontend.ui.viewer import Viewer, viewer_of
 from frontend.ui.wording import plural, ranges
 from groups.simulation.rules import Changes, Move, Simulation
@@ -147,42 +147,28 @@ def move_lines(moves: tuple[Move, ...]) -> list[MoveLine]:
 @page
 def simulated_members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """All members of a simulation, with the parameters of its page."""
-    head = "member_id", "before", "after", "gained", "lost", "is_new", "is_removed", "counted"
+    columns = "member_id before after gained lost is_new is_removed"
     counted = viewer_of(request).topics_counted or ALL_TOPICS
-    return _simulation(
-        request,
-        group_id,
-        "simulated-members",
-        head,
-        lambda found: (
-            (one.member_id, one.before, one.after, one.gained, one.lost, one.is_new, one.is_removed, counted)
-            for one in found.members
-        ),
-    )
+    return _simulation(request, group_id, "simulated-members", columns, lambda found: found.members, counted=counted)
 
 
 @page
 def simulated_moves_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """All partitions that change hands in a simulation, with the parameters of its page."""
-    head = "topic", "partition", "owner", "new_owner"
-    return _simulation(
-        request,
-        group_id,
-        "simulated-moves",
-        head,
-        lambda found: ((one.topic, one.partition, one.owner, one.new_owner) for one in found.moves),
-    )
+    columns = "topic partition owner new_owner"
+    return _simulation(request, group_id, "simulated-moves", columns, lambda found: found.moves)
 
 
 def _simulation(
     request: HttpRequest,
     group_id: str,
     name: str,
-    head: Sequence[str],
-    rows_of: Callable[[Simulation], Iterator[Sequence[object]]],
+    columns: str,
+    rows_of: Callable[[Simulation], Iterable[object]],
+    **same: object,
 ) -> HttpResponseBase:
     names, _ = bridge.call(lambda runtime: runtime.get(Simulations).assignors(group_id))
     found, refusal = simulated(request, group_id, names)
     if found is None:
         return message(request, refusal.status, "No simulation", refusal.text)
-    return csv_file(f"{group_id}-{name}", head, itertools.islice(rows_of(found), MOST_ROWS))
+    return csv_of(f"{group_id}-{name}", columns, itertools.islice(rows_of(found), MOST_ROWS), **same)

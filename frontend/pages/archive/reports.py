@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -17,9 +17,9 @@ from frontend.ui.allowed import Forbidden, require_all
 from frontend.ui.page import BadAddress, address, choice, group_url, member_names, message, missing, page, show, text
 from frontend.ui.reads import EventsOfSpan, Wanted, events_of
 from frontend.ui.rows import Millis
-from frontend.ui.table import MOST_ROWS, all_rows, csv_file
+from frontend.ui.table import MOST_ROWS, all_rows, csv_of
 from frontend.ui.viewer import viewer_of
-from frontend.ui.wording import iso, iso_if_known, plural
+from frontend.ui.wording import plural
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from offsets.core.days import DAY_MS
@@ -287,10 +287,8 @@ def report_days_csv(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
         run = bridge.call(lambda runtime: asked_run(runtime.get(Reports), str(run_id)))
     except NoReport as error:
         return without_report(request, error)
-    head = "day", "groups", "commits", "records_consumed", "rewinds", "rebalances"
-    days = reversed(totals(run.result))
-    rows = ((day.date, day.groups, day.commits, day.consumed, day.rewinds, day.rebalances) for day in days)
-    return csv_file("report-days", head, rows)
+    columns = "day=date groups commits records_consumed=consumed rewinds rebalances"
+    return csv_of("report-days", columns, reversed(totals(run.result)))
 
 
 @page
@@ -299,24 +297,17 @@ def report_groups_csv(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     require_all(request, SEE_REPORT)
     wanted = wanted_report_groups(request)
 
-    async def read(runtime: Runtime, first: int | None) -> tuple[Sequence[Sequence[object]], int | None]:
+    async def read(runtime: Runtime, first: int | None) -> tuple[Sequence[GroupTotals], int | None]:
         reports = runtime.get(Reports)
         found = await groups_of(reports, await asked_run(reports, str(run_id)), wanted, first or 0, REPORT_ROWS)
-        rows = [
-            (
-                one.group_name, one.commits, one.consumed, one.rewinds, one.members, one.rebalances,
-                iso_if_known(one.rebalances_since), iso_if_known(one.first_commit_at), iso_if_known(one.last_commit_at),
-            )
-            for one in (found.groups if found else ())
-        ]  # fmt: skip
-        return rows, _after(first or 0, found.total if found else 0)
+        return (found.groups, _after(first or 0, found.total)) if found else ((), None)
 
-    head = (
-        "group_id", "commits", "records_consumed", "rewinds", "members", "rebalances", "rebalances_since",
-        "first_commit_at", "last_commit_at",
-    )  # fmt: skip
+    columns = """
+        group_id=group_name commits records_consumed=consumed rewinds members rebalances @rebalances_since
+        @first_commit_at @last_commit_at
+    """
     try:
-        return csv_file("report-groups", head, all_rows(read))
+        return csv_of("report-groups", columns, all_rows(read))
     except (NoReport, ReportUnreadable) as error:
         return without_report(request, error)
 
@@ -326,16 +317,15 @@ def report_partitions_csv(request: HttpRequest, run_id: UUID) -> HttpResponseBas
     """The busiest partitions of a report."""
     require_all(request, SEE_REPORT)
 
-    async def read(runtime: Runtime, first: int | None) -> tuple[Sequence[Sequence[object]], int | None]:
+    async def read(runtime: Runtime, first: int | None) -> tuple[Sequence[PartitionTotals], int | None]:
         reports = runtime.get(Reports)
         run = await asked_run(reports, str(run_id))
         total, found = await reports.partitions(run, first=first or 0, limit=REPORT_ROWS)
-        rows = [(one.topic, one.partition, one.consumed, one.commits, one.groups) for one in found]
-        return rows, _after(first or 0, total)
+        return found, _after(first or 0, total)
 
-    head = "topic", "partition", "records_consumed", "commits", "groups"
+    columns = "topic partition records_consumed=consumed commits groups"
     try:
-        return csv_file("report-partitions", head, all_rows(read))
+        return csv_of("report-partitions", columns, all_rows(read))
     except (NoReport, ReportUnreadable) as error:
         return without_report(request, error)
 
@@ -348,47 +338,32 @@ def _after(first: int, total: int) -> int | None:
 @page
 def group_report_days_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The days of a group in a report, newest first."""
-    head = (
-        "date", "commits", "records_consumed", "rewinds", "partitions", "rebalances", "causes", "new_generations",
-        "seen_first", "seen_last",
-    )  # fmt: skip
+    columns = """
+        date commits=day.commits records_consumed=day.consumed rewinds=day.rewinds partitions=day.partitions rebalances
+        causes new_generations=day.generations seen_first=day.came seen_last=day.went
+    """
     return _report(
         request,
         group_id,
         "report-days",
-        head,
-        lambda found: (
-            (
-                line.date, line.day.commits, line.day.consumed, line.day.rewinds, line.day.partitions, line.rebalances,
-                line.causes, line.day.generations, line.day.came, line.day.went,
-            )
-            for line in group_lines(found.days, found.totals.rebalances_since)
-        ),
-    )  # fmt: skip
+        columns,
+        lambda found: group_lines(found.days, found.totals.rebalances_since),
+    )
 
 
 @page
 def report_members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The members of a group in a report, those seen last first."""
-    head = "member_id", "first_commit_at", "last_commit_at", "commits", "generations"
-    return _report(
-        request,
-        group_id,
-        "report-members",
-        head,
-        lambda found: (
-            (one.member_id, iso(one.first_commit_at), iso(one.last_commit_at), one.commits, one.generations)
-            for one in found.members
-        ),
-    )
+    columns = "member_id @first_commit_at @last_commit_at commits generations"
+    return _report(request, group_id, "report-members", columns, lambda found: found.members)
 
 
 def _report(
     request: HttpRequest,
     group_id: str,
     name: str,
-    head: Sequence[str],
-    rows_of: Callable[[GroupReport], Iterator[Sequence[object]]],
+    columns: str,
+    rows_of: Callable[[GroupReport], Iterable[object]],
 ) -> HttpResponseBase:
     require_all_topics(request)
     asked = text(request, "run") or None
@@ -404,4 +379,4 @@ def _report(
         return without_report(request, error)
     if found is None:
         return without_report(request, NoReport())
-    return csv_file(f"{group_id}-{name}", head, rows_of(found))
+    return csv_of(f"{group_id}-{name}", columns, rows_of(found))

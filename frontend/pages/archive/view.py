@@ -24,9 +24,9 @@ from frontend.ui.page import BadAddress, Pace, address, choice, form_page, group
 from frontend.ui.reads import names_in_groups
 from frontend.ui.rows import Names
 from frontend.ui.service import KINDS
-from frontend.ui.table import all_rows, csv_file, parts
+from frontend.ui.table import all_rows, csv_file, csv_of, rows_of
 from frontend.ui.viewer import Viewer, viewer_of
-from frontend.ui.wording import iso, iso_if_known, plural
+from frontend.ui.wording import plural
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -309,22 +309,11 @@ def runs_csv(request: HttpRequest) -> HttpResponseBase:
     """All runs, newest first, of the kind that the page shows."""
     require(request, SEE_RUNS)
     kind = choice(request, "kind", ALL_KINDS) or None
-
-    async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[SparkRun], str | None]:
-        return parts(await runtime.get(SparkRuns).runs(kind=kind, cursor=cursor, limit=MAX_LIMIT))
-
-    head = (
-        "run_id", "kind", "state", "requested_at", "requested_by", "started_at", "ended_at", "rows", "days", "files",
-        "bytes", "findings", "error",
-    )  # fmt: skip
-    rows = (
-        (
-            run.id, run.kind, run.state, iso(run.requested_at), run.requested_by, iso_if_known(run.started_at),
-            iso_if_known(run.ended_at), run.rows, run.days, run.files, run.bytes, run.findings, run.error,
-        )
-        for run in all_rows(read)
-    )  # fmt: skip
-    return csv_file("runs", head, rows)
+    columns = """
+        run_id=id kind state @requested_at requested_by @started_at @ended_at rows days files bytes findings error
+    """
+    found = rows_of(lambda runtime, cursor: runtime.get(SparkRuns).runs(kind=kind, cursor=cursor, limit=MAX_LIMIT))
+    return csv_of("runs", columns, found)
 
 
 @page

@@ -12,15 +12,15 @@ from frontend.pages.group.tables import NO_LOAD, Load
 from frontend.ui.page import page
 from frontend.ui.rows import Member
 from frontend.ui.shown import ALL_TOPICS
-from frontend.ui.table import MOST_ROWS, all_rows, csv_file, parts
+from frontend.ui.table import MOST_ROWS, all_rows, csv_file, csv_of, rows_of
 from frontend.ui.viewer import viewer_of
-from frontend.ui.wording import iso, iso_if_known
+from frontend.ui.wording import iso_if_known
 from groups.readmodel import unknown_group
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import MAX_LIMIT
 from offsets.lag.service import LagReads, TopicLag
-from offsets.readmodel import CommittedPartition, OffsetReads
+from offsets.readmodel import OffsetReads
 
 EVERYTHING = 10_000
 """Members of a file."""
@@ -56,23 +56,16 @@ def _member(member: Member, load: Load) -> Sequence[object]:
 def offsets_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The committed offsets of a group."""
     topics = viewer_of(request).topics
-
-    async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[CommittedPartition], str | None]:
-        reads = runtime.get(OffsetReads)
-        return parts(await reads.committed(group_id, cursor=cursor, limit=MAX_LIMIT, visible=topics))
-
-    head = (
-        "topic", "partition", "owner", "committed_offset", "committed_at", "log_start_offset", "log_end_offset", "lag",
-        "watermark_at", "expires_at", "metadata",
-    )  # fmt: skip
-    rows = (
-        (
-            row.topic, row.partition, row.owner, row.committed_offset, iso(row.committed_at), row.log_start_offset,
-            row.log_end_offset, row.lag, iso_if_known(row.sampled_at), iso_if_known(row.expires_at), row.metadata,
+    columns = """
+        topic partition owner committed_offset @committed_at log_start_offset log_end_offset lag
+        @watermark_at=sampled_at @expires_at metadata
+    """
+    found = rows_of(
+        lambda runtime, cursor: runtime.get(OffsetReads).committed(
+            group_id, cursor=cursor, limit=MAX_LIMIT, visible=topics
         )
-        for row in all_rows(read)
-    )  # fmt: skip
-    return csv_file(f"{group_id}-offsets", head, rows)
+    )
+    return csv_of(f"{group_id}-offsets", columns, found)
 
 
 @page
@@ -85,18 +78,12 @@ def lag_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
         found = await reads.lag(group_id, partitions=False, cursor=cursor, limit=MAX_LIMIT, visible=topics)
         return found.topics, found.next_cursor
 
-    head = (
-        "topic", "partitions", "unknown_partitions", "lag", "time_lag_ms", "time_lag_at_least_ms", "watermark_at",
-        "read", "deleted",
-    )  # fmt: skip
-    rows = (
-        (
-            one.topic, one.total.partitions, one.total.unknown_partitions, one.total.lag, one.total.time_lag.ms,
-            one.total.time_lag.at_least_ms, iso_if_known(one.total.sampled_at), one.read, one.deleted,
-        )
-        for one in all_rows(read)
-    )  # fmt: skip
-    return csv_file(f"{group_id}-lag", head, rows)
+    columns = """
+        topic partitions=total.partitions unknown_partitions=total.unknown_partitions lag=total.lag
+        time_lag_ms=total.time_lag.ms time_lag_at_least_ms=total.time_lag.at_least_ms @watermark_at=total.sampled_at
+        read deleted
+    """
+    return csv_of(f"{group_id}-lag", columns, all_rows(read))
 
 
 @page

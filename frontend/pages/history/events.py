@@ -27,7 +27,7 @@ from frontend.ui.page import (
 )
 from frontend.ui.reads import Wanted, events_of, history, now
 from frontend.ui.rows import Event, Names
-from frontend.ui.table import all_rows, csv_file, parts
+from frontend.ui.table import all_rows, csv_file, csv_of, rows_of
 from frontend.ui.viewer import Viewer, viewer_of
 from frontend.ui.wording import iso, iso_if_known
 from groups.readmodel import unknown_group
@@ -202,20 +202,13 @@ def _lines(viewer: Viewer, group_id: str, rows: Sequence[JournalLine]) -> list[L
 def commits_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The commit history of a group, newest first, with the filters of the page."""
     wanted, topics = wanted_commits(request), viewer_of(request).topics
-
-    async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[JournalLine], str | None]:
-        reads = runtime.get(JournalReads)
-        return parts(await reads.commits(group_id, wanted, cursor=cursor, limit=MAX_LIMIT, visible=topics))
-
-    head = "at", "kind", "topic", "partition", "committed_offset", "member_id", "client_id", "principal", "generation"
-    rows = (
-        (
-            iso(row.at), row.kind, row.topic, row.partition, row.committed_offset, row.member_id, row.client_id,
-            row.principal, row.generation_id,
+    columns = "@at kind topic partition committed_offset member_id client_id principal generation=generation_id"
+    found = rows_of(
+        lambda runtime, cursor: runtime.get(JournalReads).commits(
+            group_id, wanted, cursor=cursor, limit=MAX_LIMIT, visible=topics
         )
-        for row in all_rows(read)
-    )  # fmt: skip
-    return csv_file(f"{group_id}-commits", head, rows)
+    )
+    return csv_of(f"{group_id}-commits", columns, found)
 
 
 @page

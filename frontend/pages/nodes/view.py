@@ -17,7 +17,7 @@ from frontend.ui.rows import Millis
 from frontend.ui.service import REASONS
 from frontend.ui.shown import shares
 from frontend.ui.states import State
-from frontend.ui.table import MOST_ROWS, csv_file
+from frontend.ui.table import MOST_ROWS, csv_file, csv_of
 from frontend.ui.wording import duration, iso, iso_if_known, plural, ranges
 from frontend.ui.zones import instant
 from groups.nodes.directory import node_name
@@ -263,12 +263,8 @@ def coordinator_partitions_csv(request: HttpRequest) -> HttpResponseBase:
     """All coordinator partitions."""
     require(request, SEE_CLUSTER)
     found = bridge.call(lambda runtime: runtime.get(NodeOverviews).read(0))
-    head = "partition", "state", "node", "incarnation", "epoch", "since", "load_ms"
-    rows = (
-        (one.partition, one.state, one.node_id, one.incarnation, one.epoch, iso(one.since), one.load_ms)
-        for one in found.partitions
-    )
-    return csv_file("coordinator-partitions", head, rows)
+    columns = "partition state node=node_id incarnation epoch @since load_ms"
+    return csv_of("coordinator-partitions", columns, found.partitions)
 
 
 @page

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 
@@ -17,9 +15,9 @@ from frontend.ui.form import LONGEST_REASON, Refusal, actor, attempt, done, gone
 from frontend.ui.page import address, form_page, group_url, page, show, text
 from frontend.ui.reads import now
 from frontend.ui.states import state
-from frontend.ui.table import all_rows, csv_file, parts
+from frontend.ui.table import csv_of, rows_of
 from frontend.ui.viewer import viewer_of
-from frontend.ui.wording import iso, plural
+from frontend.ui.wording import plural
 from groups.catalogue.topics import TopicService, partition_counts
 from kcoord.access.rights import Principal
 from kcoord.http.paths import check_group_id
@@ -32,7 +30,7 @@ from offsets.core.deletion import OffsetDelete, OffsetDeleteReply
 from offsets.deletion import OffsetDeletion
 from offsets.plans.creation import CreatedGroup, GroupCreation, NewGroup, StartOffset
 from offsets.plans.sources import check_readable
-from offsets.retention.pins import Pin, PinService
+from offsets.retention.pins import PinService
 
 
 @form_page
@@ -180,10 +178,7 @@ def _told(reply: OffsetDeleteReply, group_id: str) -> str:
 def pins_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The pins of a group, that of all topics first."""
     topics = viewer_of(request).topics
-
-    async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[Pin], str | None]:
-        found = await runtime.get(PinService).pins(group_id, cursor=cursor, limit=MAX_LIMIT, visible=topics)
-        return parts(found)
-
-    rows = ((pin.topic, iso(pin.pinned_at), pin.pinned_by, pin.reason) for pin in all_rows(read))
-    return csv_file(f"{group_id}-pins", ("topic", "pinned_at", "pinned_by", "reason"), rows)
+    found = rows_of(
+        lambda runtime, cursor: runtime.get(PinService).pins(group_id, cursor=cursor, limit=MAX_LIMIT, visible=topics)
+    )
+    return csv_of(f"{group_id}-pins", "topic @pinned_at pinned_by reason", found)

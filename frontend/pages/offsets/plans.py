@@ -16,9 +16,9 @@ from frontend.ui.page import BadAddress, address, choice, cursor, cursor_address
 from frontend.ui.rows import Millis
 from frontend.ui.shown import ALL_TOPICS
 from frontend.ui.states import State
-from frontend.ui.table import all_rows, csv_file
+from frontend.ui.table import all_rows, csv_of, rows_of
 from frontend.ui.viewer import Viewer, viewer_of
-from frontend.ui.wording import elided, iso, iso_if_known, number, plural, wall, zone_name
+from frontend.ui.wording import elided, number, plural, wall, zone_name
 from frontend.ui.zones import zone_of
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -242,22 +242,14 @@ def plan_csv(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> HttpRes
     """The lines of an offset plan."""
     topics = viewer_of(request).topics
     plan = bridge.call(lambda runtime: runtime.get(PlanService).get(group_id, str(plan_id)))
-
-    async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[Sequence[object]], str | None]:
-        found = await runtime.get(PlanService).lines(plan, cursor=cursor, limit=MAX_LIMIT, visible=topics)
-        return [
-            (
-                line.topic, line.partition, line.old_offset, line.requested, line.new, line.log and line.log.start,
-                line.log and line.log.end, line.old_lag, line.new_lag, line.note,
-            )
-            for line in found.items
-        ], found.next_cursor  # fmt: skip
-
-    head = (
-        "topic", "partition", "old_offset", "requested_offset", "new_offset", "log_start_offset", "log_end_offset",
-        "old_lag", "new_lag", "note",
-    )  # fmt: skip
-    return csv_file(f"{group_id}-plan", head, all_rows(read))
+    columns = """
+        topic partition old_offset requested_offset=requested new_offset=new log_start_offset=log.start
+        log_end_offset=log.end old_lag new_lag note
+    """
+    found = rows_of(
+        lambda runtime, cursor: runtime.get(PlanService).lines(plan, cursor=cursor, limit=MAX_LIMIT, visible=topics)
+    )
+    return csv_of(f"{group_id}-plan", columns, found)
 
 
 @page
@@ -265,25 +257,13 @@ def plans_csv(request: HttpRequest) -> HttpResponseBase:
     """The plans of all groups that match the filters of the page."""
     wanted, viewer = replace(wanted_plans(request), before=None), viewer_of(request)
 
-    async def read(
-        runtime: Runtime, before: tuple[int, str] | None
-    ) -> tuple[Sequence[PlanRow], tuple[int, str] | None]:
+    async def read(runtime: Runtime, before: PlanKey | None) -> tuple[Sequence[PlanRow], PlanKey | None]:
         found = await all_plans(runtime, viewer, replace(wanted, before=before), MAX_LIMIT)
         return found.plans, found.next
 
-    head = (
-        "plan_id", "group_id", "strategy", "state", "partitions", "changed", "removed", "outside", "lag_change",
-        "reason", "created_at", "created_by", "approved_at", "approved_by", "applied_at",
-        "applied_by", "undone_at", "undone_by", "counted",
-    )  # fmt: skip
-    rows = (
-        (
-            plan.id, plan.group_id, plan.strategy, plan.state,
-            *(plan.totals.get(name) for name in ("partitions", "changed", "removed", "outside", "lag_change")),
-            plan.reason, iso(plan.created_at), plan.created_by, iso_if_known(plan.approved_at), plan.approved_by,
-            iso_if_known(plan.applied_at), plan.applied_by,
-            iso_if_known(plan.undone_at), plan.undone_by, viewer.topics_counted or ALL_TOPICS,
-        )
-        for plan in all_rows(read)
-    )  # fmt: skip
-    return csv_file("plans", head, rows)
+    columns = """
+        plan_id=id group_id strategy state partitions=totals.partitions changed=totals.changed removed=totals.removed
+        outside=totals.outside lag_change=totals.lag_change reason @created_at created_by @approved_at approved_by
+        @applied_at applied_by @undone_at undone_by
+    """
+    return csv_of("plans", columns, all_rows(read), counted=viewer.topics_counted or ALL_TOPICS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -13,22 +12,19 @@ from frontend.pages.topics.present import LEGEND, partition_rows, plots, rows
 from frontend.pages.topics.reads import (
     GROUPS,
     PARTITIONS,
-    TopicGroup,
     TopicPage,
-    TopicPartition,
     topic_groups_from,
     topic_page,
     topic_partitions_from,
 )
 from frontend.ui.page import access_link, address, group_url, message, number, page, show
 from frontend.ui.states import is_held, state
-from frontend.ui.table import all_rows, csv_file
+from frontend.ui.table import all_rows, csv_of
 from frontend.ui.verdicts import LOWER_END_REMEDY
 from frontend.ui.viewer import viewer_of
-from frontend.ui.wording import iso_if_known, plural
+from frontend.ui.wording import plural
 from kcoord.access.rights import Resource
 from kcoord.process import bridge
-from kcoord.process.runtime import Runtime
 
 MOST_GROUPS = 100_000
 
@@ -102,42 +98,24 @@ def _group_url(group_id: str, name: str) -> str:
 def topic_partitions_csv(request: HttpRequest, name: str) -> HttpResponseBase:
     """All partitions of a topic with their watermarks."""
     viewer = viewer_of(request)
-
-    async def read(runtime: Runtime, first: int | None) -> tuple[Sequence[TopicPartition], int | None]:
-        return await topic_partitions_from(runtime.db, viewer, name, first or 0)
-
     if not _exists(request, name):
         return no_such_topic(request, name)
-    head = "partition", "log_start_offset", "log_end_offset", "watermark_at"
-    rows = (
-        (row.partition, row.log_start_offset, row.log_end_offset, iso_if_known(row.sampled_at))
-        for row in all_rows(read)
-    )
-    return csv_file(f"{name}-partitions", head, rows)
+    found = all_rows(lambda runtime, first: topic_partitions_from(runtime.db, viewer, name, first or 0))
+    return csv_of(f"{name}-partitions", "partition log_start_offset log_end_offset @watermark_at=sampled_at", found)
 
 
 @page
 def topic_groups_csv(request: HttpRequest, name: str) -> HttpResponseBase:
     """All groups on a topic, by name, with their lag there as last sampled."""
     viewer = viewer_of(request)
-
-    async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[TopicGroup], str | None]:
-        return await topic_groups_from(runtime.db, viewer, name, after)
-
     if not _exists(request, name):
         return no_such_topic(request, name)
-    head = (
-        "group_id", "type", "state", "lag", "largest_lag_of_a_partition", "time_lag_ms", "lag_sampled_at", "owned",
-        "committed",
-    )  # fmt: skip
-    rows = (
-        (
-            row.group_id, row.type, row.state, row.lag, row.max_lag, row.time_lag_ms, iso_if_known(row.sampled_at),
-            row.owned, row.committed,
-        )
-        for row in all_rows(read)
-    )  # fmt: skip
-    return csv_file(f"{name}-groups", head, rows)
+    columns = """
+        group_id type state lag largest_lag_of_a_partition=max_lag time_lag_ms @lag_sampled_at=sampled_at owned
+        committed
+    """
+    found = all_rows(lambda runtime, after: topic_groups_from(runtime.db, viewer, name, after))
+    return csv_of(f"{name}-groups", columns, found)
 
 
 def _exists(request: HttpRequest, name: str) -> bool:
