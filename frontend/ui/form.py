@@ -13,7 +13,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from frontend.ui.page import group_url, message, show
+from frontend.ui.page import message, show
 from frontend.ui.reads import GroupBrief, group_brief
 from frontend.ui.states import state
 from frontend.ui.viewer import viewer_of
@@ -91,8 +91,6 @@ def form(
     """The page of an action, with the refusal of the last attempt, if any."""
     context = {
         "group": brief,
-        "group_id": brief.group_id,
-        "group_url": group_url(brief.group_id),
         "state": state(brief.state, held=brief.held),
         "refusal": refusal,
         "given": request.POST,

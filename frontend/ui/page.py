@@ -219,11 +219,13 @@ def show(
     """Render `name`: only the panel for a page that is already open, else the whole page.
 
     `title`: of a page that is nothing but its panel, and the name of a `script` besides those of all pages; others have
-    a template of their own.
+    a template of their own. Pages of a group need not say which it is: its id is in their URL.
     """
     panel = f"frontend/{name}_panel.html"
     template = panel if is_panel(request) else "frontend/ui/page.html" if title else f"frontend/{name}.html"
-    framed = {**context, **header(request, section), "panel": panel, "page_title": title}
+    group_id = request.resolver_match.kwargs.get("group_id") if request.resolver_match else None
+    of_group = {"group_id": group_id, "group_url": group_url(group_id)} if group_id else {}
+    framed = {**of_group, **context, **header(request, section), "panel": panel, "page_title": title}
     framed["script"] = f"frontend/{script}.js" if script else ""
     return render(request, template, framed, status=status)
 
@@ -255,7 +257,6 @@ def missing(request: HttpRequest, group_id: str) -> HttpResponse:
     if "\0" not in group_id:
         found = bridge.call(lambda runtime: events_of(runtime.db, viewer, group_id, Wanted(), limit=10))
     context = {
-        "group_id": group_id,
         "now": found.now if found else 0,
         "events": lines(found.events) if found else (),
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",

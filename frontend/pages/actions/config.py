@@ -84,8 +84,6 @@ def group_config(request: HttpRequest, group_id: str) -> HttpResponse:
     brief = header(request, group_id)
     entries = [entry for entry in described if brief is None or brief.type == "classic" or applies(entry, brief.type)]
     context = {
-        "group_id": group_id,
-        "group_url": group_url(group_id),
         "brief": brief,
         "group_type": brief.type if brief else None,
         "state": state(brief.state, held=brief.held) if brief else None,

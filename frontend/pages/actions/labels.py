@@ -63,8 +63,6 @@ def group_labels(request: HttpRequest, group_id: str) -> HttpResponse:
     names = [*(label.name for label in shown_labels.shown({**dict.fromkeys(CONVENTIONAL, ""), **found.labels}))]
     body = changes or found.labels or EXAMPLE
     context = {
-        "group_id": group_id,
-        "group_url": group_url(group_id),
         "lines": [_line(name, found.labels, request.POST) for name in names],
         "added": written_lines(request.POST),
         "updated_at": found.updated_at,

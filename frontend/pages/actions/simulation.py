@@ -11,7 +11,7 @@ from http import HTTPStatus
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from frontend.ui.form import Refusal, attempt
-from frontend.ui.page import BadAddress, choice, group_url, member_names, message, missing, page, show, text
+from frontend.ui.page import BadAddress, choice, member_names, message, missing, page, show, text
 from frontend.ui.shown import ALL_TOPICS
 from frontend.ui.table import MOST_ROWS, csv_of
 from frontend.ui.viewer import Viewer, viewer_of
@@ -53,8 +53,6 @@ def simulate_group(request: HttpRequest, group_id: str) -> HttpResponse:
     members = found.members[:MOST_MEMBERS] if found else ()
     named = {who for move in moves[:MOST_MOVES] for who in (move.owner, move.new_owner)}
     context = {
-        "group_id": group_id,
-        "group_url": group_url(group_id),
         "assignors": [(name, f"{name} (in use)" if name == used else name) for name in names],
         "chosen": request.GET.get("assignor", "") or used,
         "given": {name: request.GET.get(name, "") for name in ("add", "remove", "topics")},

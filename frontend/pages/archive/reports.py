@@ -195,8 +195,6 @@ def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
         return missing(request, group_id)
     context = {
         "now": events.now,
-        "group_id": group_id,
-        "group_url": group_url(group_id),
         "group_type": events.type,
         "run": run,
         "run_url": run_url(run.id) if run and viewer.sees_cluster else "",

@@ -151,7 +151,6 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         **_labels(looked.labels, group_id),
         **_addresses(group_id, reports=viewer.topics.unlimited),
         "only_owners": settings.KCOORD.only_owners,
-        "group_id": group_id,
         "group_type": found.header.type,
     }
     if looked.share is not None:
@@ -176,7 +175,6 @@ def _addresses(group_id: str, *, reports: bool) -> dict[str, str]:
     """Of the pages about the group. `reports`: the person may see what the archive says about it."""
     here = group_url(group_id)
     return {
-        "group_url": here,
         "hold_url": f"{here}/hold",
         "reset_url": f"{here}/reset?{ONE_OFFSET}",
         "kick_url": f"{here}/kick",
@@ -240,8 +238,6 @@ def group_states(request: HttpRequest, group_id: str) -> HttpResponse:
         "pace": PACE,
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
         "group": group,
-        "group_id": group_id,
-        "group_url": group_url(group_id),
         "state": state(group.state, held=group.is_held(found.now)),
         "explanation": (part and consumer_states.explain_consumer(found, part)) or explain(found),
         "next_timer": next_timer(found),

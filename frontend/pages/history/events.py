@@ -50,10 +50,8 @@ def group_events(request: HttpRequest, group_id: str) -> HttpResponse:
     query = address(request, before=None).removeprefix(request.path)
     context = {
         "now": found.now,
-        "group_id": group_id,
         "group_type": found.type,
         "events": folded(found.events),
-        "group_url": group_url(group_id),
         "since": wanted.since,
         "until": wanted.until,
         "all_url": request.path if spanned else None,
@@ -112,8 +110,6 @@ def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
         return message(request, 404, "No such group", f"{group_id} has no commit history, or it is no longer kept.")
     brief = header(request, group_id)
     context: dict[str, Any] = {
-        "group_id": group_id,
-        "group_url": group_url(group_id),
         "group_type": brief.type if brief else None,
         "now": brief.now if brief else bridge.call(lambda runtime: now(runtime.db)),
         "lines": _lines(viewer, group_id, found.items),

@@ -44,8 +44,6 @@ def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
     now = found.rebalances.now
     here = group_url(group_id)
     context: dict[str, Any] = {
-        "group_id": group_id,
-        "group_url": here,
         "group_type": found.rebalances.type,
         "now": now,
         "span": span,
@@ -143,8 +141,6 @@ def group_rebalances(request: HttpRequest, group_id: str) -> HttpResponse:
     if found.type is None and not found.shown and wanted == Wanted():
         return missing(request, group_id)
     context = {
-        "group_id": group_id,
-        "group_url": group_url(group_id),
         "group_type": found.type,
         "now": found.now,
         "lines": episode_lines(group_id, found, wanted.since, wanted.until),

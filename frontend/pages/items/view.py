@@ -236,7 +236,7 @@ def _letter_command(request: HttpRequest, group_id: str, act: Act, rows: Sequenc
 
 def _review(request: HttpRequest, group_id: str, act: Act, now: int, context: Mapping[str, object]) -> HttpResponse:
     """The page that says what an act will do."""
-    shared = {"group_id": group_id, "group_url": group_url(group_id), "act": act, "now": now, "list_url": request.path}
+    shared = {"act": act, "now": now, "list_url": request.path}
     return show(request, "pages/items/items_review", {**shared, **context}, section="groups")
 
 
@@ -250,8 +250,6 @@ def _listed(
 ) -> dict[str, object]:
     """What the two lists have in common."""
     return {
-        "group_id": brief.group_id,
-        "group_url": group_url(brief.group_id),
         "group_type": brief.type,
         "now": brief.now,
         "refusal": refusal,

@@ -45,11 +45,9 @@ def member(request: HttpRequest, group_id: str, member_id: str) -> HttpResponse:
         return _unknown(request, group_id, member_id)
     context: dict[str, Any] = {
         "now": found.now,
-        "group_id": group_id,
         "group": found.header,
         "held": found.header is not None and found.header.is_held(found.now),
         "member_id": member_id,
-        "group_url": group_url(group_id),
         "events": lines(found.events),
         "history_url": f"{group_url(group_id)}/events",
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",

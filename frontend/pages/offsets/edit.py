@@ -48,8 +48,6 @@ def group_pins(request: HttpRequest, group_id: str) -> HttpResponse:
     topic = request.POST.get("topic", "").strip() or None if request.method == "POST" else "TOPIC"
     reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
     context = {
-        "group_id": group_id,
-        "group_url": group_url(group_id),
         "pins": found.items,
         "next_url": address(request, after=found.next_cursor) if found.next_cursor else None,
         "refusal": refusal,
@@ -122,8 +120,6 @@ def delete_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
     found = bridge.call(lambda runtime: tick_list(runtime.db, viewer, group_id))
     ticked, wrong = attempt_ticks(given)
     context = {
-        "group_id": group_id,
-        "group_url": group_url(group_id),
         "group": brief,
         "state": state(brief.state, held=brief.held),
         "refusal": refusal if refusal.text else wrong,

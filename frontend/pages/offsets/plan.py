@@ -95,8 +95,6 @@ def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> Http
     context = {
         **_facts(request, found),
         **_allowed(viewer, group_id),
-        "group_id": group_id,
-        "group_url": group_url(group_id),
         "group_type": found.group.type if found.group else None,
         "lines": found.lines.items,
         "risky_lines": found.risky.items,

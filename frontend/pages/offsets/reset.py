@@ -126,8 +126,6 @@ def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
     given = _with_preset(given, seen.now, zone)
     context = {**_form(given, seen, zone), **_hold_part(viewer, group_id, given, seen.group), "refusal": refusal}
     context |= {
-        "group_id": group_id,
-        "group_url": group_url(group_id),
         "group": seen.group,
         "group_type": seen.group.type if seen.group else None,
         "state": state(seen.group.state, held=seen.group.held) if seen.group else None,
