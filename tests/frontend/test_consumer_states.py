@@ -10,7 +10,7 @@ import pytest
 from frontend.pages.group.consumer import Computation, ConsumerPart, Counts, Handover
 from frontend.pages.group.explained import consumer_wait_ends as wait_ends
 from frontend.pages.group.explained import explain_consumer as explain
-from frontend.pages.group.present import consumer
+from frontend.pages.group.present import consumer, member_line
 from frontend.pages.group.reads import GroupCounts, GroupPage
 from frontend.ui.members import Detail
 from frontend.ui.members import consumer_member_state as member_state
@@ -196,7 +196,8 @@ def test_where_partitions_stand_on_their_way(move: Handover, stand: str, at: int
 
 def test_a_member_of_the_classic_protocol_is_marked() -> None:
     detail = Detail("m1", None, ("t",), 30, "", None, None, True, None, NOW + 4_000)
-    given = page("Stable", shown=(member(1),))
-    line = consumer(given, replace(part(), details={"m1": detail}), {}, ("uniform",))["members"][0]
+    given = replace(page("Stable", shown=(member(1),)), consumer=replace(part(), details={"m1": detail}))
+    line = member_line(given, given.members[0], {})
+    assert line.detail
     assert line.detail.classic
     assert line.more_names == 29

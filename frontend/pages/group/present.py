@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from frontend.pages.group import explained as consumer_states
 from frontend.pages.group.consumer import ConsumerPart, Handover
 from frontend.pages.group.explained import explain, next_timer, wait_ends
 from frontend.pages.group.map import COLOURS, legend, names, page_colours, strips, written_colours
-from frontend.pages.group.reads import Coordinator, GroupPage, OwnedPartitions
+from frontend.pages.group.reads import Coordinator, GroupPage
 from frontend.pages.group.tables import Load
 from frontend.ui.events import folded
 from frontend.ui.members import AWAY_EPOCH, Detail, consumer_member_state, member_state
@@ -69,25 +69,27 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerMemberLine:
-    """A member in the table. `colour` None: it has none in the picture. `behind`: the epoch it has not yet reached.
+class MemberLine:
+    """A member in the table. `colour` None: it has none in the picture. `more_owned`: partitions in topics not named.
 
-    `more_owned`: the number of its partitions in topics that are not named.
+    Of consumer groups: what it reports (`detail`), its names that are in the catalogue or not, and how many there are
+    `more`; `behind`: the epoch it has not yet reached; `matched`: by its regular expression, in words.
     """
 
     member: Member
-    detail: Detail
     state: State
     colour: int | None
-    behind: int | None
-    away: bool
+    leads: bool
     shares: tuple[Share, ...]
-    unknown: tuple[str, ...]
-    known: tuple[str, ...]
-    more_names: int
-    matched: str
     more_owned: int
     load: Load | None = None
+    detail: Detail | None = None
+    behind: int | None = None
+    away: bool = False
+    unknown: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    more_names: int = 0
+    matched: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,6 @@ def consumer(
         "target_lag": page.header.generation_id - page.header.assignment_epoch if page.counts.members else 0,
         "assignor": assignor,
         "assignor_why": why,
-        "members": [_member(page, part, member, chosen) for member in page.members],
         "handovers": [_handover(move, chosen) for move in part.handovers],
         "more_handovers": part.handover_lines - len(part.handovers),
     }
@@ -131,39 +132,47 @@ def _assignor(votes: Mapping[str, int], assignors: Sequence[str]) -> tuple[str, 
     return winner, f"{plural(count, 'member')} {'asks' if count == 1 else 'ask'} for it" if count else "the default"
 
 
-def _member(page: GroupPage, part: ConsumerPart, member: Member, chosen: Mapping[str, int]) -> ConsumerMemberLine:
-    detail = part.details[member.member_id]
-    target_epoch = page.header.assignment_epoch
-    away = member.member_epoch == AWAY_EPOCH
-    return ConsumerMemberLine(
+def member_line(page: GroupPage, member: Member, chosen: Mapping[str, int]) -> MemberLine:
+    """A member in the table. `chosen`: colours by member id."""
+    is_late = member.member_id in page.late
+    line = MemberLine(
         member=member,
-        detail=detail,
-        state=consumer_member_state(member, target_epoch, page.now, is_late=member.member_id in page.late),
+        state=member_state(member, page.header.state, page.now, is_late=is_late),
         colour=chosen.get(member.member_id),
+        leads=member.member_id == page.header.leader_id,
+        shares=_shares(page, member),
+        more_owned=_not_named(page, member),
+        load=page.member_table.loads.get(member.member_id),
+    )
+    if page.consumer is None:
+        return line
+    part, target_epoch = page.consumer, page.header.assignment_epoch
+    detail, away = part.details[member.member_id], member.member_epoch == AWAY_EPOCH
+    return replace(
+        line,
+        state=consumer_member_state(member, target_epoch, page.now, is_late=is_late),
+        detail=detail,
         behind=None if away or member.member_epoch == target_epoch else target_epoch,
         away=away,
-        shares=(*_owned(page, part, member), *_gains(part, member)),
         unknown=tuple(name for name in detail.topic_names if name in part.unknown_topics),
         known=tuple(name for name in detail.topic_names if name not in part.unknown_topics),
         more_names=detail.topic_count - len(detail.topic_names),
-        more_owned=not_named(page, member),
-        load=page.member_table.loads.get(member.member_id),
         matched="not resolved yet" if detail.matched is None else f"matches {plural(detail.matched, 'topic')}",
     )
 
 
-def not_named(page: GroupPage, member: Member) -> int:
-    """How many partitions of a member belong to topics that the page does not name beside it."""
+def _not_named(page: GroupPage, member: Member) -> int:
+    """Partitions of topics that the page does not name beside the member."""
     named = sum(len(owned.partitions) for owned in page.owned if owned.member_id == member.member_id)
     return max(member.owned - named, 0)
 
 
-def _owned(page: GroupPage, part: ConsumerPart, member: Member) -> list[Share]:
-    losses = {
-        difference.topic: frozenset(difference.partitions)
-        for difference in part.differences
-        if difference.member_id == member.member_id and not difference.gains
-    }
+def _shares(page: GroupPage, member: Member) -> tuple[Share, ...]:
+    """What a member owns and, in a consumer group, what of it it loses and what it is to get."""
+    differences = (
+        [one for one in page.consumer.differences if one.member_id == member.member_id] if page.consumer else []
+    )
+    losses = {one.topic: frozenset(one.partitions) for one in differences if not one.gains}
     shares = []
     for owned in page.owned:
         if owned.member_id != member.member_id:
@@ -177,15 +186,8 @@ def _owned(page: GroupPage, part: ConsumerPart, member: Member) -> list[Share]:
             shares.append(share(owned.topic, kept))
         if lost:
             shares.append(share(owned.topic, sorted(lost), "will give up", "warn"))
-    return shares
-
-
-def _gains(part: ConsumerPart, member: Member) -> list[Share]:
-    return [
-        share(difference.topic, difference.partitions, "is to get", "busy")
-        for difference in part.differences
-        if difference.member_id == member.member_id and difference.gains
-    ]
+    gains = (share(one.topic, one.partitions, "is to get", "busy") for one in differences if one.gains)
+    return (*shares, *gains)
 
 
 def share(topic: str, partitions: Sequence[int], what: str = "", tone: str = "") -> Share:
@@ -221,19 +223,6 @@ def _wait(move: Handover) -> tuple[str, str, str, Millis | None]:
     if move.deadline is None:
         return "warn", "Must give up", "when it joins again", None
     return "warn", "Must give up", REMOVED, move.deadline
-
-
-@dataclass(frozen=True, slots=True)
-class MemberLine:
-    """A member in the table. `colour` None: it owns nothing. `more_owned`: partitions in topics that are not named."""
-
-    member: Member
-    state: State
-    colour: int | None
-    leads: bool
-    shares: tuple[Share, ...]
-    more_owned: int
-    load: Load | None = None
 
 
 KEPT: Mapping[Kept, str] = {
@@ -279,8 +268,9 @@ def group(
     held = header.is_held(page.now)
     drawn = strips(page, chosen)
     part = page.consumer
-    context = consumer(page, part, chosen, assignors) if part else {"members": _members(page, chosen)}
+    context = consumer(page, part, chosen, assignors) if part else {}
     return context | {
+        "members": [member_line(page, member, chosen) for member in page.members],
         "now": page.now,
         "group": header,
         "held": held,
@@ -316,24 +306,6 @@ def _announcement(page: GroupPage) -> str:
     members = plural(page.counts.members, "member")
     word, shown = generation_word(header).lower(), state(header.state, held=header.is_held(page.now))
     return f"{header.group_id} is {shown.label}, {word} {header.generation_id:,}, {members}"
-
-
-def _members(page: GroupPage, chosen: Mapping[str, int]) -> list[MemberLine]:
-    owned: dict[str, list[OwnedPartitions]] = {}
-    for part in page.owned:
-        owned.setdefault(part.member_id, []).append(part)
-    return [
-        MemberLine(
-            member=member,
-            state=member_state(member, page.header.state, page.now, is_late=member.member_id in page.late),
-            colour=chosen.get(member.member_id),
-            leads=member.member_id == page.header.leader_id,
-            shares=tuple(share(part.topic, part.partitions) for part in owned.get(member.member_id, ())),
-            more_owned=not_named(page, member),
-            load=page.member_table.loads.get(member.member_id),
-        )
-        for member in page.members
-    ]
 
 
 def _offsets(page: GroupPage, chosen: Mapping[str, int], rule: RetentionRule | None) -> list[OffsetLine]:
