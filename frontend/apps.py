@@ -54,6 +54,6 @@ def _change_password(request: HttpRequest, extra_context: dict[str, Any] | None 
 
 def _sign_out(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
     """The admin's form does what that of the pages does."""
-    from frontend.pages.sign_in.sign_out import SignOut
+    from frontend.pages.sign_in.view import SignOut
 
     return SignOut.as_view()(request)

@@ -8,10 +8,9 @@ from django.urls import path
 from frontend.live import live
 from frontend.pages.access.tokens import new_token, token_list, token_page, tokens_csv
 from frontend.pages.access.view import access_csv, access_page
-from frontend.pages.actions.config import group_config
 from frontend.pages.actions.labels import group_labels
 from frontend.pages.actions.simulation import simulate_group, simulated_members_csv, simulated_moves_csv
-from frontend.pages.actions.view import delete_group, hold_group, kick_member
+from frontend.pages.actions.view import delete_group, group_config, hold_group, kick_member
 from frontend.pages.alerts.rules import new_rule, rule_page
 from frontend.pages.alerts.view import alert_rules_csv, alerts_csv, alerts_page
 from frontend.pages.archive.reports import (
@@ -46,8 +45,8 @@ from frontend.pages.offsets.reset import reset_offsets
 from frontend.pages.overview.health import health_page
 from frontend.pages.overview.view import overview
 from frontend.pages.search.view import search_page
-from frontend.pages.sign_in import provider as identity
-from frontend.pages.sign_in import sign_out
+from frontend.pages.sign_in import view as identity
+from frontend.pages.sign_in import view as sign_out
 from frontend.pages.sign_in.view import ChangePassword, SignIn
 from frontend.pages.topics.topic import topic, topic_groups_csv, topic_partitions_csv
 from frontend.pages.topics.topics import topic_list, topics_csv

@@ -44,7 +44,7 @@ def _everybody(viewer: Viewer) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class Entry:
     """A page of the navigation: its name, the name of its route, and who may see it."""
 
     label: str
@@ -59,34 +59,44 @@ class Link:
 
 NAVIGATION = {
     "Work": (
-        Link("Overview", "frontend:home"),
-        Link("Timeline", "frontend:timeline"),
-        Link("Groups", "frontend:groups"),
-        Link("Topics", "frontend:topics"),
-        Link("Compare", "frontend:compare"),
-        Link("Alerts", "frontend:alerts"),
+        Entry("Overview", "frontend:home"),
+        Entry("Timeline", "frontend:timeline"),
+        Entry("Groups", "frontend:groups"),
+        Entry("Topics", "frontend:topics"),
+        Entry("Compare", "frontend:compare"),
+        Entry("Alerts", "frontend:alerts"),
     ),
     "Change": (
-        Link("Plans", "frontend:plans"),
-        Link("Audit", "frontend:audit"),
+        Entry("Plans", "frontend:plans"),
+        Entry("Audit", "frontend:audit"),
     ),
     "Service": (
-        Link("Health", "frontend:health", lambda viewer: viewer.sees_cluster),
-        Link("Nodes", "frontend:nodes", lambda viewer: viewer.sees_cluster),
-        Link("Archive", "frontend:archive", lambda viewer: viewer.sees_cluster),
+        Entry("Health", "frontend:health", lambda viewer: viewer.sees_cluster),
+        Entry("Nodes", "frontend:nodes", lambda viewer: viewer.sees_cluster),
+        Entry("Archive", "frontend:archive", lambda viewer: viewer.sees_cluster),
     ),
     "Access": (
-        Link("Tokens", "frontend:tokens", lambda viewer: not tokens_missing(viewer)),
-        Link("Access", "frontend:access"),
+        Entry("Tokens", "frontend:tokens", lambda viewer: not tokens_missing(viewer)),
+        Entry("Access", "frontend:access"),
     ),
 }
 """By the name of each group. Whoever may use the admin gets a link to it at the end of the last one."""
 
 
-def navigation_of(viewer: Viewer) -> dict[str, list[Link]]:
+def navigation_of(viewer: Viewer) -> dict[str, list[Entry]]:
     """The groups of `NAVIGATION` with the pages that a person may see; those without any are left out."""
     shown = {name: [link for link in links if link.shown(viewer)] for name, links in NAVIGATION.items()}
     return {name: links for name, links in shown.items() if links}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One of several to choose from. `chosen`: it is shown; `count` None: nothing to count, or not known here."""
+
+    label: str
+    url: str
+    chosen: bool = False
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

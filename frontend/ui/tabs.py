@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.urls import reverse
 
 from frontend.ui.allowed import PLAN, missing
-from frontend.ui.page import choice
+from frontend.ui.page import Link, choice
 from frontend.ui.viewer import viewer_of
 
 TABS: Mapping[str, str] = {
@@ -32,22 +31,12 @@ BELOW: Mapping[str, str] = {"offset-plan": "reset-offsets"}
 """Pages that a tab leads to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tab:
-    """A link of the navigation. `count` None: nothing to count, or it is not known on this page."""
-
-    label: str
-    url: str
-    chosen: bool
-    count: int | None = None
-
-
 def tab_of(request: HttpRequest) -> str:
     """The tab that the URL asks for. Raises BadAddress."""
     return choice(request, "tab", TABS) or "overview"
 
 
-def tabs(request: HttpRequest, group_id: str, kind: str | None, counts: Mapping[str, int]) -> list[Tab]:
+def tabs(request: HttpRequest, group_id: str, kind: str | None, counts: Mapping[str, int]) -> list[Link]:
     """The navigation of all pages of a group, on one of them.
 
     `kind`: the group's type; None: there is no such group now, and only its past is shown. `counts`: what is known, by
@@ -60,14 +49,14 @@ def tabs(request: HttpRequest, group_id: str, kind: str | None, counts: Mapping[
     if kind is not None:
         chosen = tab_of(request) if here == "group" else ""
         of_group = tab_urls(request, group_id, keep=here == "group")
-        links = [Tab(TABS[name], url, name == chosen, counts.get(name)) for name, url in of_group.items()]
+        links = [Link(TABS[name], url, name == chosen, counts.get(name)) for name, url in of_group.items()]
     pages = {**(SHARE_PAGES if kind == "share" else {}), **PAST_PAGES, **(SETTING_PAGES if kind is not None else {})}
     if missing(viewer_of(request), PLAN, group_id):
         pages.pop("reset-offsets", None)
     span = {name: request.GET.get(name, "") for name in ("from", "to")} if here in PAST_PAGES else {}
     for name, label in pages.items():
         url = reverse(f"frontend:{name}", args=[group_id])
-        links.append(Tab(label, _with(url, span if name in PAST_PAGES else {}), name == here, counts.get(name)))
+        links.append(Link(label, _with(url, span if name in PAST_PAGES else {}), name == here, counts.get(name)))
     return links
 
 

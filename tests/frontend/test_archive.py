@@ -10,8 +10,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from frontend.pages.archive.figures import day_plots
-from frontend.pages.archive.present import FINDINGS, evidence, run_line
-from frontend.pages.archive.view import PAGE_SIZE
+from frontend.pages.archive.view import FINDINGS, PAGE_SIZE, evidence, run_line
 from frontend.ui.service import KINDS, STATES
 from kcoord.spark_packages import SparkPackages, SparkState
 from offsets.models import ReconcileFinding, SparkRun

@@ -8,8 +8,7 @@ import pytest
 
 from frontend.pages.group import present as presenters
 from frontend.pages.group import reads as queries
-from frontend.pages.group.present import MemberLine
-from frontend.pages.group.present import HandoverLine
+from frontend.pages.group.present import HandoverLine, MemberLine
 from frontend.pages.group.reads import GroupPage, Limits
 from frontend.pages.groups.reads import Wanted, group_list
 from groups.catalogue.topics import TopicService

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from django.test import Client
 
-from frontend.pages.overview.facts import CHECKS, MEANINGS, Section, sections, summary
+from frontend.pages.overview.health import CHECKS, MEANINGS, Section, sections, summary
 from frontend.pages.overview.judged import BAD, GOOD, PARTS, WATCH
 from frontend.pages.overview.parts import Alerts, Archive, Celery, OverviewParts, Part, Postgres, Sampler
 from groups.nodes.overview import Overview as Nodes

@@ -9,8 +9,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from frontend.pages.group import reads as queries
-from frontend.pages.history.compare import points_said
-from frontend.pages.history.lags import GROUPS_OF_TOPIC, Compared, compared, past
+from frontend.pages.history.compare import GROUPS_OF_TOPIC, Compared, compared, past, points_said
 from frontend.pages.history.span import LONGEST, MOST_STEPS, PRESETS, SHORTEST, Span
 from frontend.ui.chart import DAY, HOUR, MINUTE
 from frontend.ui.shown import Known, Unknown
@@ -268,7 +267,7 @@ async def test_the_value_at_the_end_is_the_last_sample_with_its_instant(db: Data
 async def test_with_very_many_samples_the_last_of_each_step_is_drawn(
     db: Database, seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontend.pages.history.lags.MOST_SAMPLES", 3)
+    monkeypatch.setattr("frontend.pages.history.compare.MOST_SAMPLES", 3)
     seed.group("g")
     seed.lag_samples("g", {"a": [1, 900, 3, 4]}, every_ms=1_000)
     now = now_ms()

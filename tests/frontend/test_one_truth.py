@@ -9,7 +9,7 @@ from django.test import Client
 
 from frontend.pages.access.tokens import GRANTED, PRESETS, rules_of
 from frontend.pages.access.words import allows
-from frontend.pages.archive.present import run_line
+from frontend.pages.archive.view import run_line
 from frontend.pages.overview import judged as health
 from frontend.pages.overview.parts import Archive, Celery, Needy, Part, Sampler
 from frontend.ui.service import found_state, run_state

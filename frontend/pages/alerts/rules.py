@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
-from frontend.pages.alerts.view import Receivers, receivers_of, sees_rule
-from frontend.pages.alerts.words import rule_words
+from frontend.pages.alerts.view import Receivers, receivers_of, rule_words, sees_rule
 from frontend.ui import commands as as_command
 from frontend.ui import reads
 from frontend.ui.allowed import ALERT_RULE, ALERT_RULE_OF_ALL, SEE_RULES, Forbidden, missing, require

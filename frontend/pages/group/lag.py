@@ -182,15 +182,6 @@ class TopicLine:
     stale: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RangeChoice:
-    """A time range that can be drawn."""
-
-    range: Range
-    chosen: bool
-    url: str
-
-
 def lag(
     part: LagPart, subscribed: SubscribedTopics, members: int, stale_ms: Millis, sample_ms: Millis
 ) -> dict[str, Any]:
@@ -235,11 +226,6 @@ def _chart(part: LagPart, name: str, kind: str, sample_ms: Millis) -> Chart:
     series = Series(name, points(part, part.total, kind), max(last, default=None))
     gap, step = LONGEST_GAP * sample_ms, _step(part)
     return chart([series], first=part.first, last=part.last, step_ms=step, kind=kind, zone=current(), gap_ms=gap)
-
-
-def choices(chosen: Range, urls: dict[str, str]) -> list[RangeChoice]:
-    """The time ranges to choose from."""
-    return [RangeChoice(drawn, drawn is chosen, urls[drawn.name]) for drawn in RANGES]
 
 
 def _line(

@@ -1,4 +1,4 @@
-"""The page of a group, and that of its states."""
+"""The page of a group, of which each tab reads what the URL says, and the page of its states."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from frontend.pages.group import present as presenters
 from frontend.pages.group import reads as queries
 from frontend.pages.group.explained import explain, next_timer
 from frontend.pages.group.lag import BY_NAME as BY_RANGE
-from frontend.pages.group.lag import DEFAULT_RANGE, RANGES, choices, lag
+from frontend.pages.group.lag import DEFAULT_RANGE, RANGES, lag
 from frontend.pages.group.look import PARTITIONS_SHOWN, look
 from frontend.pages.group.machine import picture
 from frontend.pages.group.map import focus_context, focus_of, read_colours, totals_of
-from frontend.pages.group.reads import COMPARED, MOST_CELLS, Limits
-from frontend.pages.group.tabs import context_of, limits_of
+from frontend.pages.group.reads import COMPARED, MOST_CELLS, GroupPage, Limits
+from frontend.pages.group.tables import LAST_PAGE, PAGE_ROWS, Pages, Table
 from frontend.ui.allowed import (
     ALERT_RULE,
     DELETE_GROUP,
@@ -36,10 +36,23 @@ from frontend.ui.allowed import (
 )
 from frontend.ui.labels import MOST_SHOWN
 from frontend.ui.labels import shown as shown_labels
-from frontend.ui.page import Pace, access_link, address, choice, choices_of, group_url, page, show, text
+from frontend.ui.page import (
+    BadAddress,
+    Link,
+    Pace,
+    access_link,
+    address,
+    choice,
+    choices_of,
+    group_url,
+    number,
+    page,
+    show,
+    text,
+)
 from frontend.ui.page import missing as no_group
 from frontend.ui.states import state
-from frontend.ui.tabs import tab_of
+from frontend.ui.tabs import tab_of, tab_urls
 from frontend.ui.verdicts import lines as verdict_lines
 from frontend.ui.viewer import viewer_of
 from frontend.ui.wording import joined
@@ -48,6 +61,92 @@ from kcoord.access.rights import Resource
 from kcoord.process import bridge
 from offsets.verdicts.checks import thresholds
 from offsets.verdicts.reads import summaries
+
+MEMBER_SORTS: Mapping[str, str] = {
+    "": "As they joined",
+    "client": "Client and host",
+    "partitions": "Most partitions",
+    "lag": "Furthest behind",
+    "heartbeat": "Oldest heartbeat",
+    "session": "Session ends first",
+}
+OFFSET_SORTS: Mapping[str, str] = {
+    "": "Topic and partition",
+    "lag": "Furthest behind",
+    "committed": "Oldest commit",
+}
+ONLY: Mapping[str, str] = {
+    "": "All partitions",
+    "unowned": "Without an owner",
+    "lagging": "With records to read",
+    "never": "Nothing committed",
+}
+
+
+def limits_of(request: HttpRequest, tab: str, limits: Limits) -> Limits:
+    """What a tab reads: its own table, and of the others only what the head of the page says. Raises BadAddress."""
+    if tab == "overview":
+        return replace(limits, offsets=1)
+    narrow = replace(limits, cells=1, offsets=1)
+    if tab == "members":
+        return replace(narrow, members=PAGE_ROWS, member_table=_member_table(request))
+    if tab == "offsets":
+        return replace(narrow, offsets=PAGE_ROWS, offset_table=_offset_table(request))
+    return narrow
+
+
+def _member_table(request: HttpRequest) -> Table:
+    return Table(q=text(request, "q"), sort=choice(request, "sort", MEMBER_SORTS), page=_page(request))
+
+
+def _offset_table(request: HttpRequest) -> Table:
+    return Table(
+        sort=choice(request, "sort", OFFSET_SORTS),
+        page=_page(request),
+        only=choice(request, "only", ONLY),
+        member_id=text(request, "member"),
+    )
+
+
+def _page(request: HttpRequest) -> int:
+    found = number(request, "page")
+    if found is None:
+        return 1
+    if not 1 <= found <= LAST_PAGE:
+        raise BadAddress(f"page: from 1 to {LAST_PAGE}; what lies beyond is found with the filter, or in the CSV file.")
+    return found
+
+
+def pages(request: HttpRequest, table: Table, shown: int, matching: int) -> Pages:
+    """Where a table is and what leads on."""
+    more = matching > table.skip + shown and table.page < LAST_PAGE
+    return Pages(
+        first=table.skip + 1 if shown else 0,
+        last=table.skip + shown,
+        matching=matching,
+        previous_url=address(request, page=str(table.page - 1) if table.page > 2 else None) if table.page > 1 else "",
+        next_url=address(request, page=str(table.page + 1)) if more else "",
+    )
+
+
+def context_of(request: HttpRequest, tab: str, limits: Limits, page: GroupPage, partitions: int) -> dict[str, Any]:
+    """What the tabs add to the context of the page. `partitions`: how many the group has, for the tab of that name."""
+    context: dict[str, Any] = {
+        "tab": tab,
+        "tab_urls": tab_urls(request, page.header.group_id),
+        "tab_counts": {"members": page.counts.members, "offsets": partitions},
+    }
+    if tab == "members":
+        table, shown = limits.member_table, len(page.members)
+        context |= {"table": table, "sorts": MEMBER_SORTS.items()}
+        context["pages"] = pages(request, table, shown, page.member_table.matching)
+    elif tab == "offsets":
+        table, shown, matching = limits.offset_table, len(page.offsets), page.offset_table.matching
+        if matching is None:
+            matching = shown if limits.q and shown < limits.offsets else page.totals.partitions
+        context |= {"table": table, "sorts": OFFSET_SORTS.items(), "onlies": ONLY.items()}
+        context["pages"] = pages(request, table, shown, matching)
+    return context
 
 
 def suggested_lag(lag: int | None) -> int:
@@ -126,7 +225,7 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     context |= lag(found.lag, subscribed, found.counts.members, stale_ms, sample_ms)
     context |= {
         "lag_range": limits.lag,
-        "lag_ranges": choices(limits.lag, {drawn.name: address(request, range=drawn.name) for drawn in RANGES}),
+        "lag_ranges": [Link(one.label, address(request, range=one.name), one is limits.lag) for one in RANGES],
         "sample_every_ms": sample_ms,
         "pace": _pace(found.header.state, found.counts.members, found.totals.partitions, shown),
         "shown": shown,

@@ -47,6 +47,7 @@ from frontend.ui.labels import shown as shown_labels
 from frontend.ui.page import (
     BadAddress,
     Choice,
+    Link,
     Pace,
     address,
     choice,
@@ -102,15 +103,6 @@ class ListLine:
     lag: Shown[int]
     time_lag: Shown[int]
     partitions: Shown[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Toggle:
-    """A column in the picker."""
-
-    label: str
-    shown: bool
-    url: str
 
 
 @page
@@ -243,12 +235,12 @@ def _sorts(viewer: Viewer) -> Mapping[GroupSort, str]:
     return {sort: label for sort, label in SORTS if viewer.topics.unlimited or sort not in OF_ALL_TOPICS}
 
 
-def _toggles(request: HttpRequest, columns: Sequence[str]) -> list[Toggle]:
+def _toggles(request: HttpRequest, columns: Sequence[str]) -> list[Link]:
     toggles = []
     for column in COLUMNS:
         shown = column.name in columns
         names = [name for name in NAMES if (name in columns) != (name == column.name)]
-        toggles.append(Toggle(column.label, shown, address(request, columns=written_columns(names))))
+        toggles.append(Link(column.label, address(request, columns=written_columns(names)), shown))
     return toggles
 
 

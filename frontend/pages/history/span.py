@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 
 from frontend.ui.chart import DAY, HOUR, MINUTE, TIME_STEPS
-from frontend.ui.page import BadAddress, address, choice, instant
+from frontend.ui.page import BadAddress, Link, address, choice, instant
 from frontend.ui.rows import Millis
 from frontend.ui.wording import duration, iso
 
@@ -64,15 +64,6 @@ def span_of(request: HttpRequest, now: Millis) -> Span:
     if not SHORTEST <= last - first <= LONGEST:
         raise BadAddress(f"from, to: at least 1 s and at most {duration(LONGEST)}, the first before the last.")
     return Span(first, last)
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A link to another span. `chosen`: it is the one that is shown."""
-
-    label: str
-    url: str
-    chosen: bool = False
 
 
 def preset_links(request: HttpRequest, span: Span) -> list[Link]:

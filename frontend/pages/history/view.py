@@ -10,9 +10,8 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from frontend.pages.history.compare import lag_chart, points_said
+from frontend.pages.history.compare import MARKS, MOST_LINES, Past, lag_chart, past, points_said
 from frontend.pages.history.events import journal
-from frontend.pages.history.lags import MARKS, MOST_LINES, Past, past
 from frontend.pages.history.span import Span, preset_links, span_of, step_links
 from frontend.ui import reads, zones
 from frontend.ui.chart import COUNT, LENGTH, Series, chart
