@@ -36,9 +36,9 @@ class Command:
     manage: str = ""
 
 
-def service_url(request: HttpRequest) -> str:
+def service_url(asked: HttpRequest) -> str:
     """The address of the service without a slash at the end: `advertised.url`, else that of the request."""
-    return settings.KCOORD.str("advertised.url").rstrip("/") or f"{request.scheme}://{request.get_host()}"
+    return settings.KCOORD.str("advertised.url").rstrip("/") or f"{asked.scheme}://{asked.get_host()}"
 
 
 def curl(method: str, url: str, body: Mapping[str, object] | None = None) -> str:
@@ -50,6 +50,11 @@ def curl(method: str, url: str, body: Mapping[str, object] | None = None) -> str
         parts.append(f"-d {shlex.quote(json.dumps(body, ensure_ascii=False))}")
     parts.append(shlex.quote(url))
     return " ".join(parts)
+
+
+def request(url: str, label: str, method: str, path: str, body: Mapping[str, object] | None = None) -> Command:
+    """A request to the API that no other tool has; `path` below `/v1/`."""
+    return Command(label, curl(method, f"{url}/v1/{path}", body))
 
 
 def kgroups(url: str, action: str, group_id: str, *options: str) -> str:
@@ -118,26 +123,11 @@ def _reason(reason: str) -> list[str]:
     return [f"--reason={reason}"] if reason else []
 
 
-def apply(url: str, group_id: str, plan_id: str) -> Command:
-    """Apply a plan."""
-    line = kgroups(url, "reset-offsets", group_id, f"--apply={plan_id}", "--execute")
-    return Command("Apply the plan", curl("POST", f"{_plan_address(url, group_id, plan_id)}/apply"), line)
-
-
-def approve(url: str, group_id: str, plan_id: str) -> Command:
-    """Approve a plan."""
-    line = kgroups(url, "reset-offsets", group_id, f"--approve={plan_id}", "--execute")
-    return Command("Approve the plan", curl("POST", f"{_plan_address(url, group_id, plan_id)}/approve"), line)
-
-
-def undo(url: str, group_id: str, plan_id: str) -> Command:
-    """Undo a plan."""
-    line = kgroups(url, "reset-offsets", group_id, f"--undo={plan_id}", "--execute")
-    return Command("Undo the plan", curl("POST", f"{_plan_address(url, group_id, plan_id)}/undo"), line)
-
-
-def _plan_address(url: str, group_id: str, plan_id: str) -> str:
-    return f"{group_address(url, group_id)}/offsets/plans/{plan_id}"
+def with_plan(url: str, group_id: str, plan_id: str, act: str) -> Command:
+    """`apply`, `approve` or `undo` a plan."""
+    line = kgroups(url, "reset-offsets", group_id, f"--{act}={plan_id}", "--execute")
+    address = f"{group_address(url, group_id)}/offsets/plans/{plan_id}/{act}"
+    return Command(f"{act.capitalize()} the plan", curl("POST", address), line)
 
 
 def verify(url: str, group_id: str) -> Command:
@@ -204,22 +194,6 @@ def labels(url: str, group_id: str, changes: Mapping[str, str | None]) -> list[C
     ]
 
 
-def create_token(url: str, name: str, rules: Sequence[Mapping[str, str]], expires_at: int | None) -> Command:
-    """Create a token."""
-    body = {"name": name, "rules": list(rules), "expires_at": None if expires_at is None else iso(expires_at)}
-    return Command("Create the token", curl("POST", f"{url}/v1/tokens", body))
-
-
-def rotate_token(url: str, token_id: int, overlap_ms: int) -> Command:
-    """Give a token a new secret."""
-    return Command("Rotate the token", curl("POST", f"{url}/v1/tokens/{token_id}/rotate", {"overlap_ms": overlap_ms}))
-
-
-def revoke_token(url: str, token_id: int) -> Command:
-    """Delete a token."""
-    return Command("Revoke the token", curl("DELETE", f"{url}/v1/tokens/{token_id}"))
-
-
 def list_rules(url: str, about: RuleFilter) -> Command:
     """List rules: those about one resource, those about a kind of resource, or all."""
     query = {"resource": about.resource, "name": about.name, "pattern": None if about.name is None else "match"}
@@ -259,56 +233,6 @@ def resolve_dead_letters(url: str, group_id: str, act: str, label: str, ids: Seq
     """Replay or discard dead letters."""
     line = curl("POST", f"{group_address(url, group_id)}/dead-letters/{act}", {"ids": ids})
     return Command(label, "", note=TOO_LONG) if len(line) > LONGEST else Command(label, line)
-
-
-def start_run(url: str, kind: str) -> Command:
-    """Start a run of a Spark job."""
-    return Command("Start the run", curl("POST", f"{url}/v1/archive/runs", {"kind": kind}))
-
-
-def cancel_run(url: str, run_id: str) -> Command:
-    """Cancel a run."""
-    return Command("Cancel the run", curl("POST", f"{url}/v1/archive/runs/{run_id}/cancel"))
-
-
-def list_alerts(url: str) -> Command:
-    """List the open alerts."""
-    return Command("List alerts", curl("GET", f"{url}/v1/alerts"))
-
-
-def mute_alert(url: str, alert_id: int, duration_ms: int) -> list[Command]:
-    """Mute an alert, and end that."""
-    address = f"{url}/v1/alerts/{alert_id}/mute"
-    return [
-        Command("Mute the alert", curl("POST", address, {"duration_ms": duration_ms})),
-        Command("End the mute", curl("POST", address, {"duration_ms": 0})),
-    ]
-
-
-def send_test(url: str, name: str) -> Command:
-    """Send a test to a receiver."""
-    return Command("Send a test", curl("POST", f"{url}/v1/alerts/receivers/{quote(name, safe='')}/test"))
-
-
-def create_alert_rule(url: str, rule: Mapping[str, object]) -> Command:
-    """Create a rule of alerts."""
-    return Command("Create the rule", curl("POST", f"{url}/v1/alerts/rules", rule))
-
-
-def change_alert_rule(url: str, rule_id: int, rule: Mapping[str, object]) -> Command:
-    """Change a rule of alerts."""
-    return Command("Change the rule", curl("PATCH", f"{url}/v1/alerts/rules/{rule_id}", rule))
-
-
-def delete_alert_rule(url: str, rule_id: int) -> Command:
-    """Delete a rule of alerts."""
-    return Command("Delete the rule", curl("DELETE", f"{url}/v1/alerts/rules/{rule_id}"))
-
-
-def list_groups(url: str, **filters: str) -> Command:
-    """List groups."""
-    query = f"?{urlencode(filters)}" if filters else ""
-    return Command("List groups", curl("GET", f"{url}/v1/groups{query}"))
 
 
 def _within(command: Command) -> Command:

@@ -207,10 +207,9 @@ def new_token(request: HttpRequest) -> HttpResponse:
             return _secret(request, made, "Token created", "")
     if request.method == "GET" or preview:
         refusal = Refusal()
-    body = [asdict(rule) for rule in rules]
-    command = as_command.create_token(
-        service_url(request), given.get("name", ""), body, now + expires if expires else None
-    )
+    expires_at = iso(now + expires) if expires else None
+    body = {"name": given.get("name", ""), "rules": [asdict(rule) for rule in rules], "expires_at": expires_at}
+    command = as_command.request(service_url(request), "Create the token", "POST", "tokens", body)
     context = {
         "now": now,
         "refusal": refusal,
@@ -266,7 +265,10 @@ def token_page(request: HttpRequest, token_id: int) -> HttpResponse:
         "refusal": refusal,
         "lacking": read_only.reason(),
         "overlaps": OVERLAPS,
-        "commands": [as_command.rotate_token(url, token.pk, DAY_MS), as_command.revoke_token(url, token.pk)],
+        "commands": [
+            as_command.request(url, "Rotate the token", "POST", f"tokens/{token.pk}/rotate", {"overlap_ms": DAY_MS}),
+            as_command.request(url, "Revoke the token", "DELETE", f"tokens/{token.pk}"),
+        ],
     }
     return show(request, "pages/access/token", context, section="tokens", status=refusal.status)
 

@@ -331,6 +331,7 @@ def _commands(url: str, given: Given, rule: Rule | None) -> list[Command]:
     spec = read(given).spec
     body = None if spec is None else {**asdict(spec), "verdicts": [*spec.verdicts], "receivers": [*spec.receivers]}
     if rule is None:
-        return [] if body is None else [as_command.create_alert_rule(url, body)]
-    change = [] if body is None else [as_command.change_alert_rule(url, rule.id, body)]
-    return [*change, as_command.delete_alert_rule(url, rule.id)]
+        return [] if body is None else [as_command.request(url, "Create the rule", "POST", "alerts/rules", body)]
+    here = f"alerts/rules/{rule.id}"
+    change = [] if body is None else [as_command.request(url, "Change the rule", "PATCH", here, body)]
+    return [*change, as_command.request(url, "Delete the rule", "DELETE", here)]

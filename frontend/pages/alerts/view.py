@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
@@ -241,11 +242,15 @@ def _message(row: MessageRow) -> tuple[MessageRow, State, str, str]:
 def _commands(url: str, found: Found) -> list[Command]:
     alert_id = next((row.id for row in found.open.items), None)
     receiver = next((one.name for one in found.receivers.found), None)
-    return [
-        as_command.list_alerts(url),
-        *([] if alert_id is None else as_command.mute_alert(url, alert_id, HOUR_MS)),
-        *([] if receiver is None else [as_command.send_test(url, receiver)]),
-    ]
+    made = [as_command.request(url, "List alerts", "GET", "alerts")]
+    if alert_id is not None:
+        for label, duration_ms in (("Mute the alert", HOUR_MS), ("End the mute", 0)):
+            body = {"duration_ms": duration_ms}
+            made.append(as_command.request(url, label, "POST", f"alerts/{alert_id}/mute", body))
+    if receiver is not None:
+        address = f"alerts/receivers/{quote(receiver, safe='')}/test"
+        made.append(as_command.request(url, "Send a test", "POST", address))
+    return made
 
 
 @page

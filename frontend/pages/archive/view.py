@@ -193,7 +193,7 @@ def start_run(request: HttpRequest) -> HttpResponse:
         "label": label,
         "meaning": meaning,
         "refusal": refusal,
-        "commands": [as_command.start_run(service_url(request), kind)],
+        "commands": [as_command.request(service_url(request), "Start the run", "POST", "archive/runs", {"kind": kind})],
     }
     return show(request, "pages/archive/start_run", context, section="archive", status=refusal.status)
 
@@ -216,11 +216,12 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     if read is None:
         return no_run(request)
     run, _, now = read
+    cancel = as_command.request(service_url(request), "Cancel the run", "POST", f"archive/runs/{run.id}/cancel")
     context = {
         "now": now,
         "line": _line(run, now),
         "refusal": refusal,
-        "commands": [as_command.cancel_run(service_url(request), run.id)] if run.is_open else [],
+        "commands": [cancel] if run.is_open else [],
     }
     return show(request, "pages/archive/cancel_run", context, section="archive", status=refusal.status)
 

@@ -146,11 +146,11 @@ def _commands(url: str, found: Review) -> list[Command]:
     plan, shown = found.plan, list[Command]()
     if plan.state is PlanState.PLANNED:
         if found.awaited:
-            shown.append(as_command.approve(url, plan.group_id, plan.id))
-        shown.append(as_command.apply(url, plan.group_id, plan.id))
+            shown.append(as_command.with_plan(url, plan.group_id, plan.id, "approve"))
+        shown.append(as_command.with_plan(url, plan.group_id, plan.id, "apply"))
         shown += _again_commands(url, found)
     if plan.state is PlanState.APPLIED:
-        shown += [as_command.verify(url, plan.group_id), as_command.undo(url, plan.group_id, plan.id)]
+        shown += [as_command.verify(url, plan.group_id), as_command.with_plan(url, plan.group_id, plan.id, "undo")]
     if found.group and found.group.held:
         shown.append(as_command.end_hold(url, plan.group_id))
     return shown
