@@ -25,9 +25,8 @@ from frontend.pages.archive.reports import (
 )
 from frontend.pages.archive.view import archive, cancel_run, findings, findings_csv, run_page, runs_csv, start_run
 from frontend.pages.audit.view import audit_csv, audit_page
-from frontend.pages.group.exports import handovers_csv, lag_csv, members_csv, offsets_csv
 from frontend.pages.group.snapshot import group_snapshot
-from frontend.pages.group.view import group_page, group_states
+from frontend.pages.group.view import group_page, group_states, handovers_csv, lag_csv, members_csv, offsets_csv
 from frontend.pages.groups.bulk import group_actions
 from frontend.pages.groups.saved_views import saved_views
 from frontend.pages.groups.view import group_list, groups_csv

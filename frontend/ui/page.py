@@ -21,13 +21,12 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend.ui import zones
-from frontend.ui.allowed import Forbidden, tokens_missing
 from frontend.ui.events import lines
 from frontend.ui.outage import unavailable, wants_json
 from frontend.ui.reads import Wanted, events_of, names_of
 from frontend.ui.rows import Names
 from frontend.ui.states import State
-from frontend.ui.viewer import Viewer, viewer_of
+from frontend.ui.viewer import Forbidden, Viewer, tokens_missing, viewer_of
 from frontend.ui.wording import iso
 from kcoord.access import read_only
 from kcoord.access.rights import Resource

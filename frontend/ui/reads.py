@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 from django.db import connection
 
-from frontend.ui.allowed import Forbidden
 from frontend.ui.episodes import KINDS, Episode, episodes
 from frontend.ui.rows import Event, GroupHeader, Millis, Names
-from frontend.ui.viewer import Viewer
+from frontend.ui.viewer import Forbidden, Viewer
 from frontend.ui.wording import client_at
 from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
@@ -63,7 +62,7 @@ async def header_with_members(
     db: Database, connection: Connection, viewer: Viewer, group_id: str
 ) -> GroupHeader | None:
     """A group whose members are to be shown; None if the viewer sees no such group. Raises as `require_members`."""
-    header = await _header(db, connection, viewer, group_id)
+    header = await group_header(db, connection, viewer, group_id)
     if header is not None:
         await require_members(db, connection, viewer, header)
     return header
@@ -90,7 +89,8 @@ def members_are_hidden(group_id: str) -> Forbidden:
     )
 
 
-async def _header(db: Database, connection: Connection, viewer: Viewer, group_id: str) -> GroupHeader | None:
+async def group_header(db: Database, connection: Connection, viewer: Viewer, group_id: str) -> GroupHeader | None:
+    """A group; None if the viewer sees no such group."""
     if not viewer.sees_group(group_id):
         return None
     return await db.record(connection, GroupHeader, Q.group_header, {"group_id": group_id})

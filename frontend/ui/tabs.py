@@ -8,9 +8,8 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from django.urls import reverse
 
-from frontend.ui.allowed import PLAN, missing
 from frontend.ui.page import Link, choice
-from frontend.ui.viewer import viewer_of
+from frontend.ui.viewer import PLAN, missing, viewer_of
 
 TABS: Mapping[str, str] = {
     "overview": "Overview",

@@ -4,6 +4,12 @@ A page shows what `/v1` would show to the same person. Each request has one `Vie
 required argument: what reads groups or topics cannot be called without it. What a person may not describe does not
 exist for that person, so that nothing distinguishes "hidden" from "missing".
 
+What people may do is here too: the operation on a resource that each action takes, and what a person lacks, in words.
+An action takes the same operation on the same resource as the endpoint of `/v1` that does it. A page shows an action
+that the person may not perform disabled, with the operation that is missing: people then know what to ask for. The view
+of each action requires the same operation, and the services check it once more where they take a principal.
+While the pages are read-only (`kcoord.access.read_only`), nobody may change anything.
+
 Source: http-api.md 7.
 """
 
@@ -19,9 +25,10 @@ from frontend.ui.rows import Event
 from frontend.ui.shown import OF_GROUPS, ON_TOPICS
 from groups.readmodel import GroupFilter
 from groups.seen import seen_detail
+from kcoord.access import read_only
 from kcoord.access.administration import administers_cluster, sees_all
 from kcoord.access.people import principal_of
-from kcoord.access.rights import Operation, Principal, Resource
+from kcoord.access.rights import CLUSTER_NAME, Operation, Principal, Resource
 from kcoord.rest.paging import Visible
 from offsets.runs.findings import SeenBy
 
@@ -109,3 +116,119 @@ def viewer(user: Any) -> Viewer:
     """An account as a viewer."""
     principal = principal_of(user)
     return Viewer(principal, principal.visible(Resource.GROUP), principal.visible(Resource.TOPIC))
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What an action takes. `to`: the action, as in `To hold a group, …`. `changes`: it is not only to look.
+
+    `or_cluster`: the same operation on the cluster is enough, too.
+    """
+
+    operation: Operation
+    resource: Resource
+    to: str
+    changes: bool = True
+    or_cluster: bool = False
+
+
+HOLD = Need(Operation.KICK, Resource.GROUP, "hold a group")
+KICK = Need(Operation.KICK, Resource.GROUP, "remove a member")
+CREATE_GROUP = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "create a group")
+DELETE_GROUP = Need(Operation.DELETE, Resource.GROUP, "delete a group")
+DELETE_OFFSETS = Need(Operation.DELETE, Resource.GROUP, "delete committed offsets")
+CHANGE_CONFIG = Need(Operation.ADMIN, Resource.GROUP, "change the settings of a group")
+CHANGE_LABELS = Need(Operation.ADMIN, Resource.GROUP, "change the labels of a group")
+PIN = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "pin offsets")
+OPERATE_ITEMS = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "release, reject, replay or discard items")
+PLAN = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "plan a reset")
+APPROVE = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "approve a plan")
+APPLY = Need(Operation.ALTER_OFFSETS, Resource.GROUP, "apply or undo a plan")
+SEE_CLUSTER = Need(Operation.DESCRIBE, Resource.CLUSTER, "see how the service is", changes=False)
+SEE_RUNS = Need(Operation.DESCRIBE, Resource.CLUSTER, "see runs", changes=False)
+SEE_LOG = Need(Operation.ADMIN, Resource.CLUSTER, "see the log of a run", changes=False)
+RUN = Need(Operation.ADMIN, Resource.CLUSTER, "start or cancel a run")
+SEE_RULES = Need(Operation.DESCRIBE, Resource.CLUSTER, "see all rules, the receivers and the messages", changes=False)
+ALERT_RULE = Need(Operation.ADMIN, Resource.GROUP, "make or change a rule of alerts", or_cluster=True)
+ALERT_RULE_OF_ALL = Need(Operation.ADMIN, Resource.CLUSTER, "make or change a rule for several groups")
+MUTE = Need(Operation.ADMIN, Resource.GROUP, "mute an alert", or_cluster=True)
+TEST_RECEIVER = Need(Operation.ADMIN, Resource.CLUSTER, "send a test")
+
+ADMINISTER = (
+    "To manage tokens, your account needs admin on every group, topic and transactional id, and on the cluster."
+)
+SEE_ALL = "To {to}, your account needs describe on the cluster, and on every group and topic."
+
+
+class Forbidden(Exception):
+    """The person lacks a right; the message says which is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action that a page offers. `missing`: why the person may not perform it, "" if allowed; `bad`: destructive."""
+
+    label: str
+    url: str
+    missing: str = ""
+    bad: bool = False
+
+
+def missing(viewer: Viewer, need: Need | None, name: str | None = None) -> str:
+    """Why a person may not do something, as a sentence; "" if allowed. `need` None: everybody may.
+
+    `name`: of the group or topic. None asks about any: whether there is a name with which the person may do it.
+    """
+    if need is None:
+        return ""
+    if need.changes and read_only.is_read_only():
+        return read_only.REASON
+    rules = viewer.principal.rules
+    if need.resource is Resource.CLUSTER:
+        name = CLUSTER_NAME
+    if name is None:
+        anywhere = rules.visible(need.operation, need.resource)
+        allowed = bool(anywhere.names or anywhere.prefixes)
+    else:
+        allowed = rules.allows(need.operation, need.resource, name)
+    if allowed or (need.or_cluster and rules.allows(need.operation, Resource.CLUSTER, CLUSTER_NAME)):
+        return ""
+    on = f"{need.resource.value} {name}" if name else f"a {need.resource.value}"
+    if need.resource is Resource.CLUSTER:
+        on = "the cluster"
+    elif need.or_cluster:
+        on = f"{on}, or on the cluster"
+    return f"To {need.to}, your account needs {need.operation.value} on {on}."
+
+
+def tokens_missing(viewer: Viewer) -> str:
+    """Why a person may not manage tokens, "" if allowed: tokens can do everything that their rules say."""
+    return "" if viewer.principal.administers else ADMINISTER
+
+
+def action(
+    viewer: Viewer, label: str, url: str, need: Need | None = None, name: str | None = None, *, bad: bool = False
+) -> Action:
+    """An action as a person sees it."""
+    return Action(label, url, missing(viewer, need, name), bad)
+
+
+def require(request: HttpRequest, need: Need, name: str | None = None) -> None:
+    """Raise Forbidden unless the person may do it."""
+    _refuse(missing(viewer_of(request), need, name))
+
+
+def require_tokens(request: HttpRequest, *, to_change: bool = False) -> None:
+    """Raise Forbidden unless the person may manage tokens. `to_change`: not only to look at them."""
+    _refuse(tokens_missing(viewer_of(request)) or (read_only.reason() if to_change else ""))
+
+
+def require_all(request: HttpRequest, to: str) -> None:
+    """Raise Forbidden unless the person sees the cluster and all that it has: for what cannot be filtered."""
+    viewer = viewer_of(request)
+    _refuse("" if viewer.sees_all and viewer.sees_cluster else SEE_ALL.format(to=to))
+
+
+def _refuse(lacking: str) -> None:
+    if lacking:
+        raise Forbidden(lacking)

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from frontend.pages.group.consumer import Computation, ConsumerPart, Counts, Handover
 from frontend.pages.group.explained import consumer_wait_ends as wait_ends
 from frontend.pages.group.explained import explain_consumer as explain
 from frontend.pages.group.present import consumer, member_line
-from frontend.pages.group.reads import GroupCounts, GroupPage
+from frontend.pages.group.reads import Computation, ConsumerPart, Counts, GroupCounts, GroupPage, Handover
 from frontend.ui.members import Detail
 from frontend.ui.members import consumer_member_state as member_state
 from frontend.ui.rows import Event, Member

@@ -15,7 +15,7 @@ from frontend.pages.actions.simulation import MOST_MEMBERS, MOST_MOVES
 from frontend.pages.archive import view as archive
 from frontend.pages.archive.figures import DAYS_SHOWN
 from frontend.pages.archive.view import PAGE_SIZE as RUNS_SHOWN
-from frontend.pages.group import exports
+from frontend.pages.group import view as exports
 from frontend.pages.history import events
 from frontend.pages.member import view as member
 from frontend.pages.member.reads import PARTITIONS

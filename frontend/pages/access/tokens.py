@@ -12,12 +12,12 @@ from django.urls import reverse
 
 from frontend.pages.access.words import allows, is_administrator, written
 from frontend.ui import commands as as_command
-from frontend.ui.allowed import Action, require_tokens
 from frontend.ui.commands import service_url
 from frontend.ui.form import Refusal, done
 from frontend.ui.page import address, cursor, cursor_address, form_page, message, page, show, text
 from frontend.ui.reads import now_ms
 from frontend.ui.table import MOST_ROWS, csv_file
+from frontend.ui.viewer import Action, require_tokens
 from frontend.ui.wording import iso, iso_if_known
 from kcoord.access import read_only
 from kcoord.access.roles import ADMINISTRATOR, OPERATOR, VIEWER

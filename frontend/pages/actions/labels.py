@@ -9,14 +9,13 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 
 from frontend.ui import commands as as_command
 from frontend.ui import labels as shown_labels
-from frontend.ui.allowed import CHANGE_LABELS, missing, require
 from frontend.ui.commands import service_url
 from frontend.ui.form import Refusal, actor, attempt, done, header
 from frontend.ui.labels import EXAMPLE, LABEL, REMOVE, SHOWN, new_labels, written_lines
 from frontend.ui.page import LONGEST_TEXT, form_page, group_url, show
 from frontend.ui.page import missing as no_group
 from frontend.ui.reads import now
-from frontend.ui.viewer import viewer_of
+from frontend.ui.viewer import CHANGE_LABELS, missing, require, viewer_of
 from frontend.ui.wording import joined
 from groups.labels import CONVENTIONAL, GroupLabels
 from kcoord.process import bridge

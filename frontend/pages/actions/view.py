@@ -1,6 +1,6 @@
 """What operators do to a group: each action has its own page that says what will happen, and a form that does it.
 
-Each takes what the endpoint of `/v1` takes that does the same (`frontend.ui.allowed`). If the service refuses, the page
+Each takes what the endpoint of `/v1` takes that does the same (`frontend.ui.viewer`). If the service refuses, the page
 shows the reason and the form as it was filled in.
 """
 
@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from django.http import HttpRequest, HttpResponse
 
 from frontend.ui import commands as as_command
-from frontend.ui.allowed import CHANGE_CONFIG, DELETE_GROUP, HOLD, KICK, missing, require
 from frontend.ui.commands import service_url
 from frontend.ui.form import (
     LONGEST_REASON,
@@ -34,7 +33,7 @@ from frontend.ui.page import form_page, group_url, member_names, show
 from frontend.ui.page import missing as no_group
 from frontend.ui.reads import now
 from frontend.ui.states import state
-from frontend.ui.viewer import viewer_of
+from frontend.ui.viewer import CHANGE_CONFIG, DELETE_GROUP, HOLD, KICK, missing, require, viewer_of
 from frontend.ui.wording import duration, joined, number, plural
 from groups.configs import SETTINGS, Entry, GroupConfigs, Source
 from groups.core.model.replies import Done

@@ -13,12 +13,11 @@ from django.urls import reverse
 from frontend.pages.alerts.view import Receivers, receivers_of, rule_words, sees_rule
 from frontend.ui import commands as as_command
 from frontend.ui import reads
-from frontend.ui.allowed import ALERT_RULE, ALERT_RULE_OF_ALL, SEE_RULES, Forbidden, missing, require
 from frontend.ui.commands import Command, service_url
 from frontend.ui.form import Refusal, attempt, done
 from frontend.ui.page import form_page, message, number, show, text
 from frontend.ui.verdicts import VERDICTS
-from frontend.ui.viewer import Viewer, viewer_of
+from frontend.ui.viewer import ALERT_RULE, ALERT_RULE_OF_ALL, SEE_RULES, Forbidden, Viewer, missing, require, viewer_of
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError

@@ -11,7 +11,6 @@ from django.urls import reverse
 
 from frontend.ui import commands as as_command
 from frontend.ui import reads
-from frontend.ui.allowed import ALERT_RULE, MUTE, SEE_RULES, TEST_RECEIVER, action, missing, require
 from frontend.ui.commands import Command, service_url
 from frontend.ui.form import Refusal, attempt, done
 from frontend.ui.page import BadAddress, Pace, address, form_page, group_url, page, show, text
@@ -19,7 +18,7 @@ from frontend.ui.rows import Millis
 from frontend.ui.states import State
 from frontend.ui.table import csv_of, rows_of
 from frontend.ui.verdicts import VERDICTS
-from frontend.ui.viewer import Viewer, viewer_of
+from frontend.ui.viewer import ALERT_RULE, MUTE, SEE_RULES, TEST_RECEIVER, Viewer, action, missing, require, viewer_of
 from frontend.ui.wording import duration, joined, number, time_lag
 from kcoord.access import read_only
 from kcoord.process import bridge

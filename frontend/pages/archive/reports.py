@@ -13,12 +13,11 @@ from django.urls import reverse
 
 from frontend.pages.archive.figures import DAYS_SHOWN, all_causes, day_plots, group_lines, group_plots, totals
 from frontend.ui import reads
-from frontend.ui.allowed import Forbidden, require_all
 from frontend.ui.page import BadAddress, address, choice, group_url, member_names, message, missing, page, show, text
 from frontend.ui.reads import EventsOfSpan, Wanted, events_of
 from frontend.ui.rows import Millis
 from frontend.ui.table import MOST_ROWS, all_rows, csv_of
-from frontend.ui.viewer import viewer_of
+from frontend.ui.viewer import Forbidden, require_all, viewer_of
 from frontend.ui.wording import plural
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime

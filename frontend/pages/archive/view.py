@@ -16,7 +16,6 @@ from django.urls import reverse
 from frontend.pages.archive.reports import report_parts, run_url
 from frontend.ui import commands as as_command
 from frontend.ui import reads as shared_reads
-from frontend.ui.allowed import RUN, SEE_LOG, SEE_RUNS, Action, action, missing, require
 from frontend.ui.commands import service_url
 from frontend.ui.form import Refusal, actor, attempt, done
 from frontend.ui.page import BadAddress, Link, Pace, address, choice, form_page, group_url, message, page, show, text
@@ -25,7 +24,7 @@ from frontend.ui.rows import Millis, Names
 from frontend.ui.service import KINDS, found_state, run_state
 from frontend.ui.states import State
 from frontend.ui.table import all_rows, csv_file, csv_of, rows_of
-from frontend.ui.viewer import Viewer, viewer_of
+from frontend.ui.viewer import RUN, SEE_LOG, SEE_RUNS, Action, Viewer, action, missing, require, viewer_of
 from frontend.ui.wording import duration, member_name, plural
 from frontend.ui.zones import instant
 from kcoord.process import bridge

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from frontend.pages.group.consumer import ConsumerPart, Handover
 from frontend.pages.group.map import names
-from frontend.pages.group.reads import GroupPage
+from frontend.pages.group.reads import ConsumerPart, GroupPage, Handover
 from frontend.ui.events import why
 from frontend.ui.members import AWAY_EPOCH
 from frontend.ui.rows import GroupHeader, Member, Millis, Names

@@ -10,8 +10,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from frontend.pages.group.consumer import Heir
-from frontend.pages.group.reads import DrawnOffset, GroupPage, GroupTopic, PartitionOwner
+from frontend.pages.group.reads import DrawnOffset, GroupPage, GroupTopic, Heir, PartitionOwner
 from frontend.ui.page import BadAddress, address, choice, number, text
 from frontend.ui.rows import Names
 from frontend.ui.states import level

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from frontend.pages.group import explained as consumer_states
-from frontend.pages.group.consumer import ConsumerPart, Handover
 from frontend.pages.group.explained import explain, next_timer, wait_ends
 from frontend.pages.group.map import COLOURS, legend, names, page_colours, strips, written_colours
-from frontend.pages.group.reads import Coordinator, GroupPage
+from frontend.pages.group.reads import ConsumerPart, Coordinator, GroupPage, Handover
 from frontend.pages.group.tables import Load
 from frontend.ui.events import folded
 from frontend.ui.members import AWAY_EPOCH, Detail, consumer_member_state, member_state

@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 
 from frontend.pages.groups.saved import LONGEST_QUERY, list_url, written_view
 from frontend.ui import commands as as_command
-from frontend.ui.allowed import CHANGE_LABELS, DELETE_GROUP, HOLD, missing, require
 from frontend.ui.commands import Command, service_url
 from frontend.ui.form import Refusal, actor, attempt, delete_now, hold_choices, hold_duration, hold_now, release_now
 from frontend.ui.labels import EXAMPLE, new_labels, written_lines
@@ -19,7 +18,7 @@ from frontend.ui.page import LONGEST_TEXT, BadAddress, form_page, group_url, mes
 from frontend.ui.reads import GroupBrief, group_briefs, now_ms
 from frontend.ui.shown import HIDDEN_TOPICS, UNKNOWN, Shown, shown
 from frontend.ui.states import State, state
-from frontend.ui.viewer import Viewer, viewer_of
+from frontend.ui.viewer import CHANGE_LABELS, DELETE_GROUP, HOLD, Viewer, missing, require, viewer_of
 from frontend.ui.wording import joined, plural
 from groups.labels import GroupLabels
 from kcoord.audit.recording import Act as Record

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from frontend.ui.allowed import Forbidden
 from frontend.ui.rows import Millis
-from frontend.ui.viewer import Viewer
+from frontend.ui.viewer import Forbidden, Viewer
 from groups.core.assignors import BUILT_IN
 from groups.readmodel import OF_ALL_TOPICS, GroupFilter, GroupSort, GroupSummary
 from kcoord.database.pool import Database

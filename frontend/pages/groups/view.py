@@ -40,7 +40,6 @@ from frontend.pages.groups.saved import (
     written_columns,
     written_view,
 )
-from frontend.ui.allowed import CREATE_GROUP, action
 from frontend.ui.chart import Line, Point, spark
 from frontend.ui.labels import Label, label_of, owner_of
 from frontend.ui.labels import shown as shown_labels
@@ -64,7 +63,7 @@ from frontend.ui.shown import ALL_TOPICS, HIDDEN_TOPICS, Known, Shown, cell, lim
 from frontend.ui.states import BY_NAME, HELD, STATES, State, is_held, state
 from frontend.ui.table import all_rows, csv_file, heads
 from frontend.ui.verdicts import KINDS
-from frontend.ui.viewer import Viewer, viewer_of
+from frontend.ui.viewer import CREATE_GROUP, Viewer, action, viewer_of
 from frontend.ui.wording import elided, iso, iso_if_known, plural
 from groups.core.coordinator import partition_of
 from groups.core.model.verdicts import VerdictKind

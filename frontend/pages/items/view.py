@@ -10,7 +10,6 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from frontend.ui import commands as as_command
-from frontend.ui.allowed import OPERATE_ITEMS, missing, require
 from frontend.ui.commands import service_url
 from frontend.ui.form import LONGEST_REASON, Refusal, attempt, done, gone, header
 from frontend.ui.page import (
@@ -26,7 +25,7 @@ from frontend.ui.page import (
     text,
 )
 from frontend.ui.reads import GroupBrief
-from frontend.ui.viewer import viewer_of
+from frontend.ui.viewer import OPERATE_ITEMS, missing, require, viewer_of
 from frontend.ui.wording import plural
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime

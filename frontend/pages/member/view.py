@@ -21,7 +21,6 @@ from frontend.pages.member.reads import (
     member_page,
     partitions_from,
 )
-from frontend.ui.allowed import KICK, action
 from frontend.ui.events import lines
 from frontend.ui.members import AWAY_EPOCH, member_state
 from frontend.ui.members import consumer_member_state as consumer_state
@@ -31,7 +30,7 @@ from frontend.ui.states import State, generation_word
 from frontend.ui.table import all_rows, csv_file
 from frontend.ui.verdicts import KINDS, VerdictLine
 from frontend.ui.verdicts import lines as verdict_lines
-from frontend.ui.viewer import Viewer, viewer_of
+from frontend.ui.viewer import KICK, Viewer, action, viewer_of
 from frontend.ui.wording import Due, client_at, iso_if_known, number, plural
 from groups.core.model.events import EventKind
 from groups.core.model.verdicts import VerdictKind

@@ -11,13 +11,13 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
-from frontend.ui.allowed import SEE_CLUSTER, require
 from frontend.ui.page import Pace, page, show
 from frontend.ui.rows import Millis
 from frontend.ui.service import REASONS
 from frontend.ui.shown import shares
 from frontend.ui.states import State
 from frontend.ui.table import MOST_ROWS, csv_file, csv_of
+from frontend.ui.viewer import SEE_CLUSTER, require
 from frontend.ui.wording import duration, iso, iso_if_known, plural, ranges
 from frontend.ui.zones import instant
 from groups.nodes.directory import node_name

@@ -9,14 +9,13 @@ from frontend.pages.offsets.form import Ticks, ticks
 from frontend.pages.offsets.reads import tick_list
 from frontend.pages.offsets.reset import tick_line
 from frontend.ui import commands as as_command
-from frontend.ui.allowed import CREATE_GROUP, DELETE_OFFSETS, PIN, missing, require
 from frontend.ui.commands import service_url
 from frontend.ui.form import LONGEST_REASON, Refusal, actor, attempt, done, gone, header
 from frontend.ui.page import address, form_page, group_url, page, show, text
 from frontend.ui.reads import now
 from frontend.ui.states import state
 from frontend.ui.table import csv_of, rows_of
-from frontend.ui.viewer import viewer_of
+from frontend.ui.viewer import CREATE_GROUP, DELETE_OFFSETS, PIN, missing, require, viewer_of
 from frontend.ui.wording import plural
 from groups.catalogue.topics import TopicService, partition_counts
 from kcoord.access.rights import Principal

@@ -15,13 +15,12 @@ from frontend.pages.offsets.reads import NO_LAG, Progress, Rate, at_risk, catchi
 from frontend.pages.offsets.reset import principal, request_of, steps
 from frontend.ui import commands as as_command
 from frontend.ui import reads, zones
-from frontend.ui.allowed import APPLY, APPROVE, HOLD, PLAN, Need, missing, require
 from frontend.ui.commands import Command, service_url
 from frontend.ui.form import HOLD_MS, Refusal, actor, attempt, done, hold_choices, hold_now, release_now
 from frontend.ui.page import BadAddress, address, form_page, group_url, message, show, text
 from frontend.ui.reads import GroupBrief, group_brief
 from frontend.ui.states import state
-from frontend.ui.viewer import Viewer, viewer_of
+from frontend.ui.viewer import APPLY, APPROVE, HOLD, PLAN, Need, Viewer, missing, require, viewer_of
 from frontend.ui.wording import joined, plural
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError

@@ -28,7 +28,6 @@ from frontend.pages.offsets.plans import new_offsets
 from frontend.pages.offsets.reads import TickList, TickPartition, TickTopic, tick_list
 from frontend.ui import commands as as_command
 from frontend.ui import reads
-from frontend.ui.allowed import HOLD, PLAN, missing, require
 from frontend.ui.commands import Command, service_url
 from frontend.ui.form import (
     HOLD_MS,
@@ -44,7 +43,7 @@ from frontend.ui.form import (
 from frontend.ui.page import form_page, group_url, show
 from frontend.ui.reads import GroupBrief, group_brief
 from frontend.ui.states import state
-from frontend.ui.viewer import Viewer, viewer_of
+from frontend.ui.viewer import HOLD, PLAN, Viewer, missing, require, viewer_of
 from frontend.ui.wording import ranges
 from frontend.ui.zones import zone_of
 from kcoord.access.rights import Principal

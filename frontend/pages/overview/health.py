@@ -14,11 +14,10 @@ from django.urls import reverse
 from frontend.pages.overview.judged import BAD, GOOD, OFF, PARTS, WATCH, HealthLine, Limits, part_lines
 from frontend.pages.overview.parts import Alerts, Archive, Celery, OverviewParts, Part, Postgres, Sampler
 from frontend.ui import reads
-from frontend.ui.allowed import SEE_CLUSTER, require, tokens_missing
 from frontend.ui.page import Pace, page, show
 from frontend.ui.rows import Millis
 from frontend.ui.states import State
-from frontend.ui.viewer import viewer_of
+from frontend.ui.viewer import SEE_CLUSTER, require, tokens_missing, viewer_of
 from frontend.ui.wording import duration, joined, plural
 from groups.nodes.overview import Overview as Nodes
 from kcoord.config import Config

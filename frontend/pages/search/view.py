@@ -11,7 +11,10 @@ from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
 
 from frontend.pages.search import reads
-from frontend.ui.allowed import (
+from frontend.ui.page import group_url, member_url, page, show, text
+from frontend.ui.reads import now_ms
+from frontend.ui.states import is_held, state
+from frontend.ui.viewer import (
     ALERT_RULE,
     CREATE_GROUP,
     DELETE_GROUP,
@@ -19,13 +22,11 @@ from frontend.ui.allowed import (
     PLAN,
     SEE_CLUSTER,
     Need,
+    Viewer,
     missing,
     tokens_missing,
+    viewer_of,
 )
-from frontend.ui.page import group_url, member_url, page, show, text
-from frontend.ui.reads import now_ms
-from frontend.ui.states import is_held, state
-from frontend.ui.viewer import Viewer, viewer_of
 from frontend.ui.wording import client_at, elided, plural, short_id
 from kcoord.access import read_only
 from kcoord.models import ApiToken

@@ -12,11 +12,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
 from frontend.pages.topics.present import NO_WATERMARK, NOT_SAMPLED, NOTHING_COMMITTED
-from frontend.ui.allowed import Forbidden
 from frontend.ui.page import BadAddress, Pace, address, choice, edges, group_url, page, show, text
 from frontend.ui.rows import Millis
 from frontend.ui.table import Column, all_rows, csv_file, heads
-from frontend.ui.viewer import Viewer, viewer_of
+from frontend.ui.viewer import Forbidden, Viewer, viewer_of
 from frontend.ui.wording import iso, iso_if_known, plural
 from kcoord.database.pool import Connection, Database
 from kcoord.process import bridge
