@@ -56,10 +56,6 @@ SAY_REMOVED = (Cause.MEMBER_KICKED.value, Cause.GROUP_FULL.value)
 Sentence = Callable[[Event, str, Mapping[str, Any]], str]
 
 
-def _says(text: str) -> Sentence:
-    return lambda event, member, detail: text
-
-
 def _joined(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     came_from = str(detail.get("client_host", ""))
     named = event.names.get(event.member_id or "", "").endswith(came_from)
@@ -88,22 +84,18 @@ def _replaced(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     return f"{member} replaced {old} as static member {detail.get('instance_id', '')}".rstrip()
 
 
-def _rebalance(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    return f"Rebalance started: {_why(detail, member)}"
-
-
 def _took(detail: Mapping[str, Any]) -> str:
     return f", took {duration(int(detail['duration_ms']))}" if "duration_ms" in detail else ""
 
 
 def _completed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    members = plural(int(detail.get("members", 0)), "member")
+    members = _counted(detail, "member")
     leader = f"; {member_name(str(detail['leader']), event.names)} leads" if detail.get("leader") else ""
     return f"Generation {event.generation_id:,}: {members} joined{_took(detail)}{leader}"
 
 
 def _assigned(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    members = plural(int(detail.get("members", 0)), "member")
+    members = _counted(detail, "member")
     return f"Generation {event.generation_id:,} is stable: partitions assigned to {members}{_took(detail)}"
 
 
@@ -121,37 +113,17 @@ def _why(detail: Mapping[str, Any], member: str) -> str:
     return CAUSES.get(cause, cause.replace("_", " ") or "no cause given").format(member=member)
 
 
-def _epoch(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    return f"Epoch {event.generation_id:,}: {why(event)}"
-
-
 def _target(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    members = plural(int(detail.get("members", 0)), "member")
+    members = _counted(detail, "member")
     assignor = f" by {detail['assignor']}" if detail.get("assignor") else ""
     return f"New target{assignor}: partitions change for {members}"
-
-
-def _target_failed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    return f"The assignor {detail.get('assignor', '')}".rstrip() + " failed: the group keeps its target"
-
-
-def _reconciled(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    return f"{member} has its target assignment: {plural(int(detail.get('partitions', 0)), 'partition')}"
-
-
-def _resolved(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    return f"Subscribed patterns match {plural(int(detail.get('topics', 0)), 'topic')}"
-
-
-def _converted(event: Event, member: str, detail: Mapping[str, Any]) -> str:
-    return f"Group now uses the {detail.get('protocol', 'other')} protocol"
 
 
 def _offsets(did: str) -> Sentence:
     def sentence(event: Event, member: str, detail: Mapping[str, Any]) -> str:
         topics = [str(topic) for topic in detail.get("topics", ())]
         of = f" of {', '.join(topics)}" if topics else ""
-        return f"Offsets {did}: {plural(int(detail.get('partitions', 0)), 'partition')}{of}{_by(detail)}"
+        return f"Offsets {did}: {_counted(detail, 'partition')}{of}{_by(detail)}"
 
     return sentence
 
@@ -168,7 +140,7 @@ def _pin_removed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
 
 def _held(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     until = f" until {instant(int(detail['until']))}" if "until" in detail else ""
-    members = plural(int(detail.get("members", 0)), "member")
+    members = _counted(detail, "member")
     return f"Group held{until}: {members} removed, no member can join{_by(detail)}"
 
 
@@ -201,36 +173,50 @@ def _rearmed(event: Event, member: str, detail: Mapping[str, Any]) -> str:
     return f"{whose if count else 'Sessions start'} over in full: for a while nobody could renew them"
 
 
+def _counted(detail: Mapping[str, Any], what: str) -> str:
+    return plural(int(detail.get(f"{what}s", 0)), what)
+
+
 def _by(detail: Mapping[str, Any]) -> str:
     return f", by {detail['principal']}" if detail.get("principal") else ""
 
 
 SENTENCES: Mapping[str, tuple[str, Sentence]] = {
-    EventKind.GROUP_CREATED.value: ("idle", _says("Group created")),
+    EventKind.GROUP_CREATED.value: ("idle", lambda *_: "Group created"),
     EventKind.MEMBER_JOINED.value: ("busy", _joined),
-    EventKind.MEMBER_LEFT.value: ("idle", lambda event, member, detail: f"{member} left"),
+    EventKind.MEMBER_LEFT.value: ("idle", lambda _, member, detail: f"{member} left"),
     EventKind.MEMBER_EXPIRED.value: ("bad", _expired),
     EventKind.MEMBER_REMOVED.value: ("bad", _removed),
     EventKind.MEMBER_REPLACED.value: ("busy", _replaced),
-    EventKind.REBALANCE_STARTED.value: ("warn", _rebalance),
+    EventKind.REBALANCE_STARTED.value: ("warn", lambda event, *_: f"Rebalance started: {why(event)}"),
     EventKind.REBALANCE_COMPLETED.value: ("busy", _completed),
     EventKind.ASSIGNMENT_STORED.value: ("good", _assigned),
-    EventKind.GROUP_EMPTIED.value: (
-        "idle",
-        lambda event, member, detail: "The last member left: the group is empty",
+    EventKind.GROUP_EMPTIED.value: ("idle", lambda *_: "The last member left: the group is empty"),
+    EventKind.GROUP_UNLOADED.value: ("bad", lambda *_: "Group unloaded: its timers are dropped"),
+    EventKind.GROUP_DELETED.value: ("bad", lambda *_: "Group deleted with its offsets"),
+    EventKind.GROUP_CONVERTED.value: (
+        "warn",
+        lambda _, member, detail: f"Group now uses the {detail.get('protocol', 'other')} protocol",
     ),
-    EventKind.GROUP_UNLOADED.value: ("bad", _says("Group unloaded: its timers are dropped")),
-    EventKind.GROUP_DELETED.value: ("bad", _says("Group deleted with its offsets")),
-    EventKind.GROUP_CONVERTED.value: ("warn", _converted),
     EventKind.MEMBER_DEPARTED.value: (
         "idle",
-        lambda event, member, detail: f"{member} left temporarily and keeps its partitions",
+        lambda _, member, detail: f"{member} left temporarily and keeps its partitions",
     ),
-    EventKind.GROUP_EPOCH_BUMPED.value: ("warn", _epoch),
+    EventKind.GROUP_EPOCH_BUMPED.value: ("warn", lambda event, *_: f"Epoch {event.generation_id:,}: {why(event)}"),
     EventKind.TARGET_COMPUTED.value: ("busy", _target),
-    EventKind.TARGET_FAILED.value: ("bad", _target_failed),
-    EventKind.MEMBER_RECONCILED.value: ("good", _reconciled),
-    EventKind.REGEXES_RESOLVED.value: ("busy", _resolved),
+    EventKind.TARGET_FAILED.value: (
+        "bad",
+        lambda _, member, detail: f"The assignor {detail.get('assignor', '')}".rstrip()
+        + " failed: the group keeps its target",
+    ),
+    EventKind.MEMBER_RECONCILED.value: (
+        "good",
+        lambda _, member, detail: f"{member} has its target assignment: {_counted(detail, 'partition')}",
+    ),
+    EventKind.REGEXES_RESOLVED.value: (
+        "busy",
+        lambda _, member, detail: f"Subscribed patterns match {_counted(detail, 'topic')}",
+    ),
     EventKind.OFFSETS_RESET.value: ("warn", _offsets("set")),
     EventKind.OFFSETS_RESTORED.value: ("warn", _offsets("restored")),
     EventKind.OFFSETS_DELETED.value: ("warn", _offsets("deleted")),
