@@ -28,8 +28,7 @@ from kcoord.http import health, logs, metrics_page
 from kcoord.http.body import BodyLimit
 from kcoord.http.door import DOOR, Door, Operations
 from kcoord.http.endpoint import Endpoint
-from kcoord.http.middleware import ProblemNet, RequestLog
-from kcoord.http.planes import DataPlane
+from kcoord.http.middleware import NotAnOperation, ProblemNet, RequestLog
 from kcoord.http.serving import Operation
 from kcoord.process import off_loop, runtime
 from kcoord.process.garbage import GarbageSearch
@@ -74,12 +73,14 @@ def _gateway(running: runtime.Runtime) -> Gateway | None:
     return Gateway(running, (*OF_GROUPS, *OF_OFFSETS))
 
 
+def state() -> dict[str, object]:
+    """What a server's connections need to answer operations (ASGI, "Lifespan State"); nothing without a runtime."""
+    return {DOOR: Door(runtime.current(), BY_PATH, TRACES)} if runtime.is_running() else {}
+
+
 @asynccontextmanager
 async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
-    """Run the process's runtime; on shutdown answer parked requests and close connections.
-
-    Gives the server what its connections need to answer operations.
-    """
+    """Run the process's runtime; on shutdown answer parked requests and close connections."""
     database = Database if TRACES is None else TRACES.database
     running = runtime.Runtime(settings.KCOORD, settings.CONNINFO, database=database)
     await running.start()
@@ -96,7 +97,7 @@ async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
     try:
         if gateway is not None:
             gateway.start()
-        yield {DOOR: Door(running, BY_PATH, TRACES)}
+        yield state()
     finally:
         garbage.stop()
         if gateway is not None:
@@ -120,7 +121,7 @@ def make_application() -> Starlette:
         middleware=[
             Middleware(RequestLog, one_hot_of=settings.KCOORD.int("log.hot.requests")),
             *([] if TRACES is None else [TRACES.middleware()]),
-            Middleware(DataPlane, operations=BY_PATH),
+            Middleware(NotAnOperation, operations=BY_PATH),
             Middleware(BodyLimit, max_bytes=settings.KCOORD.int("http.max.body.bytes")),
         ],
     )

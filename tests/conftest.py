@@ -395,11 +395,9 @@ def token(database: str, empty_tables: EmptyTables) -> str:
 @pytest.fixture
 async def api(runtime: Any, token: str) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the real application in process, with a token that may do everything."""
-    from kcoord.asgi import application
+    from tests.support.api import client_of
     from tests.support.told import told
 
     await told(runtime)  # of the token: being told later would make the process look it up again
-    transport = httpx.ASGITransport(application, raise_app_exceptions=False)
-    headers = {"Authorization": f"Bearer {token}"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://testserver", headers=headers) as client:
+    async with client_of(token) as client:
         yield client

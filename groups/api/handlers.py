@@ -24,7 +24,7 @@ from kcoord.http.serving import Call, serve
 from kcoord.http.types import rfc3339
 from kcoord.metrics import commands
 from kcoord.process import off_loop
-from kcoord.process.off_loop import settled, then
+from kcoord.process.off_loop import then
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
@@ -188,16 +188,27 @@ def many_heartbeats(
     call: Call[wire.ManyHeartbeatsRequest],
 ) -> wire.ManyHeartbeatsResponse | Awaitable[wire.ManyHeartbeatsResponse]:
     """Heartbeats of many members: each is answered separately."""
-    begin = _one_of_many if len(call.body.heartbeats) <= MOST_AT_ONCE else _one_of_very_many
-    found = [begin(call, one) for one in call.body.heartbeats]
+    if len(call.body.heartbeats) > MOST_AT_ONCE:
+        return _very_many(call)
+    found = [_one_of_many(call, one) for one in call.body.heartbeats]
     replies = [reply for reply in found if isinstance(reply, HeartbeatReply)]
     return _many_beaten(call, replies) if len(replies) == len(found) else _all_of_many(call, found)
+
+
+async def _very_many(call: Call[wire.ManyHeartbeatsRequest]) -> wire.ManyHeartbeatsResponse:
+    found: list[HeartbeatReply | Awaitable[HeartbeatReply]] = []
+    async for part in off_loop.in_parts(call.body.heartbeats, MOST_AT_ONCE):
+        for one in part:
+            reply = _one_of_many(call, one)
+            found.append(reply if isinstance(reply, HeartbeatReply) else asyncio.ensure_future(reply))
+    return await _all_of_many(call, found)
 
 
 async def _all_of_many(
     call: Call[wire.ManyHeartbeatsRequest], found: Sequence[HeartbeatReply | Awaitable[HeartbeatReply]]
 ) -> wire.ManyHeartbeatsResponse:
-    return _many_beaten(call, await asyncio.gather(*map(settled, found)))
+    awaited = iter(await asyncio.gather(*(one for one in found if not isinstance(one, HeartbeatReply))))
+    return _many_beaten(call, [one if isinstance(one, HeartbeatReply) else next(awaited) for one in found])
 
 
 def _many_beaten(
@@ -205,10 +216,6 @@ def _many_beaten(
 ) -> wire.ManyHeartbeatsResponse:
     pairs = zip(call.body.heartbeats, replies, strict=True)
     return wire.ManyHeartbeatsResponse([convert.heartbeat_result(*pair) for pair in pairs])
-
-
-async def _one_of_very_many(call: Call[wire.ManyHeartbeatsRequest], request: wire.GroupHeartbeat) -> HeartbeatReply:
-    return await settled(_one_of_many(call, request))
 
 
 def _one_of_many(

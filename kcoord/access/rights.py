@@ -232,10 +232,11 @@ __all__ = [
 Q = queries("kcoord")
 
 TRUSTED_CALLER = "kcoord.trusted_caller"
-"""Key of an ASGI scope that names the caller where the caller is this process itself (`kcoord.http.local_transport`).
+"""Key in the state of a connection that names the caller where that is this process itself
+(`kcoord.http.local_transport`).
 
-No part of a request can set it: servers build scopes from the keys that ASGI defines, and of a request's content
-they pass on only bytes and text, never a `Principal`.
+No part of a request can set it: the state is what the application's lifespan gives to a server, and of a request's
+content a server passes on only bytes and text, never a `Principal`.
 """
 
 NOTED_EVERY_MS = 60_000
@@ -486,7 +487,8 @@ class Access:
 
 def trusted_caller(scope: Mapping[str, object]) -> Principal | None:
     """The caller within this process; None for every request that came in through a server."""
-    found = scope.get(TRUSTED_CALLER)
+    state = scope.get("state")
+    found = state.get(TRUSTED_CALLER) if isinstance(state, dict) else None
     return found if type(found) is Principal else None
 
 

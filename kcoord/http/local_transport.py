@@ -5,8 +5,8 @@
 
 Management commands use it if no address is given: one code path for both, with the same checks, the same journal,
 the same errors. A user who can start such a command can read and write the database already, so no token is
-needed: the caller is named in an entry of the ASGI scope (`kcoord.access.rights.TRUSTED_CALLER`), which servers never
-set.
+needed: the caller is named in the state of the connection (`kcoord.access.rights.TRUSTED_CALLER`), where servers never
+put one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import os
 import httpx
 from django.conf import settings
 from django.utils.module_loading import import_string
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kcoord.access.rights import ALL_ALLOWED, TRUSTED_CALLER, Principal
+from kcoord.http.in_process import InProcessTransport
 from kcoord.process import bridge
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
@@ -54,11 +54,10 @@ class LocalTransport(httpx.BaseTransport):
     """
 
     def __init__(self, principal: Principal) -> None:
-        self._application: ASGIApp = import_string(settings.ASGI_APPLICATION)
         self._principal = principal
         self._in_use: Runtime | None = None
         self._open: set[asyncio.Task[httpx.Response]] = set()
-        self._asgi = httpx.ASGITransport(self._as_trusted, raise_app_exceptions=False)
+        self._connections = InProcessTransport(import_string(settings.ASGI_APPLICATION), self._state)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """The whole response."""
@@ -85,17 +84,14 @@ class LocalTransport(httpx.BaseTransport):
             runtimes.use(self._in_use)
 
     async def _answered(self, request: httpx.Request) -> httpx.Response:
-        task = asyncio.create_task(self._answer(request), name="kcoord-local")
+        task = asyncio.create_task(self._connections.handle_async_request(request), name="kcoord-local")
         self._open.add(task)
         task.add_done_callback(self._open.discard)
         return await asyncio.shield(task)
 
-    async def _answer(self, request: httpx.Request) -> httpx.Response:
-        response = await self._asgi.handle_async_request(request)
-        return httpx.Response(response.status_code, headers=response.headers, content=await response.aread())
-
-    async def _as_trusted(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._application({**scope, TRUSTED_CALLER: self._principal}, receive, send)
+    def _state(self) -> dict[str, object]:
+        state: dict[str, object] = import_string("kcoord.asgi.state")()
+        return {**state, TRUSTED_CALLER: self._principal}
 
 
 async def _itself(runtime: Runtime) -> Runtime:

@@ -5,12 +5,13 @@ problem response, whatever part of Django produced it.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import AsyncExitStack
 from typing import Any
 
 import msgspec
 import structlog
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kcoord import metrics
@@ -19,6 +20,8 @@ from kcoord.database import request_age
 from kcoord.http import context, paths, problem
 from kcoord.http.body import LONGEST_ECHO
 from kcoord.http.context import AccessLines
+from kcoord.http.door import Operations
+from kcoord.http.serving import Operation
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Turnstile
@@ -90,6 +93,40 @@ def _receipt(scope: Scope) -> request_age.Receipt | None:
 def _plane(path: str) -> str:
     """The route label for requests that the data plane does not label itself."""
     return "/v1/*" if path.startswith(API) else "/*"
+
+
+class NotAnOperation:
+    """ASGI middleware: answers what reaches the application at the path of an operation.
+
+    A server's connections carry out operations themselves (`kcoord.http.connection`). Left are wrong methods, requests
+    while no runtime runs, and those of an ASGI server that knows nothing of operations.
+    """
+
+    def __init__(self, app: ASGIApp, operations: Operations) -> None:
+        self.app = app
+        self._operations = operations
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        raw = paths.raw_path(scope) if scope["type"] == "http" else b""
+        found = self._operations.at(raw)
+        if found is None:
+            await self.app(scope, receive, send)
+            return
+        request = context.current()
+        if request is not None:
+            request.route = found[0]
+        await self._refusal(scope["method"], found[1])(scope, receive, send)
+
+    def _refusal(self, method: str, operations: Mapping[str, Operation]) -> Response:
+        if method not in operations:
+            allowed = ", ".join(sorted(operations))
+            detail = f"{method} is not allowed here; use {allowed}"
+            return problem.response(Error.INVALID_REQUEST, detail, status=405, extra_headers={"allow": allowed})
+        if runtimes.is_running():
+            detail = "this ASGI server carries out no operations; start kcoord with `python -m kcoord.stack.server`"
+            return problem.response(Error.UNKNOWN_SERVER_ERROR, detail)
+        return problem.response(Error.COORDINATOR_NOT_AVAILABLE, "this server is starting or stopping; try again")
 
 
 class ProblemNet:

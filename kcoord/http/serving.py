@@ -14,9 +14,7 @@ import msgspec
 
 from kcoord.access.rights import Principal
 from kcoord.http.endpoint import Endpoint
-from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import UNMETERED, Metering
 
 B = TypeVar("B")
@@ -68,13 +66,6 @@ class Operation:
             None if endpoint.request is None else msgspec.json.Decoder(endpoint.request)
         )
         self.parameters = {parameter.name: parameter for parameter in endpoint.query}
-
-
-def current_runtime() -> Runtime:
-    """The running runtime. Raises COORDINATOR_NOT_AVAILABLE while the process starts or stops."""
-    if not runtimes.is_running():
-        raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "this server is starting or stopping; try again")
-    return runtimes.current()
 
 
 def serve(

@@ -24,12 +24,12 @@ import uvicorn
 
 from kcoord.config import Config
 from kcoord.http import logs
+from kcoord.http.connection import HttpProtocol
 from kcoord.http.peers import HttpPeers, PeerLimits
 from kcoord.process import runtime as runtimes
 from kcoord.process.off_loop import in_slices
 from kcoord.stack.preflight import bind, read_config
 from kcoord.stack.problem import EXIT_STATUS, StartProblem
-from kcoord.stack.protocol_httptools import HttpProtocol
 
 log = structlog.get_logger(__name__)
 

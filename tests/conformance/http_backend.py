@@ -69,16 +69,13 @@ class HttpBackend:
     def __init__(self, conninfo: str | None = None) -> None:
         self._conninfo = conninfo
         self._resources = ExitStack()
-        self._application: Any = None
         self._secret = ""
 
     async def __aenter__(self) -> HttpBackend:
         with ExitStack() as starting:
             if self._conninfo is None:
                 self._conninfo = await asyncio.to_thread(self._start_postgres, starting)
-            from kcoord.asgi import application
 
-            self._application = application
             self._secret = await asyncio.to_thread(make_token, ALL_RULES)
             self._resources = starting.pop_all()
         return self
@@ -108,7 +105,7 @@ class HttpBackend:
         await self._empty_tables(self._conninfo)
         clock = VirtualClock(0 if case.suite is Suite.OFFSETS else START_MS)
         runtime = Runtime(_config({**settings_of(case), **settings(case.config)}), self._conninfo, clock)
-        driver = self._driver_type(case)(self._application, case, runtime, clock, self._secret)
+        driver = self._driver_type(case)(case, runtime, clock, self._secret)
         try:
             await driver.start()
         except BaseException:

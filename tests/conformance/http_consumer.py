@@ -27,8 +27,8 @@ def settings(config: Mapping[str, Any]) -> Mapping[str, Any]:
 class ConsumerHttpDriver(HttpDriver):
     """As `HttpDriver`, with topics that change, settings of groups, and the answers of consumer groups."""
 
-    def __init__(self, application: Any, case: Case, runtime: Runtime, clock: VirtualClock, secret: str) -> None:
-        super().__init__(application, case, runtime, clock, secret)
+    def __init__(self, case: Case, runtime: Runtime, clock: VirtualClock, secret: str) -> None:
+        super().__init__(case, runtime, clock, secret)
         self._exchanges = http_consumer_terms.exchanges(self._topics)
 
     async def call(self, name: str, args: Mapping[str, Any]) -> Call:

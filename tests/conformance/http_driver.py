@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import httpx
 from prometheus_client.metrics import MetricWrapperBase
 from psycopg import sql
 
@@ -48,6 +47,7 @@ from tests.conformance.http_terms import Exchange, HttpAnswer, HttpRequest
 from tests.conformance.http_transactions import Transactions
 from tests.conformance.leadership import Leadership
 from tests.groups.lane.support import register
+from tests.support.api import client_of
 
 EXCHANGES: Mapping[str, Exchange] = {
     **http_membership.EXCHANGES,
@@ -76,15 +76,11 @@ select count(*) from offsets_pendingoffset o join groups_group g on g.id = o.gro
 class HttpDriver:
     """Requests are tasks. The service is at rest when every open request is parked and no transaction runs."""
 
-    def __init__(self, application: Any, case: Case, runtime: Runtime, clock: VirtualClock, secret: str) -> None:
+    def __init__(self, case: Case, runtime: Runtime, clock: VirtualClock, secret: str) -> None:
         self._case = case
         self._runtime = runtime
         self._clock = clock
-        self._client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(application, raise_app_exceptions=False),
-            base_url="http://testserver",
-            timeout=None,
-        )
+        self._client = client_of(None)
         self._authorize(secret)
         self._topics = TopicNames()
         self._exchanges: Mapping[str, Exchange] = {

@@ -174,7 +174,7 @@ def test_nothing_of_tracing_and_sign_in_is_loaded_while_they_are_off(database: s
         timeout=60,
         check=True,
     )
-    assert done.stdout.splitlines() == ["[]", "['RequestLog', 'DataPlane', 'BodyLimit']"]
+    assert done.stdout.splitlines() == ["[]", "['RequestLog', 'NotAnOperation', 'BodyLimit']"]
 
 
 WITHOUT = """

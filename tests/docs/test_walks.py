@@ -19,10 +19,10 @@ from groups.wire.apis import APIS as GROUPS
 from kcoord.access.rights import digest
 from kcoord.asgi import BY_PATH, application
 from kcoord.database.clock import VirtualClock
+from kcoord.http.connection import HttpProtocol
 from kcoord.http.door import DOOR, Door
 from kcoord.http.peers import HttpPeers, PeerLimits, Phase
 from kcoord.process.runtime import Runtime
-from kcoord.stack.protocol_httptools import HttpProtocol
 from kcoord.wire import connection as connections
 from kcoord.wire.dispatch import SIZE
 from kcoord.wire.gateway import Gateway

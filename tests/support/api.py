@@ -12,6 +12,7 @@ import httpx
 
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
+from kcoord.http.in_process import InProcessTransport
 from kcoord.protocol.errors import Error
 from tests.support.members import eventually
 
@@ -21,10 +22,10 @@ SESSION_TIMEOUT_MS = 10_000
 
 def client_of(secret: str | None, **transport: Any) -> httpx.AsyncClient:
     """A client of the real application in process; None: without a token."""
-    from kcoord.asgi import application
+    from kcoord.asgi import application, state
 
     return httpx.AsyncClient(
-        transport=httpx.ASGITransport(application, raise_app_exceptions=False, **transport),
+        transport=InProcessTransport(application, state, **transport),
         base_url="http://testserver",
         headers={} if secret is None else {"Authorization": f"Bearer {secret}"},
     )

@@ -22,15 +22,14 @@ from groups.engine.service import GroupService
 from kcoord.access.rights import Access, Principal, Rules, digest
 from kcoord.config import Config
 from kcoord.http.body import BodyLimit
+from kcoord.http.connection import HttpProtocol
 from kcoord.http.door import DOOR, Operations
 from kcoord.http.door import Door as ServerDoor
-from kcoord.http.middleware import RequestLog
+from kcoord.http.middleware import NotAnOperation, RequestLog
 from kcoord.http.peers import HttpPeers, PeerLimits
-from kcoord.http.planes import DataPlane
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.stack.protocol_httptools import HttpProtocol
 from offsets.api.routes import OPERATIONS as OFFSETS
 
 OPERATIONS = Operations((*GROUPS, *OFFSETS))
@@ -113,7 +112,7 @@ class Door:
         self.peers = HttpPeers(PeerLimits.of(self.config), self.config.names("trusted.proxies"))
         middleware = [
             Middleware(RequestLog, one_hot_of=self.config.int("log.hot.requests")),
-            Middleware(DataPlane, operations=OPERATIONS),
+            Middleware(NotAnOperation, operations=OPERATIONS),
             Middleware(BodyLimit, max_bytes=self.config.int("http.max.body.bytes")),
         ]
         self.app = Starlette(middleware=middleware)

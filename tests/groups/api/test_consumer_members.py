@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import httpx
@@ -16,7 +15,7 @@ from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from tests.kcoord.http.test_disconnect import Connection
+from tests.kcoord.http.test_disconnect import goes_away
 from tests.support.api import assert_problem
 from tests.support.api_consumers import BEAT, Consumers, joining, partitions
 from tests.support.fixtures import ClientWith
@@ -128,14 +127,11 @@ class TestWaiting:
     ) -> None:
         """Its request ends without an answer, and the session counts from then."""
         await consumers.join()
-        body = json.dumps({"member_id": "m1", "member_epoch": 1, "max_wait_ms": 60_000}).encode()
-        connection = Connection(token, BEAT, body)
-        serving = asyncio.create_task(connection.run())
+        body = {"member_id": "m1", "member_epoch": 1, "max_wait_ms": 60_000}
+        waiting = asyncio.create_task(consumers.api.post(BEAT, json=body))
         await eventually(lambda: bool(consumers.service._parked._waiters), "the heartbeat waits")
         clock.advance(1_000)
-        connection.close()
-        await asyncio.wait_for(serving, 10)
-        assert connection.sent == []
+        await goes_away(waiting)
 
         async def session_counts() -> bool:
             session = (await consumers.group()).timers.session["m1"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 from collections.abc import Callable, Hashable
 from functools import cache
@@ -13,13 +15,14 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
+from groups.api.handlers import MOST_AT_ONCE
 from kcoord.access.rights import Access, digest
 from kcoord.config import Config
 from kcoord.database import request_age
 from kcoord.http import context
+from kcoord.http.connection import MOST_HEADS, HttpProtocol
 from kcoord.http.door import Admission, Head
 from kcoord.process.turnstile import Kind, Turnstile
-from kcoord.stack.protocol_httptools import MOST_HEADS, HttpProtocol
 from tests.support.doors import (
     DATE,
     FORBIDDEN,
@@ -208,6 +211,38 @@ REFUSED = {
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_request(name: str) -> None:
     assert told(alone(KINDS[name])) == REFUSED.get(name, (200, None))
+
+
+@pytest.mark.parametrize(("count", "turns"), [(MOST_AT_ONCE, 1), (3 * MOST_AT_ONCE, 3)])
+def test_others_have_turns_while_very_many_heartbeats_are_answered(count: int, turns: int) -> None:
+    members = ["later" if number % 7 == 6 else f"ok{number}" for number in range(count)]
+    beats = [{"group_id": "g", "member_id": member, "generation_id": 1} for member in members]
+    door, seen_at, turn = Door(Config({})), set[int](), 0
+    door.service.seen = lambda: seen_at.add(turn)
+
+    async def conversation() -> bytes:
+        async def count_turns() -> None:
+            nonlocal turn
+            while True:
+                await asyncio.sleep(0)
+                turn += 1
+
+        async with door.open() as connect:
+            client = await connect()
+            await door.runtime.get(Access).authenticate(TOKEN)
+            counting = asyncio.create_task(count_turns())
+            answer = await client.ask(post(b"/v1/heartbeats", json.dumps({"heartbeats": beats}).encode()))
+            counting.cancel()
+            return answer
+
+    results = json.loads(run(conversation()).partition(b"\r\n\r\n")[2])["heartbeats"]
+    assert [result["member_id"] for result in results] == members
+    assert {result["error_code"] for result in results} == {0}
+    at_once = len(door.service.at_once)
+    assert at_once == count - members.count("later")
+    assert len(seen_at) >= turns
+    if turns == 1:
+        assert len(seen_at) <= 2, "those from memory in one turn, those that are awaited in another"
 
 
 ANY = st.sampled_from([OK, LATER, MANY, CONSUMER, *KINDS.values()])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import AsyncIterator
 
-import msgspec
+import httpx
+import pytest
 from structlog.testing import capture_logs
 
 from groups.core.model.types import ClassicMember
@@ -13,43 +14,6 @@ from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from tests.support.api import SESSION_TIMEOUT_MS, Members, join_body
 from tests.support.members import eventually
-
-
-class Connection:
-    """One HTTP connection, message by message, as a server hands it to the application."""
-
-    def __init__(self, token: str, path: str, *parts: bytes) -> None:
-        self.scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": "POST",
-            "scheme": "http",
-            "path": path,
-            "raw_path": path.encode(),
-            "root_path": "",
-            "query_string": b"",
-            "headers": [(b"content-type", b"application/json"), (b"authorization", f"Bearer {token}".encode())],
-            "client": ("192.0.2.1", 1),
-            "server": ("testserver", 80),
-        }
-        self.sent: list[Any] = []
-        self._incoming: asyncio.Queue[Any] = asyncio.Queue()
-        for index, part in enumerate(parts):
-            self._incoming.put_nowait({"type": "http.request", "body": part, "more_body": index < len(parts) - 1})
-
-    def close(self) -> None:
-        """The client goes away."""
-        self._incoming.put_nowait({"type": "http.disconnect"})
-
-    async def run(self) -> None:
-        """Let the application serve the connection."""
-        from kcoord.asgi import application
-
-        async def send(message: Any) -> None:
-            self.sent.append(message)
-
-        await application(self.scope, self._incoming.get, send)
 
 
 async def member_of(service: GroupService, member_id: str) -> ClassicMember:
@@ -68,22 +32,26 @@ async def session_counts(service: GroupService, member_id: str, clock: VirtualCl
     await eventually(counts, "the session counts from the end of the connection")
 
 
+async def goes_away(request: asyncio.Task[httpx.Response]) -> None:
+    """The client of a request does, before it is answered."""
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+
+
 async def test_a_waiting_client_that_goes_away_is_noticed(
-    members: Members, token: str, service: GroupService, clock: VirtualClock
+    members: Members, service: GroupService, clock: VirtualClock
 ) -> None:
     """Its request ends without an answer, and the session counts from then."""
     leader = await members.stable()
-    body = msgspec.json.encode(join_body(leader["member_id"], max_wait_ms=60_000))
     newcomer = await members.parked_join()  # the group prepares: the leader's join will wait for nobody but itself
     other = await members.pending_id()  # … and for this one, who never comes
-    connection = Connection(token, "/v1/groups/g/join", body)
     with capture_logs() as lines:
-        serving = asyncio.create_task(connection.run())
+        waiting = asyncio.create_task(members.api.post("/v1/groups/g/join", json=join_body(leader["member_id"])))
         await members.until_parked("g", leader["member_id"], "awaiting_join")
         clock.advance(1_000)
-        connection.close()
-        await asyncio.wait_for(serving, 10)
-    assert connection.sent == []
+        await goes_away(waiting)
+        await eventually(lambda: "request" in [line["event"] for line in lines], "the request ends")
     assert [line["status"] for line in lines if line["event"] == "request"] == [499]
 
     await session_counts(service, leader["member_id"], clock)
@@ -92,18 +60,26 @@ async def test_a_waiting_client_that_goes_away_is_noticed(
     assert (await asyncio.wait_for(newcomer, 10)).status_code == 200
 
 
-async def test_a_client_that_goes_away_while_it_sends_is_noticed(token: str, service: GroupService) -> None:
-    connection = Connection(token, "/v1/groups/g/heartbeat", b'{"member_id"', b"")
-    connection._incoming = asyncio.Queue()
-    connection._incoming.put_nowait({"type": "http.request", "body": b'{"member_id"', "more_body": True})
-    connection.close()
+async def test_a_client_that_goes_away_while_it_sends_is_noticed(api: httpx.AsyncClient, service: GroupService) -> None:
+    is_sent = asyncio.Event()
+
+    async def part() -> AsyncIterator[bytes]:
+        yield b'{"member_id"'
+        is_sent.set()
+        await asyncio.Event().wait()
+
     with capture_logs() as lines:
-        await asyncio.wait_for(connection.run(), 10)
-    assert connection.sent == []
+        sending = asyncio.create_task(api.post("/v1/groups/g/heartbeat", content=part()))
+        await asyncio.wait_for(is_sent.wait(), 10)
+        await goes_away(sending)
+        await eventually(lambda: lines != [], "the request ends")
     assert [line["status"] for line in lines if line["event"] == "request"] == [499]
 
 
-async def test_a_body_in_parts_is_put_together(token: str, service: GroupService) -> None:
-    connection = Connection(token, "/v1/heartbeats", b'{"heart', b'beats": ', b"[]}")
-    await asyncio.wait_for(connection.run(), 10)
-    assert connection.sent[0]["status"] == 200
+async def test_a_body_in_parts_is_put_together(api: httpx.AsyncClient, service: GroupService) -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        for piece in (b'{"heart', b'beats": ', b"[]}"):
+            yield piece
+
+    answer = await api.post("/v1/heartbeats", content=parts(), headers={"Content-Type": "application/json"})
+    assert answer.status_code == 200

@@ -123,17 +123,26 @@ async def test_unknown_paths(api: httpx.AsyncClient, path: str) -> None:
     assert_problem(await api.get(path), Error.INVALID_REQUEST, status=404)
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"])
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"])
 async def test_other_methods(api: httpx.AsyncClient, method: str) -> None:
     response = await api.request(method, "/v1/groups/g/join")
     assert_problem(response, Error.INVALID_REQUEST, status=405)
     assert response.headers["allow"] == "POST"
 
 
+async def test_another_asgi_server_is_told_that_it_carries_out_no_operations(runtime: Runtime) -> None:
+    from kcoord.asgi import application
+
+    transport = httpx.ASGITransport(application)
+    async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+        answer = await client.post("/v1/groups/g/join")
+    assert "kcoord.stack.server" in assert_problem(answer, Error.UNKNOWN_SERVER_ERROR)["detail"]
+
+
 async def test_methods_are_not_labels(api: httpx.AsyncClient) -> None:
-    await api.request("BREW", "/v1/groups/g/join")
+    await api.request("PROPFIND", "/v1/groups/g/join")
     text = (await api.get("/metrics")).text
-    assert "BREW" not in text
+    assert "PROPFIND" not in text
     assert 'method="other",route="/v1/groups/{group_id}/join",status="405"' in text
 
 

@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from copy import copy
 from unittest import mock
 
-import msgspec
 import pytest
 
 from groups.engine.mailbox import Mailbox
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.protocol.errors import Action, Error, ProtocolError
-from tests.kcoord.http.test_disconnect import Connection, session_counts
+from tests.kcoord.http.test_disconnect import goes_away, session_counts
 from tests.support.api import Members, assert_problem, identity, join_body
 from tests.support.members import join
 
@@ -47,13 +46,6 @@ def of_requests(found: Counter[str]) -> dict[str, int]:
     return {name: count for name, count in found.items() if name.startswith(OURS) or name.endswith("Task")}
 
 
-async def answered(connection: Connection) -> int:
-    """The status of an answer."""
-    await asyncio.wait_for(connection.run(), 10)
-    status: int = connection.sent[0]["status"]
-    return status
-
-
 async def test_a_search_finds_what_is_in_a_cycle() -> None:
     with searched() as found:
         error = ProtocolError(Error.UNKNOWN_MEMBER_ID)
@@ -65,27 +57,24 @@ async def test_a_search_finds_what_is_in_a_cycle() -> None:
     assert found["kcoord.protocol.errors.ProtocolError"] == 2
 
 
-async def test_a_refused_join_is_freed(token: str, members: Members) -> None:
+async def test_a_refused_join_is_freed(members: Members) -> None:
     """The first one of every member: MEMBER_ID_REQUIRED, raised through what watches the connection."""
-    body = msgspec.json.encode(join_body())
-    assert await answered(Connection(token, "/v1/groups/g/join", body)) == Error.MEMBER_ID_REQUIRED.status
+    await members.pending_id()
     with searched() as found:
         for _ in range(10):
-            assert await answered(Connection(token, "/v1/groups/g/join", body)) == Error.MEMBER_ID_REQUIRED.status
+            await members.pending_id()
     assert of_requests(found) == {}
 
 
 async def test_a_waiting_client_that_goes_away_is_freed(
-    token: str, members: Members, service: GroupService, clock: VirtualClock
+    members: Members, service: GroupService, clock: VirtualClock
 ) -> None:
     async def gone() -> None:
         member_id = await members.pending_id()
-        connection = Connection(token, "/v1/groups/g/join", msgspec.json.encode(join_body(member_id)))
-        serving = asyncio.create_task(connection.run())
+        waiting = asyncio.create_task(members.api.post("/v1/groups/g/join", json=join_body(member_id)))
         await members.until_parked("g", member_id, "awaiting_join")
         clock.advance(1_000)
-        connection.close()
-        await asyncio.wait_for(serving, 10)
+        await goes_away(waiting)
         # What follows the end of the request goes on by itself; a search meanwhile stalls its transaction.
         await session_counts(service, member_id, clock)
 
@@ -111,15 +100,13 @@ async def test_a_group_that_works_and_ends_is_freed(members: Members, service: G
     assert of_requests(found) == {}
 
 
-async def test_a_request_through_django_is_freed(token: str, members: Members) -> None:
+async def test_a_request_through_django_is_freed(members: Members) -> None:
     """A hundred objects each: a server in which groups were created and deleted all the time grew by 18 kB for each."""
 
     async def deleted(group: str) -> None:
         leader = await members.stable(group)
         await members.api.post(f"/v1/groups/{group}/leave", json={"members": [{"member_id": leader["member_id"]}]})
-        connection = Connection(token, f"/v1/groups/{group}", b"")
-        connection.scope["method"] = "DELETE"
-        assert await answered(connection) == 204
+        assert (await members.api.delete(f"/v1/groups/{group}")).status_code == 204
 
     await deleted("g1")
     with searched() as found:

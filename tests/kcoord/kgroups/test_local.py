@@ -16,13 +16,12 @@ from starlette.types import Receive, Scope, Send
 
 from groups.catalogue.topics import TopicService
 from kcoord.access.rights import TRUSTED_CALLER, Principal, Rules, trusted_caller
-from kcoord.asgi import application
 from kcoord.http.local_transport import BASE_URL, LocalTransport, local_operator
 from kcoord.process import bridge
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from tests.support.api import assert_problem
+from tests.support.api import assert_problem, client_of
 
 NOBODY = Principal(0, "local:nobody", Rules(()))
 
@@ -114,10 +113,10 @@ def test_the_operator_is_the_account_of_the_process(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("claim", ["local:root", b"local:root", {"name": "local:root"}, True, None])
-def test_only_a_principal_in_the_scope_is_believed(claim: object) -> None:
-    assert trusted_caller({TRUSTED_CALLER: claim}) is None
+def test_only_a_principal_in_the_state_is_believed(claim: object) -> None:
+    assert trusted_caller({"state": {TRUSTED_CALLER: claim}, TRUSTED_CALLER: NOBODY}) is None
     assert trusted_caller({}) is None
-    assert trusted_caller({TRUSTED_CALLER: NOBODY}) is NOBODY
+    assert trusted_caller({"state": {TRUSTED_CALLER: NOBODY}}) is NOBODY
 
 
 @PLANES
@@ -126,8 +125,7 @@ async def test_nothing_that_a_request_carries_is_believed(
     runtime: Runtime, plane: tuple[str, str, Any], claim: dict[str, str]
 ) -> None:
     method, path, body = plane
-    transport = httpx.ASGITransport(application, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url=BASE_URL) as client:
+    async with client_of(None) as client:
         response = await client.request(method, path, json=body, headers=claim)
         assert_problem(response, Error.SASL_AUTHENTICATION_FAILED)
         response = await client.request(

@@ -1,12 +1,15 @@
 """The OpenAPI document against the real application: no request makes it fail, and it answers as it says it does.
 
-Schemathesis makes requests from the document of both planes, valid and invalid ones, and sends them to the ASGI
-application in process, with a real database behind it.
+Schemathesis makes requests from the document of both planes, valid and invalid ones, and sends them to a server on a
+thread of this process, with a real database behind it.
 """
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -15,7 +18,6 @@ import schemathesis
 from django.conf import settings
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
-from schemathesis.python import asgi
 from schemathesis.specs.openapi import checks
 
 from kcoord.access.tokens import ALL_RULES, create_token
@@ -23,6 +25,7 @@ from kcoord.process import bridge
 from kcoord.quotas.budgets import Budget
 from kcoord.quotas.limits import Kind
 from kcoord.quotas.stored import change
+from kcoord.stack.server import make_server
 from tests.conftest import EMPTIED
 from tests.support.rest_groups import stable_group
 
@@ -32,6 +35,7 @@ EXAMPLES_PER_OPERATION = 16
 """Valid and invalid ones. One for every keyword of every schema would be ten thousand requests, nine minutes of a core;
 `test_bad_input` and `test_odd_texts` have the fields of each operation one by one."""
 LONGEST_LIST = 100
+SECONDS = 30
 SEEDED = {"group_id": "seeded", "name": "orders"}
 CHECKS = (
     schemathesis.checks.not_a_server_error,
@@ -62,7 +66,6 @@ def document(secret: str) -> Iterator[schemathesis.BaseSchema]:
     from groups.catalogue.topics import TopicService
     from groups.engine.service import GroupService
     from groups.store.store import GroupStore
-    from kcoord.asgi import make_application
 
     before = settings.KCOORD
     settings.KCOORD = before.override(
@@ -73,16 +76,29 @@ def document(secret: str) -> Iterator[schemathesis.BaseSchema]:
             "group.max.hold.ms": 1,  # joins of a group that is held are answered 503, which this test takes for a crash
         }
     )
-    try:
-        schema = schemathesis.openapi.from_asgi("/v1/openapi.json", make_application())
+    with serving() as url:
+        schema = schemathesis.openapi.from_url(f"{url}/v1/openapi.json")
         schema.config.phases.coverage.enabled = False
         bridge.call(lambda runtime: runtime.get(GroupService).put(stable_group("seeded", expires=None)))
         bridge.call(lambda runtime: runtime.get(TopicService).create("orders", 3))
         bridge.call(lambda runtime: runtime.get(GroupStore).record_tick())
         yield schema
-    finally:
-        asgi.shutdown_lifespans()
-        settings.KCOORD = before
+    settings.KCOORD = before
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """A server of this process; its address."""
+    server = make_server(settings.KCOORD)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="server")
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(SECONDS)
+            assert not thread.is_alive()
 
 
 @schemathesis.hook

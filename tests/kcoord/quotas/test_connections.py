@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
 
 import httpx
 import pytest
 
-from kcoord.access.rights import Access
+from kcoord.access.rights import Access, Principal
 from kcoord.database.clock import VirtualClock
+from kcoord.http.in_process import InProcessTransport
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from kcoord.quotas.budgets import Budget
-from kcoord.quotas.connections import PEER, Connections
+from kcoord.quotas.connections import Connections
 from tests.kcoord.quotas.test_over_http import BEATS, COMMITS, assert_throttled, commit_body
 from tests.support.api import SESSION_TIMEOUT_MS, Members, assert_problem, identity, join_body, sync_body
 from tests.support.quotas import limit
@@ -27,23 +27,32 @@ class Held:
     holder: int = 0
 
 
+class Second(InProcessTransport):
+    """Its connections are one more than their token may have."""
+
+    def __init__(self, connections: Connections, principal: Principal) -> None:
+        from kcoord.asgi import application, state
+
+        super().__init__(application, state)
+        self._connections, self._principal = connections, principal
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        first = Held()
+        self._connections.claim(first, self._principal)
+        try:
+            return await super().handle_async_request(request)
+        finally:
+            self._connections.release(first)
+
+
 @pytest.fixture
 async def second(api: httpx.AsyncClient, runtime: Runtime) -> AsyncIterator[httpx.AsyncClient]:
     """A client with the token of `api`, whose connection is one more than the token may have."""
-    from kcoord.asgi import application
-
-    connection = Held()
-
-    async def connected(scope: Any, receive: Any, send: Any) -> None:
-        await application({**scope, "state": {PEER: connection}}, receive, send)
-
     limit(runtime, connections=1)
     principal = await runtime.get(Access).authenticate(api.headers["authorization"].partition(" ")[2])
-    runtime.get(Connections).claim(Held(), principal)
-    transport = httpx.ASGITransport(connected, raise_app_exceptions=False)
+    transport = Second(runtime.get(Connections), principal)
     async with httpx.AsyncClient(transport=transport, base_url="http://testserver", headers=api.headers) as client:
         yield client
-    assert not connection.holder
 
 
 def assert_refused(answer: httpx.Response) -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
 from kcoord.http.asked import Asked
+from kcoord.http.connection import HttpProtocol
 from kcoord.http.peers import Phase
 from kcoord.process.turnstile import Kind, Turnstile
-from kcoord.stack.protocol_httptools import HttpProtocol
 from tests.kcoord.stack.test_timers import wired
 from tests.support.doors import CLOSE, LAST, Client, Door, all_of, beat, one_by_one, run, statuses, until, without_ids
 from tests.support.offset_doors import (

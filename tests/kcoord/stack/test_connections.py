@@ -12,8 +12,8 @@ from prometheus_client import REGISTRY
 
 from kcoord.config import Config
 from kcoord.database import request_age
+from kcoord.http.connection import HttpProtocol
 from kcoord.http.peers import Phase, Reason
-from kcoord.stack.protocol_httptools import HttpProtocol
 from tests.support.doors import (
     CLOSE,
     LAST,

@@ -9,8 +9,8 @@ from typing import Any
 
 from kcoord.access.rights import Access
 from kcoord.config import Config
+from kcoord.http.connection import HttpProtocol
 from kcoord.process import runtime as runtimes
-from kcoord.stack.protocol_httptools import HttpProtocol
 from tests.support.doors import TOKEN, Door, heartbeat
 
 BEAT = heartbeat()

@@ -3,7 +3,7 @@
 `kcoord.http.framing` finds where heads, chunks and requests end and refuses requests that say it in two ways; httptools
 says whether they are valid. A request for an operation
 (`kcoord.http.door`) is answered by `kcoord.http.asked`, any other one by the ASGI application
-(`kcoord.stack.cycle`). What a peer owes is in `kcoord.http.peers`.
+(`kcoord.http.cycle`). What a peer owes is in `kcoord.http.peers`.
 
 Members repeat the same headers for hours, so what a block of headers says is remembered for each connection, except
 whether the token in it is valid: that is asked for each request.
@@ -28,9 +28,11 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from kcoord import metrics
+from kcoord.access.rights import trusted_caller
 from kcoord.database.request_age import RECEIPT, Receipt
 from kcoord.http import context
 from kcoord.http.asked import Asked
+from kcoord.http.cycle import HIGH_WATER_BYTES, Cycle, Writable
 from kcoord.http.door import DOOR, Door, Head, Headers, Route
 from kcoord.http.framing import BadFraming, Cutter, ambiguous_framing, answer_head, body_length
 from kcoord.http.peers import TOO_LATE, TOO_MANY, HttpPeers, Peer, Phase, Reason, refusal
@@ -38,7 +40,6 @@ from kcoord.process import runtime as runtimes
 from kcoord.process.turnstile import Kind
 from kcoord.protocol.errors import Error
 from kcoord.quotas.connections import PEER
-from kcoord.stack.cycle import HIGH_WATER_BYTES, Cycle, Writable
 
 LONGEST_HEAD_BYTES = 16_384
 MOST_HEADS = 4
@@ -123,6 +124,7 @@ class HttpProtocol(asyncio.Protocol):
         self._state = {**app_state, PEER: self.peer}
         self._door: Door | None = app_state.get(DOOR)
         self._turnstile = None if self._door is None else self._door.admission.turnstile
+        self._trusted = trusted_caller({"state": app_state})
         self._scope: dict[str, Any] = {}
         self._cut = Cutter(LONGEST_HEAD_BYTES)
         self._parsed: _Parsed | None = None
@@ -387,7 +389,8 @@ class HttpProtocol(asyncio.Protocol):
         self._started = time.perf_counter()
         scope["path"], scope["raw_path"] = route.path, route.raw
         request_id = said.request_id or context.new_request_id()
-        about = context.RequestContext(request_id, route.template, scope=scope, is_hot=operation.is_hot)
+        audited = None if self._trusted else scope
+        about = context.RequestContext(request_id, route.template, scope=audited, is_hot=operation.is_hot)
         own = self._own.copy()
         if door.spans is not None:
             self._span = door.spans.begin(operation.endpoint.method, scope, own)
@@ -403,6 +406,7 @@ class HttpProtocol(asyncio.Protocol):
             self._answered,
             self._send_100_continue if said.expects else None,
             again=self._has_answered,
+            trusted=self._trusted,
         )
         if body is None:
             self._content = bytearray()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,10 @@ log = structlog.get_logger(__name__)
 
 HIGH_WATER_BYTES = 65_536
 """Of a body that the application has not read, or of requests that wait: more is not read from the peer."""
+
+CLOSING_SECONDS = 1.0
+"""How long an application may go on after its answer until it is told that the client is gone. Django takes that for an
+abort: it cancels what it still does for the request, and the error refers to the request in a cycle."""
 
 _BAD_NAME = re.compile(rb"[^!#$%&'*+.^_`|~0-9A-Za-z-]")
 _BAD_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
@@ -74,6 +79,7 @@ class Cycle:
         self._body = bytearray()
         self._has_come = self._is_gone = False
         self._something_came = asyncio.Event()
+        self._has_ended = asyncio.Event()
         self.is_begun = self.is_answered = False
         self._is_chunked = False
         self._left: int | None = None
@@ -86,6 +92,7 @@ class Cycle:
         except Exception:
             log.exception("request_failed", path=self._scope["path"])
         finally:
+            self._has_ended.set()
             if not self.is_answered and not self._is_gone:
                 self._fail()
 
@@ -138,6 +145,10 @@ class Cycle:
             self._resume()
             await self._something_came.wait()
             self._something_came.clear()
+        if self.is_answered and not self._is_gone:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSING_SECONDS):
+                    await self._has_ended.wait()
         if self._is_gone or self.is_answered:
             return {"type": "http.disconnect"}
         body, self._body = bytes(self._body), bytearray()
