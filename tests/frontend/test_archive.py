@@ -9,9 +9,10 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from frontend.pages.archive.figures import day_plots
+from frontend.pages.archive.reports import day_plots
 from frontend.pages.archive.view import FINDINGS, PAGE_SIZE, evidence, run_line
-from frontend.ui.service import KINDS, STATES
+from frontend.ui.states import RUN_KINDS as KINDS
+from frontend.ui.states import RUN_STATES as STATES
 from kcoord.spark_packages import SparkPackages, SparkState
 from offsets.models import ReconcileFinding, SparkRun
 from offsets.runs.findings import Finding

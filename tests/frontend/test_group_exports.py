@@ -13,7 +13,7 @@ from pytest_django.fixtures import SettingsWrapper
 from frontend.pages.access.tokens import SHOWN as TOKENS_SHOWN
 from frontend.pages.actions.simulation import MOST_MEMBERS, MOST_MOVES
 from frontend.pages.archive import view as archive
-from frontend.pages.archive.figures import DAYS_SHOWN
+from frontend.pages.archive.reports import DAYS_SHOWN
 from frontend.pages.archive.view import PAGE_SIZE as RUNS_SHOWN
 from frontend.pages.group import view as exports
 from frontend.pages.history import events

@@ -9,8 +9,19 @@ import pytest
 from django.test import Client
 
 from frontend.pages.overview.health import CHECKS, MEANINGS, Section, sections, summary
-from frontend.pages.overview.judged import BAD, GOOD, PARTS, WATCH
-from frontend.pages.overview.parts import Alerts, Archive, Celery, OverviewParts, Part, Postgres, Sampler
+from frontend.pages.overview.parts import (
+    BAD,
+    GOOD,
+    PARTS,
+    WATCH,
+    Alerts,
+    Archive,
+    Celery,
+    OverviewParts,
+    Part,
+    Postgres,
+    Sampler,
+)
 from groups.nodes.overview import Overview as Nodes
 from groups.nodes.standing import checks
 from kcoord.database.pool_usage import PoolUsage

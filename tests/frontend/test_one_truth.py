@@ -10,9 +10,9 @@ from django.test import Client
 from frontend.pages.access.tokens import GRANTED, PRESETS, rules_of
 from frontend.pages.access.words import allows
 from frontend.pages.archive.view import run_line
-from frontend.pages.overview import judged as health
+from frontend.pages.overview import parts as health
 from frontend.pages.overview.parts import Archive, Celery, Needy, Part, Sampler
-from frontend.ui.service import found_state, run_state
+from frontend.ui.states import found_state, run_state
 from kcoord.access.rights import Operation, Resource
 from kcoord.access.tokens import parse_rule
 from kcoord.database.task_health import TaskHealth

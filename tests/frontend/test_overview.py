@@ -16,8 +16,24 @@ from django.test import Client
 from frontend.pages.group.look import as_shown
 from frontend.pages.groups.reads import Wanted, group_list
 from frontend.pages.overview import view as presenters
-from frontend.pages.overview.judged import BAD, GOOD, OFF, UNKNOWN, WATCH, HealthLine, Limits, health
-from frontend.pages.overview.parts import GROUPS_SHOWN, Alerts, Archive, Celery, OverviewParts, Part, Postgres, Sampler
+from frontend.pages.overview.parts import (
+    BAD,
+    GOOD,
+    GROUPS_SHOWN,
+    OFF,
+    UNKNOWN,
+    WATCH,
+    Alerts,
+    Archive,
+    Celery,
+    HealthLine,
+    Limits,
+    OverviewParts,
+    Part,
+    Postgres,
+    Sampler,
+    health,
+)
 from frontend.ui.rows import GroupHeader
 from frontend.ui.verdicts import KINDS, PLACES, lines
 from frontend.ui.viewer import Viewer

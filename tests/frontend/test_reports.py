@@ -11,8 +11,7 @@ from django.test import Client
 from pytest_django.fixtures import SettingsWrapper
 
 from frontend.pages.archive import reports as archive_exports
-from frontend.pages.archive.figures import DAYS_SHOWN, causes, day_plots, rate, totals
-from frontend.pages.archive.reports import BUSIEST, PAGE_SIZE, SORTS
+from frontend.pages.archive.reports import BUSIEST, DAYS_SHOWN, PAGE_SIZE, SORTS, causes, day_plots, rate, totals
 from offsets.reports import MOST_MEMBERS
 from offsets.spark.report import reading
 from tests.frontend.seed import Seed

@@ -21,8 +21,8 @@ from frontend.ui.form import Refusal, actor, attempt, done
 from frontend.ui.page import BadAddress, Link, Pace, address, choice, form_page, group_url, message, page, show, text
 from frontend.ui.reads import names_in_groups
 from frontend.ui.rows import Millis, Names
-from frontend.ui.service import KINDS, found_state, run_state
-from frontend.ui.states import State
+from frontend.ui.states import RUN_KINDS as KINDS
+from frontend.ui.states import State, found_state, run_state
 from frontend.ui.table import all_rows, csv_file, csv_of, rows_of
 from frontend.ui.viewer import RUN, SEE_LOG, SEE_RUNS, Action, Viewer, action, missing, require, viewer_of
 from frontend.ui.wording import duration, member_name, plural

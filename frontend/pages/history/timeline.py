@@ -19,10 +19,8 @@ from frontend.ui.events import line, why
 from frontend.ui.labels import label_of
 from frontend.ui.page import Choice, address, choices_of, cursor, cursor_address, group_url, page, show, text
 from frontend.ui.rows import Event, Millis
-from frontend.ui.service import KINDS as RUNS
-from frontend.ui.service import REASONS
-from frontend.ui.service import STATES as RUN_STATES
-from frontend.ui.states import State
+from frontend.ui.states import REASONS, RUN_STATES, State
+from frontend.ui.states import RUN_KINDS as RUNS
 from frontend.ui.table import csv_file
 from frontend.ui.verdicts import PLACES, VERDICTS
 from frontend.ui.viewer import Viewer, viewer_of

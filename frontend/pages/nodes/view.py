@@ -13,9 +13,8 @@ from django.urls import reverse
 
 from frontend.ui.page import Pace, page, show
 from frontend.ui.rows import Millis
-from frontend.ui.service import REASONS
 from frontend.ui.shown import shares
-from frontend.ui.states import State
+from frontend.ui.states import REASONS, State
 from frontend.ui.table import MOST_ROWS, csv_file, csv_of
 from frontend.ui.viewer import SEE_CLUSTER, require
 from frontend.ui.wording import duration, iso, iso_if_known, plural, ranges

@@ -11,8 +11,23 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from frontend.pages.overview.judged import BAD, GOOD, OFF, PARTS, WATCH, HealthLine, Limits, part_lines
-from frontend.pages.overview.parts import Alerts, Archive, Celery, OverviewParts, Part, Postgres, Sampler
+from frontend.pages.overview.parts import (
+    BAD,
+    GOOD,
+    OFF,
+    PARTS,
+    WATCH,
+    Alerts,
+    Archive,
+    Celery,
+    HealthLine,
+    Limits,
+    OverviewParts,
+    Part,
+    Postgres,
+    Sampler,
+    part_lines,
+)
 from frontend.ui import reads
 from frontend.ui.page import Pace, page, show
 from frontend.ui.rows import Millis

@@ -11,8 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from frontend.pages.overview.health import limits_of, part_urls, read_now
-from frontend.pages.overview.judged import health, judged_at, with_judged_at
-from frontend.pages.overview.parts import ACTIVITY_MS, Needy, OverviewParts, Part
+from frontend.pages.overview.parts import ACTIVITY_MS, Needy, OverviewParts, Part, health, judged_at, with_judged_at
 from frontend.ui import zones
 from frontend.ui.chart import MINUTE, Chart, Point, Series, chart
 from frontend.ui.labels import Label, whom_to_call

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
-from frontend.pages.topics.present import NO_WATERMARK, NOT_SAMPLED, NOTHING_COMMITTED
+from frontend.pages.topics.topic import NO_WATERMARK, NOT_SAMPLED, NOTHING_COMMITTED
 from frontend.ui.page import BadAddress, Pace, address, choice, edges, group_url, page, show, text
 from frontend.ui.rows import Millis
 from frontend.ui.table import Column, all_rows, csv_file, heads
