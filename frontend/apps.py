@@ -1,8 +1,14 @@
-"""Django application."""
+"""Django application, and what the admin does about accounts: the same as the pages."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.apps import AppConfig
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 
 
 class FrontendConfig(AppConfig):
@@ -19,12 +25,35 @@ class FrontendConfig(AppConfig):
         """
         from django.contrib import admin
 
-        from frontend import admin_accounts
         from kcoord.access.read_only import refusing
         from kcoord.audit.rows import audited_view
 
-        admin.site.login = admin_accounts.sign_in  # type: ignore[method-assign,assignment]
-        admin.site.password_change = admin_accounts.change_password  # type: ignore[method-assign,assignment]
-        admin.site.logout = admin_accounts.sign_out  # type: ignore[method-assign,assignment]
+        admin.site.login = _sign_in  # type: ignore[method-assign,assignment]
+        admin.site.password_change = _change_password  # type: ignore[method-assign,assignment]
+        admin.site.logout = _sign_out  # type: ignore[method-assign,assignment]
         # What is refused is recorded as well, so that the refusal is within what knows the account.
         admin.site.admin_view = refusing(audited_view(admin.site.admin_view))  # type: ignore[method-assign]
+
+
+# Their views are imported when they are asked for: every process sets Django up, and few serve pages.
+
+
+def _sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+    """The pages' sign-in: one form, one throttle. Raises PermissionDenied for an account that may not use the admin."""
+    from frontend.pages.sign_in.view import SignIn
+
+    if request.user.is_authenticated:
+        raise PermissionDenied("This account may not use the admin. An administrator can change that.")
+    return SignIn.as_view()(request)
+
+
+def _change_password(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+    """The admin's link leads to the page's form: one form, one throttle, one record."""
+    return redirect("frontend:password")
+
+
+def _sign_out(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+    """The admin's form does what that of the pages does."""
+    from frontend.pages.sign_in.view import SignOut
+
+    return SignOut.as_view()(request)

@@ -13,7 +13,7 @@ from kcoord.database.fields import MillisField
 
 
 class SignInAttempt(models.Model):
-    """Consecutive failed sign-ins, by account name or by address. Written only by `frontend.throttle`."""
+    """Consecutive failed sign-ins, by account name or by address. Written only by `frontend.pages.sign_in.view`."""
 
     key = models.CharField(max_length=300, primary_key=True)
     failures = models.PositiveIntegerField()
@@ -27,7 +27,7 @@ class SignInAttempt(models.Model):
 
 
 class SavedView(models.Model):
-    """The list of groups as an account saved it. Written only by `frontend.listing.saved`."""
+    """The list of groups as an account saved it. Written only by `frontend.pages.groups.saved`."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     name = models.CharField(max_length=60)

@@ -47,10 +47,10 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "frontend.compression.Compression",
+    "frontend.middleware.Compression",
     "frontend.middleware.ContentSecurityPolicy",
     "frontend.middleware.StaticFiles",
-    "frontend.outage.DatabaseOutage",
+    "frontend.ui.outage.DatabaseOutage",
     "kcoord.audit.requests.Audited",
     "kcoord.http.hooks.Sessions",
     "kcoord.http.hooks.Common",
@@ -67,7 +67,8 @@ TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         # Before those of the theme, which belong to an app that has to come before Django's admin.
-        "DIRS": [Path(__file__).parent / "templates"],
+        # Those of the dashboard stand beside their views: the name of one is its path.
+        "DIRS": [Path(__file__).parent / "templates", Path(__file__).parents[1]],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [

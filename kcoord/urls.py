@@ -31,7 +31,7 @@ urlpatterns = [
     path("", include("frontend.urls")),
 ]
 
-handler400 = "frontend.refusals.bad_request"
-handler403 = "frontend.refusals.not_allowed"
-handler404 = "frontend.refusals.not_found"
-handler500 = "frontend.outage.server_error"
+handler400 = "frontend.ui.page.bad_request"
+handler403 = "frontend.ui.page.not_allowed"
+handler404 = "frontend.ui.page.not_found"
+handler500 = "frontend.ui.outage.server_error"

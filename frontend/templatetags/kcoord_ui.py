@@ -1,4 +1,4 @@
-"""Template tags of the pages: instants, states, ids. The wording comes from `frontend.wording`."""
+"""Template tags of the pages: instants, states, ids. The wording comes from `frontend.ui.wording`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from frontend import wording, zones
-from frontend.group.tabs import tabs
-from frontend.rows import Names
-from frontend.shown import OF_GROUPS, ON_TOPICS, Hidden, Shown, Unknown, limited, shown
-from frontend.states import State
+from frontend.ui import wording, zones
+from frontend.ui.rows import Names
+from frontend.ui.shown import OF_GROUPS, ON_TOPICS, Hidden, Shown, Unknown, limited, shown
+from frontend.ui.states import State
+from frontend.ui.tabs import tabs
 from offsets.core.samples import TimeLag
 
 register = template.Library()
@@ -65,7 +65,7 @@ SCOPES = {
 """What a statement is about -> what of the menu says that the viewer sees all of it, and the words if not."""
 
 
-@register.inclusion_tag("frontend/group_tabs.html", takes_context=True)
+@register.inclusion_tag("frontend/ui/group_tabs.html", takes_context=True)
 def group_tabs(context: Mapping[str, Any]) -> dict[str, Any]:
     """The navigation of a group's pages: of `group_id` and `group_type`, with `tab_counts` where they are known."""
     counts = context.get("tab_counts", {})

@@ -1,6 +1,6 @@
 """Pages on which nothing can be changed: the setting `dashboard.read.only`. The API is not meant: tokens have rules.
 
-What refuses is in one place for each kind of page: the dashboard's `frontend.views.page`, the admin's `refusing`.
+What refuses is in one place for each kind of page: the dashboard's `frontend.ui.page`, the admin's `refusing`.
 """
 
 from __future__ import annotations

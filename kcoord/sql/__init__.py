@@ -15,6 +15,7 @@ import functools
 import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from pathlib import Path
 
 _HEADING = re.compile(r"^-- (?P<kind>name|fragment): (?P<name>[a-z][a-z0-9_]*)\s*$")
 _INCLUDE = re.compile(r"^(?P<indent>\s*)-- include: (?P<name>[a-z][a-z0-9_]*)\s*$")
@@ -98,10 +99,9 @@ def _blocks(text: str, origin: str) -> dict[tuple[str, str], list[str]]:
 
 @functools.cache
 def queries(package: str) -> Queries:
-    """All statements of `package`/sql/*.sql, which are read once. Raises ValueError as `parse`."""
-    paths = sorted(files(package).joinpath("sql").iterdir(), key=lambda path: path.name)
-    texts = {
-        f"{package}/sql/{path.name}": path.read_text(encoding="utf-8") for path in paths if path.name.endswith(".sql")
-    }
+    """All statements of `package`/sql/*.sql, and of those beside its pages; read once. Raises ValueError as `parse`."""
+    root = Path(str(files(package)))
+    paths = sorted(path for folder in ("sql", "ui", "pages/*") for path in root.glob(f"{folder}/*.sql"))
+    texts = {f"{package}/{path.relative_to(root)}": path.read_text(encoding="utf-8") for path in paths}
     statements = {name: f"/* {package}.{name} */ {statement}" for name, statement in parse(texts).items()}
     return Queries(package, statements)

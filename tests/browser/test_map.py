@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.async_api import Page, expect
 
-from frontend.partitions import COLOURS, LOOKS
+from frontend.pages.group.map import COLOURS, LOOKS
 from tests.browser.audit import audit
 from tests.frontend.seed import Seed, member_id, reconciling_group
 

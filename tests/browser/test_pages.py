@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from frontend.throttle import account_key
+from frontend.pages.sign_in.view import account_key
 from tests.browser.audit import audit_in_every_look, axe
 from tests.browser.conftest import NARROW, Wrongs, open_context, sign_in, watch
 from tests.frontend.seed import Seed, member_id, now_ms, reconciling_group, working_group

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from frontend.machines.edges import CLASSIC_CAUSES, GROUP_CAUSES, NOWHERE, Edge, classic_edges
+from frontend.pages.group.machine import CLASSIC_CAUSES, GROUP_CAUSES, NOWHERE, Edge, classic_edges
 from tests.docs.pages import SPECIFICATION
 from tests.docs.states import group_edges, member_edges
 

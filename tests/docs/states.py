@@ -1,7 +1,7 @@
 """The state diagrams of `docs/specification/states.md`, taken from the code that decides.
 
 - Classic groups have a transition table, `TRANSITIONS` of the core: the diagram is that table
-  (`frontend.machines.edges`, which the page of a group's states reads too).
+  (`frontend.pages.group.machine`, which the page of a group's states reads too).
 - A consumer group has none: its state is computed from its epochs and members. The diagram has the transitions that
   were seen when the conformance cases and a fixed sequence of random requests ran through the core, comparing the
   group before and after every decision.
@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from unittest import mock
 
-from frontend.machines.edges import CLASSIC, NOWHERE, Edge
+from frontend.pages.group.machine import CLASSIC, NOWHERE, Edge
 from groups.core import machine
 from groups.core.consumer.reconcile import reconcile
 from groups.core.model.commands import Command

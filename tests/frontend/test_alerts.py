@@ -12,8 +12,8 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from pytest_django.fixtures import SettingsWrapper
 
-from frontend.alerts.rule_form import length, milliseconds
-from frontend.alerts.words import suggested_lag
+from frontend.pages.alerts.rules import length, milliseconds
+from frontend.pages.group.view import suggested_lag
 from offsets.alerts.receivers import Receiver, SendError
 from tests.frontend.alert_seed import HOUR, put_alert, put_message, put_rule
 from tests.frontend.seed import Seed, now_ms, working_group

@@ -9,9 +9,10 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from frontend.archive.presenters import FINDINGS, KINDS, STATES, evidence, run_line
-from frontend.archive.reports import day_plots
-from frontend.views.archive import PAGE_SIZE
+from frontend.pages.archive.reports import day_plots
+from frontend.pages.archive.view import FINDINGS, PAGE_SIZE, evidence, run_line
+from frontend.ui.states import RUN_KINDS as KINDS
+from frontend.ui.states import RUN_STATES as STATES
 from kcoord.spark_packages import SparkPackages, SparkState
 from offsets.models import ReconcileFinding, SparkRun
 from offsets.runs.findings import Finding
@@ -162,7 +163,7 @@ def test_the_pages_say_that_the_spark_packages_are_not_there(
     operator: Client, seed: Seed, archived: None, monkeypatch: pytest.MonkeyPatch, state: SparkState
 ) -> None:
     found = SparkPackages(state, 7)
-    for module in ("frontend.views.archive", "offsets.runs.service"):
+    for module in ("frontend.pages.archive.view", "offsets.runs.service"):
         monkeypatch.setattr(f"{module}.spark_packages", lambda: found)
     listed, page = (operator.get(path).content.decode() for path in ("/archive", "/archive/start?kind=archive"))
     for html in (listed, page):

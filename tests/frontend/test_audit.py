@@ -10,8 +10,7 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from frontend.audit.presenters import WHAT, acts_of
-from frontend.audit.reads import PAGE_SIZE
+from frontend.pages.audit.view import PAGE_SIZE, WHAT, acts_of
 from kcoord.audit.acts import ACTS
 from kcoord.audit.caller import Caller, Door, Kind
 from kcoord.audit.recording import Act, record_here

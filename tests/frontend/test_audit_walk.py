@@ -17,7 +17,7 @@ from django.urls import URLPattern, reverse
 from psycopg.rows import namedtuple_row
 from pytest_django.fixtures import SettingsWrapper
 
-from frontend.listing.bulk import Act
+from frontend.pages.groups.bulk import Act
 from frontend.urls import urlpatterns
 from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.types import GroupState

@@ -12,33 +12,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.history import ticks as ticks_module
-from frontend.history.chart import (
+from frontend.ui import chart as ticks_module
+from frontend.ui.chart import (
+    DAY,
     HEIGHT,
+    HOUR,
     LENGTH,
+    MINUTE,
+    SECOND,
     TABLE_ROWS,
     WIDTH,
     Chart,
     Mark,
     Point,
     Series,
-    chart,
-    spark,
-)
-from frontend.history.ticks import (
-    DAY,
-    HOUR,
-    MINUTE,
-    SECOND,
     Tick,
+    chart,
     count_labels,
     count_ticks,
     instants,
     length_labels,
     length_ticks,
+    spark,
     time_ticks,
 )
-from frontend.wording import zone_name
+from frontend.ui.wording import zone_name
 
 ZURICH = ZoneInfo("Europe/Zurich")
 NIGHT = int(datetime(2025, 11, 21, 2, 50, tzinfo=UTC).timestamp() * 1000)

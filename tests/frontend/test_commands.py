@@ -11,8 +11,8 @@ import pytest
 from django.test import RequestFactory
 from pytest_django.fixtures import SettingsWrapper
 
-from frontend import commands
-from frontend.commands import Command
+from frontend.ui import commands
+from frontend.ui.commands import Command
 from kcoord.kgroups.arguments import Arguments, check
 from kcoord.kgroups.options import declare
 from kcoord.resets.strategies import PARAMETER, Reset, Strategy
@@ -73,18 +73,16 @@ def test_the_token_comes_from_the_environment() -> None:
     "made",
     [
         commands.hold(URL, NASTY, 60_000, NASTY),
-        commands.apply(URL, NASTY, "5f1d4ef0-6a2b-4c43-9d0a-0c7f6f6c1b52"),
-        commands.undo(URL, NASTY, "5f1d4ef0-6a2b-4c43-9d0a-0c7f6f6c1b52"),
+        commands.with_plan(URL, NASTY, "5f1d4ef0-6a2b-4c43-9d0a-0c7f6f6c1b52", "apply"),
+        commands.with_plan(URL, NASTY, "5f1d4ef0-6a2b-4c43-9d0a-0c7f6f6c1b52", "undo"),
         commands.verify(URL, NASTY),
         commands.delete_group(URL, NASTY),
         commands.delete_offsets(URL, NASTY, [("orders", (0, 1))]),
         commands.create_group(URL, NASTY, [("orders", 0, 5), ("orders", 1, 6)]),
         commands.kick(URL, NASTY, NASTY, NASTY),
         *commands.config(URL, NASTY, {"consumer.assignor": NASTY, "consumer.session.timeout.ms": None}),
-        commands.create_token(URL, NASTY, [{"operation": "read", "resource": "group", "name": NASTY}], None),
-        commands.rotate_token(URL, 3, 0),
-        commands.revoke_token(URL, 3),
-        commands.list_groups(URL, state="Stable", q=NASTY),
+        commands.request(URL, "Create the token", "POST", "tokens", {"name": NASTY, "rules": [{"name": NASTY}]}),
+        commands.request(URL, "Revoke the token", "DELETE", "tokens/3"),
     ],
     ids=lambda made: made.label,
 )

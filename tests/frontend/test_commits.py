@@ -7,7 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from frontend.views.commits import PAGE_SIZE, WORDS
+from frontend.pages.history.events import PAGE_SIZE, WORDS
 from offsets.core.types import ChangeKind
 from tests.frontend.seed import Seed, member_id
 

@@ -8,7 +8,7 @@ import pytest
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.test import Client
 
-from frontend.compression import Compression
+from frontend.middleware import Compression
 from tests.frontend.seed import Seed, working_group
 
 GZIP = {"HTTP_ACCEPT_ENCODING": "gzip, deflate, br"}

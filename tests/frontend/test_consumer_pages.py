@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from frontend import presenters, queries
-from frontend.consumer.presenters import HandoverLine, MemberLine
-from frontend.listing.queries import Wanted, group_list
-from frontend.queries import GroupPage, Limits
+from frontend.pages.group import present as presenters
+from frontend.pages.group import reads as queries
+from frontend.pages.group.present import HandoverLine, MemberLine
+from frontend.pages.group.reads import GroupPage, Limits
+from frontend.pages.groups.reads import Wanted, group_list
 from groups.catalogue.topics import TopicService
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, MemberState, Timers

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from frontend.consumer.presenters import consumer
-from frontend.consumer.rows import Computation, ConsumerPart, Counts, Detail, Handover
-from frontend.consumer.states import explain, member_state, wait_ends
-from frontend.queries import GroupPage
-from frontend.rows import Event, GroupCounts, Member
+from frontend.pages.group.explained import consumer_wait_ends as wait_ends
+from frontend.pages.group.explained import explain_consumer as explain
+from frontend.pages.group.present import consumer, member_line
+from frontend.pages.group.reads import Computation, ConsumerPart, Counts, GroupCounts, GroupPage, Handover
+from frontend.ui.members import Detail
+from frontend.ui.members import consumer_member_state as member_state
+from frontend.ui.rows import Event, Member
 from groups.core.model.consumer_state import DEPARTED_EPOCH, MemberState
 from tests.frontend.test_states import NOW
 from tests.frontend.test_states import member as any_member
@@ -193,7 +195,8 @@ def test_where_partitions_stand_on_their_way(move: Handover, stand: str, at: int
 
 def test_a_member_of_the_classic_protocol_is_marked() -> None:
     detail = Detail("m1", None, ("t",), 30, "", None, None, True, None, NOW + 4_000)
-    given = page("Stable", shown=(member(1),))
-    line = consumer(given, replace(part(), details={"m1": detail}), {}, ("uniform",))["members"][0]
+    given = replace(page("Stable", shown=(member(1),)), consumer=replace(part(), details={"m1": detail}))
+    line = member_line(given, given.members[0], {})
+    assert line.detail
     assert line.detail.classic
     assert line.more_names == 29

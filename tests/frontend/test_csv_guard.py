@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from frontend import csv_files
+from frontend.ui import table as csv_files
 from frontend.urls import urlpatterns
 from tests.frontend.alert_seed import put_alert, put_rule
 from tests.frontend.node_seed import four_nodes
@@ -20,7 +20,7 @@ from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, now_ms, working_group
 from tests.support.spark_runs import put_finding, put_run
 
-SCRIPT = Path(csv_files.__file__).parent / "static" / "frontend" / "table-csv.js"
+SCRIPT = Path(csv_files.__file__).parents[1] / "static" / "frontend" / "table-csv.js"
 FILES = [page.name for page in urlpatterns if page.name and page.name.endswith("-csv")]
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?|True|False")
 SIGNS = "=+-@＝＋－＠﹦﹢﹣﹫"

@@ -10,9 +10,9 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.history.episodes import CAUSES, HOUR_MS, KINDS, Episode, Phase, episodes, unrest
-from frontend.history.reads import EVENTS_READ, MOST_SHOWN, Wanted, history
-from frontend.rows import Event
+from frontend.ui.episodes import CAUSES, HOUR_MS, KINDS, Episode, Phase, episodes, unrest
+from frontend.ui.reads import EVENTS_READ, MOST_SHOWN, Wanted, history
+from frontend.ui.rows import Event
 from groups.catalogue.topics import TopicService
 from groups.core.model.causes import Cause
 from groups.core.model.events import EventKind

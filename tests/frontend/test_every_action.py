@@ -253,7 +253,7 @@ def test_the_commands_of_a_refused_form_are_those_of_the_form(operator: Client, 
 def test_a_plan_that_names_what_cannot_be_seen_is_no_command(
     operator: Client, seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from frontend.views import plans
+    from frontend.pages.offsets import plan as plans
 
     path = _plan(seed)
     monkeypatch.setattr(plans, "MOST_ASKED", 2)

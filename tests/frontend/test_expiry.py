@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from django.test import Client
 
-from frontend.presenters import KEPT
+from frontend.pages.group.present import KEPT
 from offsets.core.retention import Kept
 from tests.frontend.seed import Seed
 

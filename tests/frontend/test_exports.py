@@ -13,9 +13,11 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.csv_files import FORMULA, LINES_A_PIECE, pieces
-from frontend.topics import reads as topic_reads
-from frontend.views import archive_exports, csv_pages, exports
+from frontend.pages.archive import view as archive_exports
+from frontend.pages.groups import view as exports
+from frontend.pages.topics import reads as topic_reads
+from frontend.ui import table as csv_pages
+from frontend.ui.table import FORMULA, LINES_A_PIECE, pieces
 from tests.frontend.node_seed import four_nodes, node
 from tests.frontend.seed import Seed, working_group
 from tests.frontend.test_episodes import CLASSIC

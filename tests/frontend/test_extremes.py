@@ -15,8 +15,9 @@ import uvicorn
 from django.http import StreamingHttpResponse
 from django.test import Client
 
-from frontend import csv_files, wording
-from frontend.csv_files import pieces
+from frontend.ui import table as csv_files
+from frontend.ui import wording
+from frontend.ui.table import pieces
 from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.access.tokens import ALL_RULES, create_token
 from kcoord.process import bridge

@@ -9,8 +9,8 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from frontend.listing.bulk import MOST_GROUPS
-from frontend.views import group_actions
+from frontend.pages.groups import bulk as group_actions
+from frontend.pages.groups.bulk import MOST_GROUPS
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.frontend.seed import Seed, working_group
 from tests.frontend.viewers import allow

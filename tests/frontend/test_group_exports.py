@@ -10,12 +10,16 @@ import pytest
 from django.test import Client
 from pytest_django.fixtures import SettingsWrapper
 
-from frontend.archive.reports import DAYS_SHOWN
-from frontend.member.reads import PARTITIONS
-from frontend.views import archive_exports, group_exports
-from frontend.views.archive import PAGE_SIZE as RUNS_SHOWN
-from frontend.views.simulation import MOST_MEMBERS, MOST_MOVES
-from frontend.views.tokens import SHOWN as TOKENS_SHOWN
+from frontend.pages.access.tokens import SHOWN as TOKENS_SHOWN
+from frontend.pages.actions.simulation import MOST_MEMBERS, MOST_MOVES
+from frontend.pages.archive import view as archive
+from frontend.pages.archive.reports import DAYS_SHOWN
+from frontend.pages.archive.view import PAGE_SIZE as RUNS_SHOWN
+from frontend.pages.group import view as exports
+from frontend.pages.history import events
+from frontend.pages.member import view as member
+from frontend.pages.member.reads import PARTITIONS
+from frontend.pages.offsets import edit
 from kcoord.access.tokens import ALL_RULES, create_token, parse_rule
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 from offsets.reports import MOST_MEMBERS as REPORTED_MEMBERS
@@ -30,8 +34,8 @@ SLASHED = "a/b c-1"
 @pytest.fixture(autouse=True)
 def _short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are read a few rows at a time."""
-    monkeypatch.setattr(group_exports, "MAX_LIMIT", 7)
-    monkeypatch.setattr(archive_exports, "MAX_LIMIT", 7)
+    for module in (archive, edit, events, exports, member):
+        monkeypatch.setattr(module, "MAX_LIMIT", 7)
 
 
 def offered(client: Client, page: str, file: str) -> None:

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from django.test import Client
 
-from frontend.group import look
+from frontend.pages.group import look
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.runs.findings import FindingReads
 from offsets.verdicts.checks import VerdictChecks
@@ -47,7 +47,7 @@ def test_all_parts_may_fail(person: Client, seed: Seed, monkeypatch: pytest.Monk
     assert "Could not be read" not in person.get("/groups/billing").content.decode()
     monkeypatch.setattr(VerdictChecks, "of_group", _refused)
     monkeypatch.setattr(FindingReads, "of_group", _refused)
-    monkeypatch.setattr("frontend.queries.coordinator", _refused)
+    monkeypatch.setattr("frontend.pages.group.reads.coordinator", _refused)
     text = person.get("/groups/billing").content.decode()
     assert "Could not be read" in text
     assert "findings of reconcile, the coordinator and verdicts" in text

@@ -9,8 +9,8 @@ import re
 import pytest
 from django.test import Client
 
-from frontend.machines import edges
-from frontend.machines.drawing import picture
+from frontend.pages.group import machine as edges
+from frontend.pages.group.machine import picture
 from tests.frontend.seed import Seed
 
 

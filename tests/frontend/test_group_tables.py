@@ -8,9 +8,9 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from frontend import queries
-from frontend.group.rows import PAGE_ROWS, Table
-from frontend.queries import Limits
+from frontend.pages.group import reads as queries
+from frontend.pages.group.reads import Limits
+from frontend.pages.group.tables import PAGE_ROWS, Table
 from kcoord.database.pool import Database
 from tests.frontend.seed import Seed, member_id, working_group
 from tests.frontend.viewers import ALL

@@ -15,11 +15,9 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from psycopg.types.json import Jsonb
 
-from frontend import zones
-from frontend.happened import reads
-from frontend.happened.lines import APART_MS, FOLDED, KINDS, lines
-from frontend.happened.reads import Happened, Rebalance
-from frontend.views import timeline
+from frontend.pages.history import timeline
+from frontend.pages.history.timeline import APART_MS, FOLDED, KINDS, Happened, Rebalance, lines
+from frontend.ui import zones
 from kcoord.sql import queries
 from tests.conftest import START_MS
 from tests.frontend.alert_seed import put_alert, put_rule
@@ -220,9 +218,8 @@ def test_verdicts_on_topics_that_may_not_be_seen_are_not_there(client: Client, n
 def test_more_than_is_read_is_said_and_not_drawn_as_nothing(
     operator: Client, seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (reads, timeline):
-        monkeypatch.setattr(module, "MOST_EVENTS", 5)
-        monkeypatch.setattr(module, "MOST_OTHERS", 2)
+    monkeypatch.setattr(timeline, "MOST_EVENTS", 5)
+    monkeypatch.setattr(timeline, "MOST_OTHERS", 2)
     for number in range(9):
         seed.event(f"g{number}", "rebalance_started", 1, ms_ago=(10 - number) * 30 * MINUTE, cause="member_left")
         change(seed, [number], "a", "b", "balanced", ms_ago=(10 - number) * 30 * MINUTE)
@@ -321,7 +318,7 @@ def test_a_span_is_found_and_read_by_ids_beside_half_a_million_events(
         read = re.findall(r"on groups_event\b.*\(actual rows=([\d.]+) loops=(\d+)", plan)
         assert sum(float(found) * int(loops) for found, loops in read) < 60, plan
     parameters = {
-        **ALL.with_groups(), **ids, "first": first, "last": last, "most": 1_000, "kinds": list(reads.BEGINNINGS),
+        **ALL.with_groups(), **ids, "first": first, "last": last, "most": 1_000, "kinds": list(timeline.BEGINNINGS),
         "prefix": None, "label": None, "label_value": None,
     }  # fmt: skip
     plan = executed_plan(crowded, Q.rebalances_of_groups, parameters, generic=generic)

@@ -8,9 +8,20 @@ from dataclasses import replace
 import pytest
 from django.test import Client
 
-from frontend.health.presenters import CHECKS, MEANINGS, Section, sections, summary
-from frontend.overview.health import BAD, GOOD, PARTS, WATCH
-from frontend.overview.parts import Alerts, Archive, Celery, OverviewParts, Part, Postgres, Sampler
+from frontend.pages.overview.health import CHECKS, MEANINGS, Section, sections, summary
+from frontend.pages.overview.parts import (
+    BAD,
+    GOOD,
+    PARTS,
+    WATCH,
+    Alerts,
+    Archive,
+    Celery,
+    OverviewParts,
+    Part,
+    Postgres,
+    Sampler,
+)
 from groups.nodes.overview import Overview as Nodes
 from groups.nodes.standing import checks
 from kcoord.database.pool_usage import PoolUsage

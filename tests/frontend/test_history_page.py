@@ -8,14 +8,13 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from frontend import queries
-from frontend.history.past import GROUPS_OF_TOPIC, Compared, compared, past
-from frontend.history.span import LONGEST, MOST_STEPS, PRESETS, SHORTEST, Span
-from frontend.history.ticks import DAY, HOUR, MINUTE
-from frontend.shown import Known, Unknown
-from frontend.viewer import Viewer
-from frontend.views.compare import points_said
-from frontend.wording import iso
+from frontend.pages.group import reads as queries
+from frontend.pages.history.compare import GROUPS_OF_TOPIC, Compared, compared, past, points_said
+from frontend.pages.history.span import LONGEST, MOST_STEPS, PRESETS, SHORTEST, Span
+from frontend.ui.chart import DAY, HOUR, MINUTE
+from frontend.ui.shown import Known, Unknown
+from frontend.ui.viewer import Viewer
+from frontend.ui.wording import iso
 from groups.core.coordinator import partition_of
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Database
@@ -67,8 +66,8 @@ def test_plans_hand_overs_and_alerts_are_marked_on_each_plot(person: Client, cli
 def test_marks_say_from_when_on_rebalances_are_marked(
     person: Client, seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontend.history.reads.EVENTS_READ", 10)
-    monkeypatch.setattr("frontend.history.reads.MOST_SHOWN", 3)
+    monkeypatch.setattr("frontend.ui.reads.EVENTS_READ", 10)
+    monkeypatch.setattr("frontend.ui.reads.MOST_SHOWN", 3)
     seed.group("billing")
     seed.lag_samples("billing", {"orders": [1] * 60}, every_ms=MINUTE)
     for number in range(20):
@@ -268,7 +267,7 @@ async def test_the_value_at_the_end_is_the_last_sample_with_its_instant(db: Data
 async def test_with_very_many_samples_the_last_of_each_step_is_drawn(
     db: Database, seed: Seed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontend.history.past.MOST_SAMPLES", 3)
+    monkeypatch.setattr("frontend.pages.history.compare.MOST_SAMPLES", 3)
     seed.group("g")
     seed.lag_samples("g", {"a": [1, 900, 3, 4]}, every_ms=1_000)
     now = now_ms()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from frontend.states import is_held, state
-from frontend.verdicts.presenters import lines
+from frontend.ui.states import is_held, state
+from frontend.ui.verdicts import lines
 from groups.core.model.verdicts import VerdictKind
 from offsets.verdicts.reads import Summary
 from tests.frontend.plan_seed import put_plan

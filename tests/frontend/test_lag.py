@@ -7,7 +7,7 @@ import re
 
 from django.test import Client
 
-from frontend import queries
+from frontend.pages.group import reads as queries
 from kcoord.process.runtime import Runtime
 from offsets.lag.service import LagReads
 from tests.frontend.seed import Seed, working_group

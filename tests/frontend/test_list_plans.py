@@ -9,9 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from frontend.listing.queries import DRAWN_TOPICS
-from frontend.queries import PAGE_SIZE
-from frontend.search import reads
+from frontend.pages.groups.reads import DRAWN_TOPICS, PAGE_SIZE
+from frontend.pages.search import reads
 from groups.readmodel import GroupFilter, GroupSort
 from kcoord.rest.paging import EVERYTHING, Visible
 from kcoord.rest.ranges import BEYOND, ranges

@@ -12,9 +12,8 @@ import pytest
 from django.test import Client
 from psycopg.types.json import Jsonb
 
-from frontend.listing.columns import COLUMNS, NAMES, SORTS, USUAL
-from frontend.listing.queries import DRAWN_TOPICS, GroupList, Wanted, group_list
-from frontend.queries import PAGE_SIZE
+from frontend.pages.groups.reads import DRAWN_TOPICS, PAGE_SIZE, GroupList, Wanted, group_list
+from frontend.pages.groups.saved import COLUMNS, NAMES, SORTS, USUAL
 from groups.core.coordinator import partition_of
 from groups.core.model.types import GroupState
 from groups.readmodel import GroupFilter, GroupSort

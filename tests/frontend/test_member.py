@@ -11,9 +11,9 @@ import psycopg
 import pytest
 from django.test import Client
 
-from frontend.member.reads import EVENTS, EVENTS_SEARCHED, PARTITIONS, START, member_page
-from frontend.views.member import member_url
-from frontend.wording import short_id
+from frontend.pages.member.reads import EVENTS, EVENTS_SEARCHED, PARTITIONS, START, member_page
+from frontend.ui.page import member_url
+from frontend.ui.wording import short_id
 from kcoord.database.pool import Database
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 from kcoord.sql import queries

@@ -8,10 +8,9 @@ from html import unescape
 from django.test import Client
 from psycopg.types.json import Jsonb
 
-from frontend.history.reads import Wanted, events_of
-from frontend.names import SEARCHED, named_events
-from frontend.overview.parts import OverviewParts
-from frontend.wording import member_name, short_id
+from frontend.pages.overview.parts import OverviewParts
+from frontend.ui.reads import SEARCHED, Wanted, events_of, named_events
+from frontend.ui.wording import member_name, short_id
 from kcoord.database.pool import Database
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription

@@ -8,8 +8,9 @@ import pytest
 from django.test import Client
 from pytest_django.fixtures import SettingsWrapper
 
-from frontend.nodes import presenters
-from frontend.nodes.presenters import NODE_STATES, PARTITION_STATES, REASONS, hand_overs
+from frontend.pages.nodes import view as presenters
+from frontend.pages.nodes.view import NODE_STATES, PARTITION_STATES, hand_overs
+from frontend.ui.states import REASONS
 from groups.core.coordinator import partition_of
 from groups.models import CoordinatorNode, CoordinatorPartition, PartitionChange
 from groups.nodes.overview import Overview, SeenChange, SeenNode, SeenPartition
@@ -133,7 +134,7 @@ def test_nodes_are_in_their_natural_order_and_many_partitions_are_bounded() -> N
     partitions = [
         SeenPartition(number, "ACTIVE", names[number % 2], number % 2 + 1, 1, 1, NOW, 1) for number in range(10_000)
     ]
-    context = presenters.page(
+    context = presenters.present_nodes(
         Overview(NOW, nodes, [*partitions, SeenPartition(10_000, "CLOSED", None, None, 1, 1, NOW, 1)], ()), "x"
     )
     assert [line.node.node_id for line in context["nodes"]] == ["node-1", "node-2", "node-10", "x"]

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from frontend.access.words import allows
-from frontend.archive.presenters import found_state, run_line, run_state
-from frontend.overview import health
-from frontend.overview.parts import Archive, Celery, Needy, Part, Sampler
-from frontend.tokens.presets import GRANTED, PRESETS, rules_of
+from frontend.pages.access.tokens import GRANTED, PRESETS, rules_of
+from frontend.pages.access.words import allows
+from frontend.pages.archive.view import run_line
+from frontend.pages.overview import parts as health
+from frontend.pages.overview.parts import Archive, Celery, Needy, Part, Sampler
+from frontend.ui.states import found_state, run_state
 from kcoord.access.rights import Operation, Resource
 from kcoord.access.tokens import parse_rule
 from kcoord.database.task_health import TaskHealth
@@ -99,7 +100,7 @@ def test_tasks_of_celery_are_not_called_runs() -> None:
 def test_rights_in_words_agree_with_the_rules() -> None:
     for written in (["read:group:a", "read:topic:b"], ["admin:group:a", "read:topic:b"], ["kick:group:a"]):
         rules = [parse_rule(one) for one in written]
-        from frontend.access.words import effective
+        from frontend.pages.access.words import effective
 
         may_reset = effective(rules).allows(Operation.ALTER_OFFSETS, Resource.GROUP, "a") and effective(rules).allows(
             Operation.READ, Resource.TOPIC, "b"

@@ -10,7 +10,7 @@ from django.contrib.sessions.middleware import SessionMiddleware
 from django.test import Client
 from psycopg import errors
 
-from frontend.views import groups
+from frontend.pages.group import view as groups
 from kcoord.protocol.errors import Error, ProtocolError
 
 AWAY = psycopg.OperationalError("the connection is lost")
@@ -44,7 +44,7 @@ def test_the_page_tries_again_with_and_without_scripts(person: Client, failing: 
 
 
 def test_nothing_is_sent_twice(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    from frontend import throttle
+    from frontend.pages.sign_in import view as throttle
 
     def raising(*_: object) -> int:
         raise AWAY

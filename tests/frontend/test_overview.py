@@ -13,14 +13,30 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from frontend.listing.queries import Wanted, group_list
-from frontend.overview import presenters
-from frontend.overview.health import BAD, GOOD, OFF, UNKNOWN, WATCH, HealthLine, Limits, health
-from frontend.overview.parts import GROUPS_SHOWN, Alerts, Archive, Celery, OverviewParts, Part, Postgres, Sampler
-from frontend.rows import GroupHeader
-from frontend.verdicts.presenters import KINDS, PLACES, lines
-from frontend.verdicts.queries import as_shown
-from frontend.viewer import Viewer
+from frontend.pages.group.look import as_shown
+from frontend.pages.groups.reads import Wanted, group_list
+from frontend.pages.overview import view as presenters
+from frontend.pages.overview.parts import (
+    BAD,
+    GOOD,
+    GROUPS_SHOWN,
+    OFF,
+    UNKNOWN,
+    WATCH,
+    Alerts,
+    Archive,
+    Celery,
+    HealthLine,
+    Limits,
+    OverviewParts,
+    Part,
+    Postgres,
+    Sampler,
+    health,
+)
+from frontend.ui.rows import GroupHeader
+from frontend.ui.verdicts import KINDS, PLACES, lines
+from frontend.ui.viewer import Viewer
 from groups.core.model.verdicts import VerdictKind
 from groups.nodes.overview import Overview as Nodes
 from groups.nodes.overview import SeenPartition
@@ -255,7 +271,7 @@ async def test_a_part_that_fails_blanks_only_itself_and_stays_as_it_was(
     seed: Seed, parts: OverviewParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     troubled(seed)
-    monkeypatch.setattr("frontend.overview.parts.REPEATED_SECONDS", 0)
+    monkeypatch.setattr("frontend.pages.overview.parts.REPEATED_SECONDS", 0)
     before = await parts.read(ALL)
     assert {name: part.failed for name, part in before.items() if part.failed} == {}
 
@@ -280,7 +296,7 @@ async def test_a_part_that_fails_blanks_only_itself_and_stays_as_it_was(
 async def test_the_number_of_statements_does_not_grow_with_the_groups(
     seed: Seed, parts: OverviewParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontend.overview.parts.REPEATED_SECONDS", 0)
+    monkeypatch.setattr("frontend.pages.overview.parts.REPEATED_SECONDS", 0)
     executed = []
     execute = psycopg.AsyncCursor.execute
 
@@ -308,7 +324,7 @@ async def test_the_number_of_statements_does_not_grow_with_the_groups(
 async def test_many_viewers_cost_as_much_as_one(
     seed: Seed, parts: OverviewParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontend.overview.parts.REPEATED_SECONDS", 60)
+    monkeypatch.setattr("frontend.pages.overview.parts.REPEATED_SECONDS", 60)
     seed.group("billing")
     first = await parts.read(ALL)
     seed.group("g")

@@ -13,10 +13,9 @@ from django.test import Client
 from django.urls import reverse
 
 import frontend
-from frontend.joined import JOINED
-from frontend.middleware import ADMIN_POLICY, POLICY
+from frontend.middleware import ADMIN_POLICY, JOINED, POLICY
+from frontend.ui.page import group_url
 from frontend.urls import urlpatterns
-from frontend.views.groups import group_url
 from kcoord.rest.paging import encode_cursor
 from tests.frontend.seed import Seed, working_group
 from tests.frontend.viewers import allow
@@ -304,7 +303,7 @@ def test_no_source_of_the_styles_is_forgotten() -> None:
 def test_pages_say_so_when_the_database_is_away(person: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     from django.db import OperationalError
 
-    from frontend.views import groups
+    from frontend.pages.group import view as groups
 
     def away(*_: object) -> None:
         raise OperationalError("the connection is lost")

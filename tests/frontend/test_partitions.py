@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.partitions import COLOURS, colours, read_colours
-from frontend.queries import shares
+from frontend.pages.group.map import COLOURS, colours, read_colours
+from frontend.ui.shown import shares
 
 OWNERS = st.dictionaries(st.text(max_size=3), st.integers(1, 10**9), max_size=40).map(
     lambda owners: {name: pk for pk, name in {pk: name for name, pk in owners.items()}.items()}

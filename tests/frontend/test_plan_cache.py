@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from django.test import Client
 
-from frontend.views.member import member_url
+from frontend.ui.page import member_url
 from kcoord.access.tokens import ALL_RULES, create_token
 from kcoord.database.pool import Connection, Database
 from tests.frontend.plan_seed import put_plan

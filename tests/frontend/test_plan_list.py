@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from frontend.plans.reads import LAST_ID, PAGE_SIZE
+from frontend.pages.offsets.plans import LAST_ID, PAGE_SIZE
 from kcoord.rest.paging import INT64_MAX
 from kcoord.sql import queries
 from tests.conftest import START_MS

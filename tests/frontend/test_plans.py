@@ -11,10 +11,10 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from frontend.offsets.reset_form import CHOICES
-from frontend.offsets.reset_queries import Q
-from frontend.views import plans as views
-from frontend.views.plans import LINES, RISKY
+from frontend.pages.offsets import plan as views
+from frontend.pages.offsets.form import CHOICES
+from frontend.pages.offsets.plan import LINES, RISKY
+from frontend.pages.offsets.reads import Q
 from kcoord.models import AccessRule
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import PARAMETER, Strategy

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from frontend import presenters, queries
-from frontend.history.reads import Wanted, events_of
-from frontend.queries import Limits
+from frontend.pages.group import present as presenters
+from frontend.pages.group import reads as queries
+from frontend.pages.group.reads import Limits
+from frontend.ui.reads import Wanted, events_of
 from kcoord.database.pool import Connection, Database
 from tests.frontend.seed import Seed, member_id, now_ms, working_group
 from tests.frontend.viewers import ALL

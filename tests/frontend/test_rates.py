@@ -7,9 +7,9 @@ import re
 import pytest
 from django.test import Client
 
-from frontend.member import rates
-from frontend.member.rates import LEAST_MS, MINUTE_MS, WINDOW_MS, Progress, member_rates, per_minute
-from frontend.views.member import member_url
+from frontend.ui import members as rates
+from frontend.ui.members import LEAST_MS, MINUTE_MS, WINDOW_MS, Progress, member_rates, per_minute
+from frontend.ui.page import member_url
 from kcoord.database.pool import Database
 from tests.frontend.seed import Seed, now_ms
 from tests.frontend.test_exports import table

@@ -10,9 +10,8 @@ import pytest
 from django.test import Client
 from pytest_django.fixtures import SettingsWrapper
 
-from frontend.archive.reports import DAYS_SHOWN, causes, day_plots, rate, totals
-from frontend.views import archive_exports
-from frontend.views.reports import BUSIEST, PAGE_SIZE, SORTS
+from frontend.pages.archive import reports as archive_exports
+from frontend.pages.archive.reports import BUSIEST, DAYS_SHOWN, PAGE_SIZE, SORTS, causes, day_plots, rate, totals
 from offsets.reports import MOST_MEMBERS
 from offsets.spark.report import reading
 from tests.frontend.seed import Seed

@@ -12,12 +12,9 @@ import pytest
 from django.http import QueryDict
 from django.test import Client
 
-from frontend.offsets.catching_up import Rate, catching_up
-from frontend.offsets.presets import presets
-from frontend.offsets.reset_form import read, write
-from frontend.offsets.reset_queries import MOST_TOPICS, tick_list
-from frontend.offsets.ticks import MOST_BOXES, scope_of
-from frontend.wording import wall
+from frontend.pages.offsets.form import MOST_BOXES, presets, read, scope_of, write
+from frontend.pages.offsets.reads import MOST_TOPICS, Rate, catching_up, tick_list
+from frontend.ui.wording import wall
 from kcoord.database.pool import Database
 from kcoord.protocol.errors import ProtocolError
 from kcoord.resets.strategies import Reset, Strategy

@@ -12,8 +12,8 @@ from django.http import QueryDict
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from frontend.listing.saved import LONGEST_QUERY, MOST_VIEWS, PARAMETERS, written_view
 from frontend.models import SavedView
+from frontend.pages.groups.saved import LONGEST_QUERY, MOST_VIEWS, PARAMETERS, written_view
 from tests.frontend.seed import Seed, working_group
 
 VIEW = "q=bil&state=Empty&state=Stable&sort=-lag&columns=state.lag"

@@ -10,8 +10,8 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from frontend.search import reads
-from frontend.search.verbs import VERBS, asked
+from frontend.pages.search import reads
+from frontend.pages.search.view import VERBS, asked
 from kcoord.database.pool import Database
 from kcoord.models import ApiToken
 from tests.frontend.seed import Seed, now_ms, working_group

@@ -18,9 +18,9 @@ from django.test import Client
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from frontend.history.reads import Wanted, events_of
 from frontend.live import seen_of
-from frontend.viewer import viewer
+from frontend.ui.reads import Wanted, events_of
+from frontend.ui.viewer import viewer
 from kcoord.access.people import People
 from kcoord.access.rights import Resource, digest
 from kcoord.access.tokens import Rule

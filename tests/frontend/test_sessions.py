@@ -10,7 +10,7 @@ from django.conf import settings as configured
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from frontend import throttle
+from frontend.pages.sign_in import view as throttle
 from tests.frontend.conftest import PASSWORD
 from tests.frontend.seed import Seed
 

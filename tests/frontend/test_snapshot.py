@@ -10,8 +10,8 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.snapshot import _code, _text
-from frontend.views.groups import group_url
+from frontend.pages.group.snapshot import _code, _text
+from frontend.ui.page import group_url
 from tests.frontend.seed import Seed, working_group
 from tests.frontend.test_pages import STRANGE_IDS
 

@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from frontend import rows
-from frontend.queries import GroupPage
-from frontend.states import BY_NAME, explain, member_state, next_timer, state, wait_ends
+from frontend.pages.group import reads
+from frontend.pages.group.explained import explain, next_timer, wait_ends
+from frontend.pages.group.reads import GroupPage
+from frontend.ui import rows
+from frontend.ui.members import member_state
+from frontend.ui.states import BY_NAME, state
 from groups.core.model.consumer_state import ConsumerGroupState, TimerKind
 from groups.core.model.types import GroupState
 
@@ -24,9 +27,9 @@ def page(
     state_name: str = "Stable",
     *,
     members: tuple[rows.Member, ...] = (),
-    counts: rows.GroupCounts | None = None,
+    counts: reads.GroupCounts | None = None,
     committed: int = 0,
-    timer: rows.MemberTimer | None = None,
+    timer: reads.MemberTimer | None = None,
     **header: object,
 ) -> GroupPage:
     filled = rows.GroupHeader(
@@ -51,7 +54,7 @@ def page(
     return GroupPage(
         now=NOW,
         header=replace(filled, **header),  # type: ignore[arg-type]
-        counts=counts or rows.GroupCounts(len(members), joined, 0, None),
+        counts=counts or reads.GroupCounts(len(members), joined, 0, None),
         earliest_timer=timer,
         members=members,
         owned=(),
@@ -82,7 +85,7 @@ def test_a_state_without_words_keeps_its_name() -> None:
         (page(members=(member(1),)), "One member works on generation 7."),
         (page("Empty"), "No members. Committed offsets are kept until they expire."),
         (page("Empty", committed=12), "No members. 12 committed offsets kept for the next member."),
-        (page("Empty", counts=rows.GroupCounts(0, 0, 1, NOW)), "No members yet; 1 member id given out"),
+        (page("Empty", counts=reads.GroupCounts(0, 0, 1, NOW)), "No members yet; 1 member id given out"),
         (
             page("PreparingRebalance", members=(member(1),), join_deadline=NOW + 2_900, join_delay_ms=3_000),
             "The group was empty. 1 member joined; the coordinator waits for more before",
@@ -120,7 +123,7 @@ def test_when_the_wait_ends(given: GroupPage, ends: int | None) -> None:
 
 
 def test_the_next_timer_is_the_earliest_and_says_what_it_does() -> None:
-    given = page(timer=rows.MemberTimer("m1", "session", NOW + 4_000), join_deadline=NOW + 9_000)
+    given = page(timer=reads.MemberTimer("m1", "session", NOW + 4_000), join_deadline=NOW + 9_000)
     timer = next_timer(given)
     assert timer is not None
     assert (timer.at, timer.what.seen(timer.at, NOW), timer.late) == (NOW + 4_000, "session of m1 ends", False)
@@ -128,7 +131,7 @@ def test_the_next_timer_is_the_earliest_and_says_what_it_does() -> None:
 
 
 def test_a_timer_long_overdue_is_late() -> None:
-    timer = next_timer(page(timer=rows.MemberTimer("m1", "session", NOW - 5_001)))
+    timer = next_timer(page(timer=reads.MemberTimer("m1", "session", NOW - 5_001)))
     assert timer is not None
     assert timer.late
     assert timer.what.seen(timer.at, NOW) == "session of m1 should have ended"
@@ -152,7 +155,7 @@ def test_member_states(group_state: str, given: rows.Member, label: str) -> None
 
 @pytest.mark.parametrize("kind", list(TimerKind))
 def test_every_timer_of_a_consumer_member_has_words(kind: TimerKind) -> None:
-    timer = next_timer(page(timer=rows.MemberTimer("m1", kind.value, NOW)))
+    timer = next_timer(page(timer=reads.MemberTimer("m1", kind.value, NOW)))
     assert timer is not None
     assert "m1" in timer.what.coming
     assert "m1" in timer.what.overdue

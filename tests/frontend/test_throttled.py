@@ -8,7 +8,7 @@ import re
 import pytest
 from django.test import Client
 
-from frontend.health.throttled import EARLIER, NOBODY, SHOWN, THROTTLED, card
+from frontend.pages.overview.health import EARLIER, NOBODY, SHOWN, THROTTLED, card
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.stored import ThrottledRow, throttled_since
@@ -70,7 +70,7 @@ def test_the_page_survives_that_it_cannot_be_read(person: Client, seed: Seed, mo
     async def fails(*arguments: object) -> object:
         raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "no connection was free")
 
-    monkeypatch.setattr("frontend.health.throttled.throttled_since", fails)
+    monkeypatch.setattr("frontend.pages.overview.health.throttled_since", fails)
     answer = person.get("/health")
     assert answer.status_code == 200
     assert "no connection was free" in answer.content.decode()

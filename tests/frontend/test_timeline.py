@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from frontend import timeline
-from frontend.rows import Event
+from frontend.ui import events as timeline
+from frontend.ui.rows import Event
 from groups.core.model.causes import Cause
 from groups.core.model.events import EventKind
 

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from frontend.access.words import allows
-from frontend.tokens.presets import rules_of
+from frontend.pages.access.tokens import rules_of
+from frontend.pages.access.words import allows
 from kcoord.access.rights import digest
 from kcoord.access.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from kcoord.access.tokens import ALL_RULES, Rule, create_token, parse_rule

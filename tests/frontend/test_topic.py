@@ -8,8 +8,9 @@ import psycopg
 import pytest
 from django.test import Client
 
-from frontend.topics.presenters import LEGEND, READERS, heat, level
-from frontend.topics.reads import GROUP_ROWS, GROUPS, PARTITIONS, Cell, TopicPartition
+from frontend.pages.topics.reads import GROUP_ROWS, GROUPS, PARTITIONS, Cell, TopicPartition
+from frontend.pages.topics.topic import LEGEND, READERS, heat
+from frontend.ui.states import level
 from kcoord.sql import queries
 from tests.conftest import START_MS
 from tests.frontend.item_seed import queue

@@ -10,8 +10,8 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from frontend.topics.listing import BY_NAME, OF_ALL_GROUPS, PAGE_SIZE, TopicList, TopicSort, Wanted, topic_list
-from frontend.views.topics import COLUMNS, SORTS
+from frontend.pages.topics.topics import BY_NAME, COLUMNS, OF_ALL_GROUPS, PAGE_SIZE, SORTS, TopicList, TopicSort, Wanted
+from frontend.pages.topics.topics import listed_topics as topic_list
 from kcoord.database.pool import Database
 from tests.frontend.seed import Seed, now_ms
 from tests.frontend.viewers import ALL, allow, viewer

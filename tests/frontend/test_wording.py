@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend import wording
 from frontend.templatetags.kcoord_ui import breakable
+from frontend.ui import wording
 
 NOW = 1_700_000_000_000
 

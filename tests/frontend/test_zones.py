@@ -11,8 +11,8 @@ import pytest
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
-from frontend import zones
-from frontend.wording import INSTANT_PATTERN, read_instant
+from frontend.ui import zones
+from frontend.ui.wording import INSTANT_PATTERN, read_instant
 from tests.frontend.item_seed import share_group
 from tests.frontend.seed import Seed, working_group
 
@@ -114,7 +114,7 @@ def test_fields_for_instants_are_text_by_the_24_hour_clock_in_the_zone_of_the_pa
 
 
 def test_every_page_with_such_a_field_is_looked_at() -> None:
-    templates = Path(zones.__file__).parent / "templates"
+    templates = Path(zones.__file__).parents[1]
     with_field = {path.name for path in templates.rglob("*.html") if "instant_field.html" in path.read_text()}
     assert len(with_field) == len(WITH_INSTANTS)
     assert not [path for path in templates.rglob("*.html") if re.search('type="(datetime|date|time)', path.read_text())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from frontend.viewer import Viewer
+from frontend.ui.viewer import Viewer
 from kcoord.access.rights import ALL_ALLOWED, Holder, Principal, Resource, Rules
 from kcoord.access.tokens import parse_rule
 from kcoord.rest.paging import EVERYTHING

@@ -9,7 +9,7 @@ import httpx
 import psycopg
 import pytest
 
-from frontend import throttle
+from frontend.pages.sign_in import view as throttle
 from tests.support.processes import Running, start_server
 
 pytestmark = pytest.mark.processes

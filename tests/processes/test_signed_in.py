@@ -9,7 +9,7 @@ import httpx
 import psycopg
 import pytest
 
-from frontend.signed_in import while_signed_in
+from frontend.live import while_signed_in
 from tests.support.accounts import PASSWORD, USER, make_user
 from tests.support.database import cloned_database
 from tests.support.processes import Running, start_server

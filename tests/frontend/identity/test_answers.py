@@ -58,7 +58,7 @@ def test_an_attempt_is_too_old_after_ten_minutes(
     client: Client, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     back, now = approve(leave(client)), time.time()
-    monkeypatch.setattr("frontend.views.identity.time.time", lambda: now + 601)
+    monkeypatch.setattr("frontend.pages.sign_in.view.time.time", lambda: now + 601)
     answer = client.get(back)
     assert answer.status_code == 400
 

@@ -14,7 +14,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from pytest_django.fixtures import SettingsWrapper
 
-from frontend.identity import sign_out
+from frontend.pages.sign_in import view as sign_out
 from tests.frontend.conftest import PASSWORD
 from tests.frontend.identity.browsing import another, approve, is_in, leave, sign_in, use
 from tests.frontend.seed import Seed
@@ -139,7 +139,7 @@ def test_a_sign_out_at_the_provider_is_possible_for_ten_minutes(
     sign_in(client)
     end(client)
     now = time.time()
-    monkeypatch.setattr("frontend.identity.sign_out.time.time", lambda: now + 601)
+    monkeypatch.setattr("frontend.pages.sign_in.view.time.time", lambda: now + 601)
     assert client.get("/signed-out").headers["Location"] == "/sign-in"
     assert client.get("/signed-out/provider").headers["Location"] == "/sign-in"
 

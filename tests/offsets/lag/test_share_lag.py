@@ -8,7 +8,7 @@ import httpx
 import psycopg
 import pytest
 
-from frontend.items.presenters import ShareLook
+from frontend.pages.group.look import ShareLook
 from groups.catalogue.topics import TopicService
 from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.config import Config

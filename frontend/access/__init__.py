@@ -1,1 +1,0 @@
-"""Who may what: the rules of people, groups of people and tokens, in words."""

@@ -1,1 +1,0 @@
-"""Alerts and their rules as pages show them."""

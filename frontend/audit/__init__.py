@@ -1,1 +1,0 @@
-"""The audit: what people and tokens did, and what was refused."""

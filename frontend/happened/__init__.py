@@ -1,1 +1,0 @@
-"""What happened to all groups and to the service in a span of time."""

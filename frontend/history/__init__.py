@@ -1,1 +1,0 @@
-"""The past of a group: its rebalances as episodes."""

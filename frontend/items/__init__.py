@@ -1,1 +1,0 @@
-"""The items of share groups on pages: figures, lists, and what operators choose."""

@@ -1,1 +1,0 @@
-"""What pages show of a group's offsets: lag now and over time, the commit history, plans."""

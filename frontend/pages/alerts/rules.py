@@ -1,0 +1,336 @@
+"""A rule of alerts: its form, and what is sent with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeVar
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
+
+from frontend.pages.alerts.view import Receivers, receivers_of, rule_words, sees_rule
+from frontend.ui import commands as as_command
+from frontend.ui import reads
+from frontend.ui.commands import Command, service_url
+from frontend.ui.form import Refusal, attempt, done
+from frontend.ui.page import form_page, message, number, show, text
+from frontend.ui.verdicts import VERDICTS
+from frontend.ui.viewer import ALERT_RULE, ALERT_RULE_OF_ALL, SEE_RULES, Forbidden, Viewer, missing, require, viewer_of
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import ProtocolError
+from offsets.alerts.rules import LEAST_REMIND_MS, LONGEST_MS
+from offsets.alerts.service import AlertService
+from offsets.alerts.types import Rule, RuleSpec
+from offsets.core.types import Millis
+
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+UNITS = {"d": DAY, "day": DAY, "days": DAY, "h": HOUR, "": MINUTE, "min": MINUTE, "m": MINUTE, "s": 1_000, "ms": 1}
+_LENGTH = re.compile(r"([0-9]{1,12})\s*([a-z]*)")
+_COUNT = re.compile(r"[0-9]{1,18}")
+NOT_A_LENGTH = "Write a length such as 5 min, 90 s or 4 h; a number alone is minutes."
+TOO_LONG = f"At most {LONGEST_MS // DAY} days."
+TOO_OFTEN = f"At least {LEAST_REMIND_MS // MINUTE} min; empty: only once."
+NOT_A_COUNT = "Write a whole number of records."
+COMMON = ("uncovered", "unattended", "stalled", "stuck")
+"""What a new rule watches for, unless its author says otherwise: what never is as it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the fields of the form have, as people write it."""
+
+    name: str = ""
+    pattern: str = "prefix"
+    group_name: str = ""
+    verdicts: Sequence[str] = COMMON
+    min_lag: str = ""
+    min_time_lag: str = ""
+    lasting: str = "5 min"
+    remind: str = "4 h"
+    send_resolved: bool = True
+    receivers: Sequence[str] = ()
+    enabled: bool = True
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a form says. `spec` None: something is wrong with the fields of `problems`."""
+
+    spec: RuleSpec | None
+    problems: Mapping[str, str] = field(default_factory=dict)
+
+
+def shown(rule: Rule) -> Given:
+    """The form of a stored rule."""
+    return Given(
+        rule.name,
+        rule.pattern,
+        rule.group_name,
+        tuple(rule.verdicts),
+        "" if rule.min_lag is None else str(rule.min_lag),
+        "" if rule.min_time_lag_ms is None else length(rule.min_time_lag_ms),
+        length(rule.for_ms),
+        length(rule.remind_ms) if rule.remind_ms else "",
+        rule.send_resolved,
+        tuple(rule.receivers),
+        rule.enabled,
+        rule.label,
+    )
+
+
+def sent(post: QueryDict) -> Given:
+    """The form as it was sent."""
+    return Given(
+        post.get("name", "").strip(),
+        post.get("pattern", ""),
+        post.get("group_name", "").strip(),
+        tuple(name for name in VERDICTS if name in post.getlist("verdicts")),
+        post.get("min_lag", "").strip(),
+        post.get("min_time_lag_ms", "").strip(),
+        post.get("for_ms", "").strip(),
+        post.get("remind_ms", "").strip(),
+        bool(post.get("send_resolved")),
+        tuple(dict.fromkeys(post.getlist("receivers"))),
+        bool(post.get("enabled")),
+        post.get("label", "").strip(),
+    )
+
+
+def read(given: Given) -> Read:
+    """What a form says. What the service refuses as well is left to it."""
+    problems: dict[str, str] = {}
+
+    def counted(name: str, written: str) -> int | None:
+        plain = written.replace(",", "").replace(" ", "")
+        if not plain:
+            return None
+        if not _COUNT.fullmatch(plain):
+            problems[name] = NOT_A_COUNT
+            return None
+        return int(plain)
+
+    def lasting(name: str, written: str) -> int | None:
+        found = milliseconds(written) if written else None
+        if written and found is None:
+            problems[name] = NOT_A_LENGTH
+        return found
+
+    for_ms, remind_ms = lasting("for_ms", given.lasting) or 0, lasting("remind_ms", given.remind) or 0
+    if for_ms > LONGEST_MS:
+        problems["for_ms"] = TOO_LONG
+    if remind_ms > LONGEST_MS:
+        problems["remind_ms"] = TOO_LONG
+    if 0 < remind_ms < LEAST_REMIND_MS:
+        problems["remind_ms"] = TOO_OFTEN
+    spec = RuleSpec(
+        given.name,
+        given.pattern,
+        given.group_name,
+        given.verdicts,
+        counted("min_lag", given.min_lag),
+        lasting("min_time_lag_ms", given.min_time_lag),
+        for_ms,
+        remind_ms,
+        given.send_resolved,
+        given.receivers,
+        given.enabled,
+        given.label,
+    )
+    return Read(None if problems else spec, problems)
+
+
+def milliseconds(written: str) -> int | None:
+    """The length in ms of text such as `5 min` or `90 s`. None: the text is not a length, or exceeds a year."""
+    match = _LENGTH.fullmatch(written.lower())
+    if match is None or match[2] not in UNITS:
+        return None
+    found = int(match[1]) * UNITS[match[2]]
+    return found if found <= 365 * DAY else None
+
+
+def length(ms: int) -> str:
+    """A length as the form shows it, exactly: `5 min`, `90 s`, `4 h`."""
+    for unit in ("h", "min", "s"):
+        if ms % UNITS[unit] == 0 and ms:
+            return f"{ms // UNITS[unit]} {unit}"
+    return f"{ms} ms" if ms else "0 s"
+
+
+T = TypeVar("T")
+
+FIELDS = (
+    "name",
+    "pattern",
+    "group_name",
+    "label",
+    "verdicts",
+    "min_lag",
+    "min_time_lag_ms",
+    "for_ms",
+    "remind_ms",
+    "receivers",
+)
+"""The fields of the form beside which something can be wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A box of the form."""
+
+    name: str
+    ticked: bool
+    note: str = ""
+
+
+@form_page
+def new_rule(request: HttpRequest) -> HttpResponse:
+    """Make a rule. `?group` and `?lag` of the URL fill it in."""
+    require(request, ALERT_RULE)
+    problems: Mapping[str, str] = {}
+    refusal = Refusal()
+    if request.method == "POST":
+        given = sent(request.POST)
+        principal = viewer_of(request).principal
+        made, problems, refusal = _saved(given, lambda runtime, spec: runtime.get(AlertService).create(spec, principal))
+        if made is not None:
+            return done(request, f"Made the rule {made.name}. It is checked within a minute.", _list_url())
+    else:
+        given = _prefilled(request)
+    return _form(request, given, problems, refusal, rule=None)
+
+
+def _prefilled(request: HttpRequest) -> Given:
+    group_id, lag = text(request, "group"), number(request, "lag")
+    given = Given()
+    if group_id:
+        given = replace(given, name=f"{group_id}"[:100], pattern="literal", group_name=group_id)
+    return replace(given, min_lag=str(lag)) if lag else given
+
+
+@form_page
+def rule_page(request: HttpRequest, rule_id: int) -> HttpResponse:
+    """A rule: change or delete it."""
+    viewer = viewer_of(request)
+    rule = _rule(viewer, rule_id)
+    if rule is None or not sees_rule(viewer, rule):
+        require(request, SEE_RULES)
+        return message(request, 404, "No such rule", "There is no such rule; it may have been deleted.", "alerts")
+    given, refusal, act = shown(rule), Refusal(), request.POST.get("act", "")
+    problems: Mapping[str, str] = {}
+    if request.method == "POST":
+        if lacking := _lacking(viewer, rule.pattern, rule.group_name):
+            raise Forbidden(lacking)
+        if act == "delete":
+            refusal = _delete(request, rule)
+            if not refusal.text:
+                return done(request, f"Deleted the rule {rule.name}.", _list_url())
+        elif act == "save":
+            given = sent(request.POST)
+            changed, problems, refusal = _saved(
+                given, lambda runtime, spec: runtime.get(AlertService).update(rule_id, spec, viewer.principal)
+            )
+            if changed is not None:
+                return done(request, f"Changed the rule {changed.name}.", _list_url())
+        else:
+            refusal = Refusal("act: must be save or delete.", 400)
+    return _form(request, given, problems, refusal, rule=rule)
+
+
+def _rule(viewer: Viewer, rule_id: int) -> Rule | None:
+    if rule_id >= 2**63:
+        return None
+    try:
+        return bridge.call(lambda runtime: runtime.get(AlertService).rule(rule_id, viewer.listed))
+    except ProtocolError as error:
+        if getattr(error, "status", 0) == 404:
+            return None
+        raise
+
+
+def _delete(request: HttpRequest, rule: Rule) -> Refusal:
+    if not request.POST.get("sure"):
+        return Refusal("Nothing was deleted: tick the box beside the button.", 400)
+
+    async def delete(runtime: Runtime) -> bool:
+        await runtime.get(AlertService).delete(rule.id, viewer_of(request).principal)
+        return True
+
+    return attempt(delete)[1]
+
+
+def _saved(
+    given: Given, save: Callable[[Runtime, RuleSpec], Awaitable[T]]
+) -> tuple[T | None, Mapping[str, str], Refusal]:
+    """The stored rule; or None, what is wrong with which field, and what is wrong besides."""
+    found = read(given)
+    spec = found.spec
+    if spec is None:
+        return None, found.problems, Refusal("Nothing was stored: see below.", 400)
+    try:
+        return bridge.call(lambda runtime: save(runtime, spec)), {}, Refusal()
+    except ProtocolError as error:
+        field = str(error.fields.get("field", ""))
+        status = getattr(error, "status", error.error.status)
+        if field not in FIELDS:
+            return None, {}, Refusal(error.detail, status)
+        detail = error.detail.removeprefix(f"{field}: ")
+        return None, {field: f"{detail[:1].upper()}{detail[1:]}."}, Refusal("Nothing was stored: see below.", status)
+
+
+def _lacking(viewer: Viewer, pattern: str, group_name: str) -> str:
+    """Why a person may not change a rule for these groups, "" if allowed."""
+    if pattern == "literal":
+        return missing(viewer, ALERT_RULE, group_name)
+    return missing(viewer, ALERT_RULE_OF_ALL)
+
+
+def _list_url() -> str:
+    return reverse("frontend:alerts")
+
+
+def _form(
+    request: HttpRequest, given: Given, problems: Mapping[str, str], refusal: Refusal, *, rule: Rule | None
+) -> HttpResponse:
+    viewer = viewer_of(request)
+
+    async def look(runtime: Runtime) -> tuple[Millis, Receivers]:
+        return await reads.now(runtime.db), await receivers_of(runtime)
+
+    now, receivers = bridge.call(look)
+    context: dict[str, Any] = {
+        "now": now,
+        "rule": rule,
+        "words": rule_words(rule) if rule else None,
+        "given": given,
+        "problems": problems,
+        "refusal": refusal,
+        "lacking": _lacking(viewer, rule.pattern, rule.group_name) if rule else "",
+        "only_groups": missing(viewer, ALERT_RULE_OF_ALL),
+        "verdicts": [(state, name in given.verdicts) for name, state in VERDICTS.items()],
+        "receivers": _ticks(given, receivers, is_new=rule is None and request.method == "GET"),
+        "receivers_problem": receivers.problem,
+        "commands": _commands(service_url(request), given, rule),
+    }
+    return show(request, "pages/alerts/alert_rule", context, section="alerts", status=refusal.status)
+
+
+def _ticks(given: Given, receivers: Receivers, *, is_new: bool) -> list[Tick]:
+    """The receivers to choose from. If there is one, a new rule tells it."""
+    known = [one.name for one in receivers.found]
+    chosen: Sequence[str] = known if is_new and len(known) == 1 else given.receivers
+    ticks = [Tick(one.name, one.name in chosen, one.kind) for one in receivers.found]
+    return [*ticks, *(Tick(name, True, "not in the file of receivers") for name in chosen if name not in known)]
+
+
+def _commands(url: str, given: Given, rule: Rule | None) -> list[Command]:
+    spec = read(given).spec
+    body = None if spec is None else {**asdict(spec), "verdicts": [*spec.verdicts], "receivers": [*spec.receivers]}
+    if rule is None:
+        return [] if body is None else [as_command.request(url, "Create the rule", "POST", "alerts/rules", body)]
+    here = f"alerts/rules/{rule.id}"
+    change = [] if body is None else [as_command.request(url, "Change the rule", "PATCH", here, body)]
+    return [*change, as_command.request(url, "Delete the rule", "DELETE", here)]

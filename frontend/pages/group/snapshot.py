@@ -1,0 +1,281 @@
+"""A group at one instant, for an incident's ticket: as data, and as Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+from frontend.pages.group.explained import NextTimer
+from frontend.pages.group.look import Look, look
+from frontend.pages.group.map import names
+from frontend.pages.group.present import group
+from frontend.pages.group.reads import GroupPage, Limits
+from frontend.ui.episodes import Episode
+from frontend.ui.events import lines
+from frontend.ui.labels import shown as shown_labels
+from frontend.ui.page import BadAddress, attached, group_url, missing, page
+from frontend.ui.reads import History, Wanted, history, members_are_hidden
+from frontend.ui.rows import Member, Millis, PartitionOffset
+from frontend.ui.states import State, state
+from frontend.ui.verdicts import VerdictLine
+from frontend.ui.verdicts import lines as verdict_lines
+from frontend.ui.viewer import Viewer, viewer_of
+from frontend.ui.wording import duration, iso, iso_if_known, number, ranges
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from offsets.verdicts.checks import thresholds
+from offsets.verdicts.reads import summaries
+
+Snapshot = Mapping[str, Any]
+
+
+def snapshot(
+    page: GroupPage,
+    state: State,
+    explanation: str,
+    timer: NextTimer | None,
+    verdicts: Sequence[VerdictLine],
+    rebalances: Sequence[Episode],
+    url: str,
+    labels: Mapping[str, str],
+) -> Snapshot:
+    """Everything as JSON can say it; instants are RFC 3339, in UTC. `url`: the page of the group."""
+    header, totals = page.header, page.totals
+    return {
+        "group_id": header.group_id,
+        "url": url,
+        "taken_at": iso(page.now),
+        "labels": dict(labels),
+        "type": header.type,
+        "state": header.state,
+        "state_label": state.label,
+        "state_since": iso(header.state_since),
+        "generation_id": header.generation_id,
+        "protocol_name": header.protocol_name,
+        "leader_id": header.leader_id,
+        "explanation": explanation,
+        "next_timer": None if timer is None else _timer(timer, page.now),
+        "verdicts": [_verdict(verdict) for verdict in verdicts],
+        "lag": {"records": totals.lag, "partitions": totals.partitions, "measured": totals.measured},
+        "members": [_member(page, member) for member in page.members],
+        "more_members": page.counts.members - len(page.members),
+        "partitions": [_partition(row) for row in page.offsets],
+        "more_partitions": totals.partitions - len(page.offsets),
+        "rebalances": [_rebalance(episode, page.now) for episode in rebalances],
+        "events": [
+            {"at": iso(line.at), "kind": line.kind, "text": line.text, "reason": line.note, "member_id": line.member_id}
+            for line in lines(page.events)
+        ],
+    }
+
+
+def _timer(timer: NextTimer, now: Millis) -> Snapshot:
+    return {"at": iso(timer.at), "what": timer.what.seen(timer.at, now), "overdue": timer.late}
+
+
+def _verdict(verdict: VerdictLine) -> Snapshot:
+    return {
+        "kind": verdict.state.name,
+        "since": iso(verdict.since),
+        "text": verdict.text,
+        "advice": verdict.advice,
+        "due_at": None if verdict.due_at is None else iso(verdict.due_at),
+    }
+
+
+def _member(page: GroupPage, member: Member) -> Snapshot:
+    owned: dict[str, list[int]] = {}
+    for part in page.owned:
+        if part.member_id == member.member_id:
+            owned.setdefault(part.topic, []).extend(part.partitions)
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "is_late": member.member_id in page.late,
+        "last_heartbeat_at": iso_if_known(member.last_heartbeat_at),
+        "session_expires_at": iso_if_known(member.session_deadline),
+        "owned": member.owned,
+        "partitions": {topic: sorted(partitions) for topic, partitions in owned.items()},
+    }
+
+
+def _partition(row: PartitionOffset) -> Snapshot:
+    return {
+        "topic": row.topic,
+        "partition": row.partition,
+        "owner": row.owner,
+        "committed_offset": row.committed_offset,
+        "committed_at": iso_if_known(row.commit_timestamp),
+        "log_end_offset": row.log_end_offset,
+        "watermark_at": iso_if_known(row.sampled_at),
+        "lag": row.lag,
+    }
+
+
+def _rebalance(episode: Episode, now: Millis) -> Snapshot:
+    return {
+        "began_at": iso(episode.began),
+        "ended_at": iso_if_known(episode.ended),
+        "length_ms": episode.length_ms(now),
+        "trigger": episode.trigger,
+        "reason": episode.reason,
+        "members_before": episode.before,
+        "members_after": episode.after,
+        "outcome": episode.outcome.label,
+        "phases": {phase.name: phase.length_ms for phase in episode.phases},
+    }
+
+
+def markdown(taken: Snapshot) -> str:
+    """The snapshot as a page of text, as trackers show it."""
+    state, since = taken["state_label"], taken["state_since"]
+    blocks = [
+        f"# Consumer group {_code(taken['group_id'])}",
+        f"Taken at {taken['taken_at']} from <{taken['url']}>.",
+        f"**{state}** since {since}, generation {taken['generation_id']:,}. {_text(taken['explanation'])}",
+        *([_labels(taken["labels"])] if taken["labels"] else ()),
+        *(_attention(taken["verdicts"]) if taken["verdicts"] else ()),
+        f"Lag: {_lag(taken['lag'])}.",
+        *_table("Members", MEMBERS, (_member_cells(member) for member in taken["members"]), taken["more_members"]),
+        *_table(
+            "Partitions", PARTITIONS, (_partition_cells(row) for row in taken["partitions"]), taken["more_partitions"]
+        ),
+        *_table("Rebalances", REBALANCES, (_rebalance_cells(episode) for episode in taken["rebalances"])),
+        *_table("Events", ("At", "What"), ((event["at"], _text(_told(event))) for event in taken["events"])),
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return "\n".join(f"- {_text(name)}: {_text(value)}" for name, value in labels.items())
+
+
+MEMBERS = ("Member", "Client", "Last heartbeat", "Session ends", "Owns")
+PARTITIONS = ("Partition", "Owner", "Committed", "At", "Log end", "Lag")
+REBALANCES = ("Began", "Trigger", "Members", "Took", "Outcome")
+
+
+def _attention(verdicts: Iterable[Snapshot]) -> list[str]:
+    told = (f"- **{verdict['kind']}** since {verdict['since']}: {_text(verdict['text'])}" for verdict in verdicts)
+    return ["## Needs attention", "\n".join(told)]
+
+
+def _lag(lag: Snapshot) -> str:
+    if lag["records"] is None:
+        return "not known"
+    return f"{number(lag['records'])} records in {lag['measured']:,} of {lag['partitions']:,} partitions"
+
+
+def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], more: int = 0) -> list[str]:
+    """A section with a table; nothing without rows. `more`: how many are left out."""
+    body = [f"| {' | '.join(row)} |" for row in rows]
+    if not body:
+        return []
+    table = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *body]
+    return [f"## {title}", "\n".join(table), *([f"{more:,} more are left out."] if more > 0 else ())]
+
+
+def _member_cells(member: Snapshot) -> tuple[str, ...]:
+    owned = "; ".join(f"{_text(topic)} {ranges(numbers, 12)}" for topic, numbers in member["partitions"].items())
+    where = _text("@".join(part for part in (member["client_id"], member["client_host"]) if part))
+    late = ", late" if member["is_late"] else ""
+    heard = f"{member['last_heartbeat_at'] or '–'}{late}"
+    return _code(member["member_id"]), where, heard, member["session_expires_at"] or "–", owned or "nothing"
+
+
+def _partition_cells(row: Snapshot) -> tuple[str, ...]:
+    numbers = [
+        "–" if row[name] is None else number(row[name]) for name in ("committed_offset", "log_end_offset", "lag")
+    ]
+    owner = _code(row["owner"]) if row["owner"] else "nobody"
+    partition = f"{_text(row['topic'])}-{row['partition']}"
+    return partition, owner, numbers[0], row["committed_at"] or "–", numbers[1], numbers[2]
+
+
+def _rebalance_cells(episode: Snapshot) -> tuple[str, ...]:
+    counts = ("?" if count is None else str(count) for count in (episode["members_before"], episode["members_after"]))
+    trigger = episode["trigger"] + (f": “{episode['reason']}”" if episode["reason"] else "")
+    return (
+        episode["began_at"],
+        _text(trigger),
+        " → ".join(counts),
+        duration(episode["length_ms"]),
+        episode["outcome"],
+    )
+
+
+def _told(event: Snapshot) -> str:
+    return str(event["text"]) + (f": “{event['reason']}”" if event["reason"] else "")
+
+
+def _text(written: str) -> str:
+    """Text from outside within a line or a cell: nothing in it is markup, or begins another cell or line."""
+    escaped = "".join(f"\\{mark}" if mark in _MARKUP else mark for mark in written)
+    return " ".join(escaped.split())
+
+
+_MARKUP = frozenset("\\`*_[]<>|#")
+
+
+def _code(written: str) -> str:
+    """An id as it is, in a code span where it can be."""
+    if "`" in written or "|" in written or written != " ".join(written.split()):
+        return _text(written)
+    return f"`{written}`"
+
+
+MOST_REBALANCES = 10
+LIMITS = Limits(members=200, offsets=500, events=50, topics=200, cells=20_000, member_topics=50)
+
+TYPES = {"json": "application/json", "md": "text/markdown; charset=utf-8"}
+"""The kinds of files, by the end of their names."""
+
+
+@page
+def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpResponseBase:
+    """The group as it is now."""
+    if kind not in TYPES:
+        raise BadAddress(f"There is no snapshot of this kind: {', '.join(TYPES)}.")
+    viewer = viewer_of(request)
+    found = bridge.call(lambda runtime: _read(runtime, viewer, group_id))
+    if found is None:
+        return missing(request, group_id)
+    looked, past = found
+    context = group(looked.page, 1, {}, looked.assignors, looked.rule)
+    taken = snapshot(
+        looked.page,
+        state(looked.page.header.state),
+        context["explanation"],
+        context["next_timer"],
+        verdict_lines(
+            summaries(looked.verdicts),
+            looked.page.header.state,
+            window_ms=thresholds(settings.KCOORD).flapping_window_ms,
+            explained=True,
+            names=names(looked.page),
+        ),
+        past.shown[:MOST_REBALANCES],
+        request.build_absolute_uri(group_url(group_id)),
+        {label.name: label.value for label in shown_labels(looked.labels)},
+    )
+    content = json.dumps(taken, indent=1, ensure_ascii=False) if kind == "json" else markdown(taken)
+    response = HttpResponse(content, content_type=TYPES[kind])
+    return attached(response, group_id, kind, at=taken["taken_at"][:19].replace(":", ""))
+
+
+async def _read(runtime: Runtime, viewer: Viewer, group_id: str) -> tuple[Look, History] | None:
+    looked = await look(runtime, viewer, group_id, LIMITS)
+    if looked is not None and looked.page.members_hidden:
+        raise members_are_hidden(group_id)
+    if looked is not None and looked.failed:
+        raise ProtocolError(
+            Error.COORDINATOR_NOT_AVAILABLE, f"could not be read: {', '.join(looked.failed)}; try again"
+        )
+    return None if looked is None else (looked, await history(runtime.db, viewer, group_id, Wanted()))

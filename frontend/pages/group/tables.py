@@ -1,0 +1,221 @@
+"""The tables of members and partitions of a group's page: what they ask for, and how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from frontend.ui.members import member_rates
+from frontend.ui.rows import Member, Millis, PartitionOffset
+from frontend.ui.viewer import Viewer
+from kcoord.database.pool import Connection, Database
+from kcoord.sql import queries
+from offsets.core.lag import Watermark, longest, partition_lag, position
+from offsets.core.samples import NOT_KNOWN, Sample, TimeLag
+from offsets.lag.samples import in_order
+
+PAGE_ROWS = 50
+LAST_PAGE = 200
+"""Pages of a table; what lies beyond is found with its filter, or in the CSV file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """How the table of a tab is narrowed and sorted, as the URL says; `page` counts from 1.
+
+    `q`: part of an id, a client id or a host (members). `only`: a condition (partitions). `member_id`: the owner.
+    """
+
+    q: str = ""
+    sort: str = ""
+    page: int = 1
+    only: str = ""
+    member_id: str = ""
+
+    @property
+    def skip(self) -> int:
+        """Rows on the pages before."""
+        return (self.page - 1) * PAGE_ROWS
+
+    @property
+    def is_plain(self) -> bool:
+        """It is the first page, of everything, in the usual order."""
+        return self == Table()
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How far a member is behind on what it owns. `lag` None: not known. `time_lag`: the largest.
+
+    `rate`: records that it reads in a minute; None: it has just begun, or owns too many partitions to be asked here.
+    """
+
+    measured: int
+    lag: int | None
+    time_lag: TimeLag
+    rate: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRows:
+    """A page of members; `matching`: how many match the filter. `loads` by member id."""
+
+    members: tuple[Member, ...] = ()
+    matching: int = 0
+    loads: Mapping[str, Load] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRows:
+    """A page of partitions; `matching`: how many match, None: not counted. `times` by (topic, partition)."""
+
+    offsets: Sequence[PartitionOffset] = ()
+    matching: int | None = None
+    times: Mapping[tuple[str, int], TimeLag] = field(default_factory=dict)
+
+    def time_lag(self, topic: str, partition: int) -> TimeLag:
+        """The age of the next record to read."""
+        return self.times.get((topic, partition), NOT_KNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Where a table is: rows `first` to `last` of `matching`, and what leads on; "": nothing."""
+
+    first: int
+    last: int
+    matching: int
+    previous_url: str
+    next_url: str
+
+
+FIRST_PAGE = Table()
+NO_MEMBERS, NO_OFFSETS = MemberRows(), OffsetRows()
+NO_LOAD = Load(0, None, NOT_KNOWN)
+"""Of a member that owns nothing."""
+
+Q = queries("frontend")
+
+ENDLESS = 2**62
+"""Whether a watermark is stale is not asked here."""
+
+
+async def member_rows(
+    db: Database, connection: Connection, group: Mapping[str, Any], table: Table, limit: int, count: int, now: Millis
+) -> MemberRows:
+    """Members of a group, of which there are `count`.
+
+    `group`: its key (`pk`), `group_id`, the `epoch` of its target, and the parameters of the viewer.
+    """
+    parameters = {
+        **group, "limit": limit, "skip": table.skip, "q": table.q, "sort": table.sort,
+        "unsettled_first": count > limit,
+    }  # fmt: skip
+    found = await db.records(connection, _member, Q.group_members, parameters)
+    members = tuple(member for member, _ in found)
+    wanted = {**group, "member_ids": [member.member_id for member in members]}
+    parts: dict[str, list[tuple[Load, TimeLag | None]]] = {}
+    for member_id, load, time in await db.records(connection, _part, Q.member_loads, wanted):
+        parts.setdefault(member_id, []).append((load, time(now) if time else None))
+    rates = await member_rates(db, connection, group, wanted["member_ids"], now)
+    loads = {
+        member_id: _load([load for load, _ in some], [t for _, t in some if t], rates.get(member_id))
+        for member_id, some in parts.items()
+    }
+    return MemberRows(members, found[0][1] if found else 0, loads)
+
+
+def _member(*, matching: int, **member: Any) -> tuple[Member, int]:
+    return Member(**member), matching
+
+
+def _load(loads: Sequence[Load], times: Sequence[TimeLag], rate: int | None) -> Load:
+    """What is the same in all rows of a member, and the largest of its time lags; 0 if it has read everything."""
+    known = loads[0].lag is not None
+    return Load(loads[0].measured, loads[0].lag, longest(times or ([TimeLag(0)] if known else [])), rate)
+
+
+class _Position:
+    """A partition that is behind, for its time lag at an instant."""
+
+    def __init__(self, committed_offset: int, watermark: Watermark, samples: Sequence[Sample]) -> None:
+        self._committed_offset, self._watermark, self._samples = committed_offset, watermark, samples
+
+    def __call__(self, now: Millis) -> TimeLag:
+        return _time_lag(self._committed_offset, self._watermark, self._samples, now)
+
+
+def _part(
+    *,
+    member_id: str,
+    measured: int,
+    lag: int | None,
+    topic: str | None,
+    partition: int | None,
+    committed_offset: int | None,
+    log_start_offset: int | None,
+    log_end_offset: int | None,
+    sampled_at: Millis | None,
+    **samples: Any,
+) -> tuple[str, Load, _Position | None]:
+    load = Load(measured, lag, TimeLag())
+    if committed_offset is None or log_start_offset is None or log_end_offset is None or sampled_at is None:
+        return member_id, load, None
+    watermark = Watermark(log_start_offset, log_end_offset, sampled_at)
+    return member_id, load, _Position(committed_offset, watermark, _samples(**samples))
+
+
+def _samples(**columns: Any) -> list[Sample]:
+    """The samples before and after a position, those that exist."""
+    found = []
+    for side in ("before", "after"):
+        values = [columns[f"{side}_{name}"] for name in ("at", "until", "log_start_offset", "log_end_offset")]
+        if None not in values:
+            found.append(Sample(*values))
+    return found
+
+
+def _time_lag(committed_offset: int, watermark: Watermark, samples: Sequence[Sample], now: Millis) -> TimeLag:
+    reported = watermark.sampled_at
+    last = Sample(reported, reported, watermark.log_start_offset, watermark.log_end_offset)
+    return partition_lag(committed_offset, watermark, in_order([*samples, last]), now, ENDLESS).time_lag
+
+
+async def offset_rows(
+    db: Database, connection: Connection, viewer: Viewer, pk: int, q: str, table: Table, limit: int, now: Millis
+) -> OffsetRows:
+    """Partitions of the topics whose names contain `q`. Their number is counted only if not all are wanted."""
+    parameters = {"pk": pk, "q": q, "limit": limit, **viewer.parameters()}
+    matching = None
+    if table.is_plain and (not q or limit == 1):
+        offsets = await db.records(connection, PartitionOffset, Q.partition_offsets, parameters)
+    else:
+        parameters |= {"sort": table.sort, "skip": table.skip, "only": table.only, "member_id": table.member_id}
+        found = await db.records(connection, _offset, Q.partition_table, parameters)
+        offsets = [offset for offset, _ in found]
+        matching = found[0][1] if found else 0
+    behind = [row for row in offsets if row.lag]
+    wanted = {
+        "topics": [row.topic for row in behind],
+        "partitions": [row.partition for row in behind],
+        "positions": [position(row.committed_offset or 0, row.log_start_offset or 0) for row in behind],
+    }
+    samples = {}
+    if behind:
+        for topic, partition, around in await db.records(connection, _around, Q.partition_samples, wanted):
+            samples[topic, partition] = around
+    times = {(row.topic, row.partition): TimeLag(0) for row in offsets if row.lag == 0}
+    for row in behind:
+        mark = Watermark(row.log_start_offset or 0, row.log_end_offset or 0, row.sampled_at or 0)
+        around = samples.get((row.topic, row.partition), [])
+        times[row.topic, row.partition] = _time_lag(row.committed_offset or 0, mark, around, now)
+    return OffsetRows(offsets, matching, times)
+
+
+def _offset(*, matching: int, **offset: Any) -> tuple[PartitionOffset, int]:
+    return PartitionOffset(**offset), matching
+
+
+def _around(*, topic: str, partition: int, **samples: Any) -> tuple[str, int, list[Sample]]:
+    return topic, partition, _samples(**samples)

@@ -1,0 +1,319 @@
+"""One act on several groups: what it would do to each of them, and the form that does it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+
+from frontend.pages.groups.saved import LONGEST_QUERY, list_url, written_view
+from frontend.ui import commands as as_command
+from frontend.ui.commands import Command, service_url
+from frontend.ui.form import Refusal, actor, attempt, delete_now, hold_choices, hold_duration, hold_now, release_now
+from frontend.ui.labels import EXAMPLE, new_labels, written_lines
+from frontend.ui.page import LONGEST_TEXT, BadAddress, form_page, group_url, message, show
+from frontend.ui.reads import GroupBrief, group_briefs, now_ms
+from frontend.ui.shown import HIDDEN_TOPICS, UNKNOWN, Shown, shown
+from frontend.ui.states import State, state
+from frontend.ui.viewer import CHANGE_LABELS, DELETE_GROUP, HOLD, Viewer, missing, require, viewer_of
+from frontend.ui.wording import joined, plural
+from groups.labels import GroupLabels
+from kcoord.audit.recording import Act as Record
+from kcoord.audit.requests import note
+from kcoord.process import bridge
+from kcoord.protocol.errors import ProtocolError
+from kcoord.rest.labels import merged
+
+MOST_GROUPS = 100
+"""In one review: what a person can be expected to read before confirming it."""
+
+
+class Act(StrEnum):
+    """What can be done to several groups at once."""
+
+    HOLD = "hold"
+    RELEASE = "release"
+    LABELS = "labels"
+    DELETE = "delete"
+
+
+LABELS = {Act.HOLD: "Hold", Act.RELEASE: "End hold", Act.LABELS: "Label", Act.DELETE: "Delete"}
+NEEDS = {Act.HOLD: HOLD, Act.RELEASE: HOLD, Act.LABELS: CHANGE_LABELS, Act.DELETE: DELETE_GROUP}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A button of the list. `missing`: why the account may not use it, "" if it may; `bad`: destructive."""
+
+    name: str
+    label: str
+    missing: str
+    bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """An act on one group before it is done. `brief` None: the group does not exist; `obstacle` "": it can be done."""
+
+    group_id: str
+    url: str
+    brief: GroupBrief | None
+    state: State | None
+    effect: str = ""
+    obstacle: str = ""
+    lag: Shown[int] = UNKNOWN
+
+
+def offered(viewer: Viewer) -> Sequence[Offer]:
+    """The acts as a person sees them."""
+    return [Offer(act.value, LABELS[act], missing(viewer, NEEDS[act]), bad=act is Act.DELETE) for act in Act]
+
+
+def review(viewer: Viewer, act: Act, group_ids: Iterable[str], briefs: Mapping[str, GroupBrief]) -> list[Review]:
+    """What the act would do to each group, in the given order, or what the person lacks for it."""
+    return [_review(viewer, act, group_id, briefs.get(group_id)) for group_id in group_ids]
+
+
+def _review(viewer: Viewer, act: Act, group_id: str, brief: GroupBrief | None) -> Review:
+    url = group_url(group_id)
+    if brief is None:
+        return Review(group_id, url, None, None, obstacle="There is no such group; it may have been deleted.")
+    lacking = missing(viewer, NEEDS[act], group_id)
+    effect, obstacle = ("", lacking) if lacking else _OUTLOOKS[act](brief)
+    hidden = None if viewer.topics.unlimited else HIDDEN_TOPICS
+    if act is Act.DELETE and effect and hidden:
+        effect += " Offsets on topics that you may not see are deleted, too."
+    lag = shown(brief.lag, brief.lag_sampled_at, hidden=hidden)
+    return Review(group_id, url, brief, state(brief.state, held=brief.held), effect, obstacle, lag)
+
+
+def _hold_outlook(brief: GroupBrief) -> tuple[str, str]:
+    leaving = f"Its {plural(brief.members, 'member')} will be removed" if brief.members else ""
+    if brief.held:
+        return (f"{leaving}, and its" if leaving else "Its") + " present hold is replaced.", ""
+    return f"{leaving}, and none can join." if leaving else "No member can join.", ""
+
+
+def _release_outlook(brief: GroupBrief) -> tuple[str, str]:
+    return ("Members can join again.", "") if brief.held else ("", "It is not held.")
+
+
+def _labels_outlook(brief: GroupBrief) -> tuple[str, str]:
+    return "Gets the labels written below, and loses those with Remove ticked; its other labels stay.", ""
+
+
+def _delete_outlook(brief: GroupBrief) -> tuple[str, str]:
+    if brief.members:
+        return "", f"It has {plural(brief.members, 'member')}: stop them, or hold the group first."
+    if not brief.offsets:
+        return "Deleted; it has no committed offsets.", ""
+    offsets = plural(brief.offsets, "committed offset")
+    return f"Deleted with {offsets} on {plural(brief.topics, 'topic')}.", ""
+
+
+_OUTLOOKS = {
+    Act.HOLD: _hold_outlook,
+    Act.RELEASE: _release_outlook,
+    Act.LABELS: _labels_outlook,
+    Act.DELETE: _delete_outlook,
+}
+
+MOST_SECONDS = 20.0
+"""After this time no further group is begun: during an outage each would wait for its own time limit."""
+NOT_TRIED = "Not tried: the groups before it took too long. Nothing was changed."
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one group. `done` False: `text` says why not. `refused`: it is in the audit as a refusal."""
+
+    review: Review
+    done: bool
+    text: str
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person wants done to which groups, and the view of the list that they came from."""
+
+    act: Act
+    group_ids: Sequence[str]
+    view: str
+
+
+@form_page
+def group_actions(request: HttpRequest) -> HttpResponse:
+    """Review an act on several groups, then perform it."""
+    given = request.POST if request.method == "POST" else request.GET
+    asked = _asked(given)
+    viewer = viewer_of(request)
+    require(request, NEEDS[asked.act])
+    if not asked.group_ids:
+        return message(request, 400, "No group selected", "Tick groups in the list first, then choose what to do.")
+    if len(asked.group_ids) > MOST_GROUPS:
+        text = f"{len(asked.group_ids):,} groups are selected; at most {MOST_GROUPS} can be reviewed at once."
+        return message(request, 400, "Too many groups", f"{text} Nothing was done.")
+    briefs = bridge.call(lambda runtime: group_briefs(runtime.db, viewer, asked.group_ids))
+    lines = review(viewer, asked.act, asked.group_ids, briefs)
+    refusal = Refusal()
+    if request.method == "POST":
+        refusal = _unconfirmed(request, asked.act)
+        if not refusal.text:
+            return _results_page(request, asked, _perform(request, asked.act, lines))
+    return _review_page(request, asked, lines, refusal)
+
+
+def _asked(given: QueryDict) -> Asked:
+    """Raises BadAddress."""
+    written = given.get("act", "")
+    if written not in set(Act):
+        raise BadAddress(f"act: {written!r} is not one of {', '.join(Act)}.")
+    group_ids = tuple(dict.fromkeys(given.getlist("group")))
+    if any(not name or len(name) > LONGEST_TEXT for name in group_ids):
+        raise BadAddress(f"group: 1 to {LONGEST_TEXT} characters.")
+    view = written_view(QueryDict(given.get("view", "")[:LONGEST_QUERY]))
+    return Asked(Act(written), group_ids, view)
+
+
+def _unconfirmed(request: HttpRequest, act: Act) -> Refusal:
+    """What is wrong with the form as a whole."""
+    if act is Act.DELETE and request.POST.get("sure") != "yes":
+        return Refusal("Tick the box to confirm the deletion: nothing was deleted.", 400)
+    if act is Act.HOLD:
+        try:
+            hold_duration(request)
+        except ProtocolError as error:
+            return Refusal(error.detail, 400)
+    if act is Act.LABELS:
+        try:
+            changes = new_labels(request.POST)
+            merged({}, changes)
+        except ProtocolError as error:
+            return Refusal(error.detail, 400)
+        return Refusal() if changes else Refusal("Write the name of a label: nothing was changed.", 400)
+    return Refusal()
+
+
+def _perform(request: HttpRequest, act: Act, lines: Sequence[Review]) -> list[Result]:
+    """Act on one group after the other. A failure does not stop the others."""
+    until = time.monotonic() + MOST_SECONDS
+    results = []
+    for line in lines:
+        if line.obstacle:
+            results.append(Result(line, False, line.obstacle, refused=True))
+        elif time.monotonic() > until:
+            results.append(Result(line, False, NOT_TRIED))
+        else:
+            text, refusal = _ACTS[act](request, line)
+            refused = bool(refusal.text) and not refusal.is_temporary
+            results.append(Result(line, not refusal.text, text or refusal.text, refused))
+    note(
+        Record(f"group.{act.value}", "group", result.review.group_id, reason=result.text, error="NOT DONE")
+        for result in results
+        if result.refused
+    )
+    return results
+
+
+def _hold(request: HttpRequest, line: Review) -> tuple[str, Refusal]:
+    held, refusal = attempt(lambda runtime: hold_now(runtime, request, line.group_id))
+    return (f"Held; {plural(held.removed, 'member')} removed." if held else ""), refusal
+
+
+def _release(request: HttpRequest, line: Review) -> tuple[str, Refusal]:
+    released, refusal = attempt(lambda runtime: release_now(runtime, line.group_id, actor(request)))
+    return ("Its hold has ended: members can join again." if released else ""), refusal
+
+
+def _labels(request: HttpRequest, line: Review) -> tuple[str, Refusal]:
+    changes, name = new_labels(request.POST), actor(request)
+    changed, refusal = attempt(lambda runtime: runtime.get(GroupLabels).alter(line.group_id, changes, name))
+    return (f"Changed {joined(list(changes), len(changes))}." if changed else ""), refusal
+
+
+def _delete(request: HttpRequest, line: Review) -> tuple[str, Refusal]:
+    deleted, refusal = attempt(lambda runtime: delete_now(runtime, line.group_id, actor(request)))
+    return (line.effect if deleted else ""), refusal
+
+
+_ACTS: dict[Act, Callable[[HttpRequest, Review], tuple[str, Refusal]]] = {
+    Act.HOLD: _hold,
+    Act.RELEASE: _release,
+    Act.LABELS: _labels,
+    Act.DELETE: _delete,
+}
+
+
+def _review_page(request: HttpRequest, asked: Asked, lines: Sequence[Review], refusal: Refusal) -> HttpResponse:
+    possible = [line for line in lines if not line.obstacle]
+    context = {
+        "possible": possible,
+        "members": sum(line.brief.members for line in possible if line.brief),
+        "offsets": sum(line.brief.offsets for line in possible if line.brief),
+        "refusal": refusal,
+        "given": request.POST,
+        "choices": hold_choices(),
+        "added": written_lines(request.POST),
+        "commands": [_command(request, asked.act, line.group_id) for line in possible],
+        "title": f"{LABELS[asked.act]}: {plural(len(possible), 'group')}",
+        "left_out": len(lines) - len(possible),
+    }
+    return _page(request, asked, [(line, line.effect or line.obstacle, not line.obstacle) for line in lines], context)
+
+
+def _results_page(request: HttpRequest, asked: Asked, results: Sequence[Result]) -> HttpResponse:
+    succeeded = sum(result.done for result in results)
+    context = {
+        "results": True,
+        "succeeded": succeeded,
+        "failed": len(results) - succeeded,
+        "refusal": Refusal(),
+        "title": f"{LABELS[asked.act]}: results",
+    }
+    # A deleted group has no page any more.
+    gone = asked.act is Act.DELETE
+    lines = [
+        (replace(result.review, url="" if gone and result.done else result.review.url), result.text, result.done)
+        for result in results
+    ]
+    return _page(request, asked, lines, context)
+
+
+def _page(
+    request: HttpRequest, asked: Asked, lines: Sequence[tuple[Review, str, bool]], context: dict[str, object]
+) -> HttpResponse:
+    shared = {
+        "list_url": list_url(asked.view),
+        "now": now_ms(),
+        "act": asked.act.value,
+        "label": LABELS[asked.act],
+        "view": asked.view,
+    }
+    refusal = context["refusal"]
+    status = refusal.status if isinstance(refusal, Refusal) else 200
+    shown = {**shared, **context, "lines": lines}
+    title = str(context["title"])
+    return show(request, "pages/groups/group_actions", shown, section="groups", status=status, title=title)
+
+
+def _labels_of(request: HttpRequest) -> Mapping[str, str | None]:
+    """The labels of the form; an example if none are written, or not properly."""
+    try:
+        return new_labels(request.POST) or EXAMPLE
+    except ProtocolError:
+        return EXAMPLE
+
+
+def _command(request: HttpRequest, act: Act, group_id: str) -> Command:
+    url = service_url(request)
+    made = {
+        Act.HOLD: lambda: as_command.hold(url, group_id, hold_choices()[0][0]),
+        Act.RELEASE: lambda: as_command.end_hold(url, group_id),
+        Act.LABELS: lambda: as_command.labels(url, group_id, _labels_of(request))[-1],
+        Act.DELETE: lambda: as_command.delete_group(url, group_id),
+    }[act]()
+    return replace(made, label=group_id)

@@ -1,0 +1,400 @@
+"""The list of groups: its filters, order and pages."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import reverse
+
+from frontend.pages.groups import reads as queries
+from frontend.pages.groups.bulk import offered
+from frontend.pages.groups.reads import (
+    DRAWN_MS,
+    DRAWN_TOPICS,
+    TOPICS_PER_LINE,
+    Also,
+    GroupList,
+    Looks,
+    Wanted,
+    group_rows,
+    unreadable,
+)
+from frontend.pages.groups.saved import (
+    ALIASES,
+    COLUMNS,
+    GROUP,
+    LONGEST_NAME,
+    NAMES,
+    SORTS,
+    USUAL_SORT,
+    list_url,
+    saved_views_of,
+    shown_columns,
+    written_columns,
+    written_view,
+)
+from frontend.ui.chart import Line, Point, spark
+from frontend.ui.labels import Label, label_of, owner_of
+from frontend.ui.labels import shown as shown_labels
+from frontend.ui.page import (
+    BadAddress,
+    Choice,
+    Link,
+    Pace,
+    address,
+    choice,
+    choices_of,
+    edges,
+    group_url,
+    number,
+    page,
+    show,
+    text,
+)
+from frontend.ui.rows import Millis
+from frontend.ui.shown import ALL_TOPICS, HIDDEN_TOPICS, Known, Shown, cell, limited, shown
+from frontend.ui.states import BY_NAME, HELD, STATES, State, is_held, state
+from frontend.ui.table import all_rows, csv_file, heads
+from frontend.ui.verdicts import KINDS
+from frontend.ui.viewer import CREATE_GROUP, Viewer, action, viewer_of
+from frontend.ui.wording import elided, iso, iso_if_known, plural
+from groups.core.coordinator import partition_of
+from groups.core.model.verdicts import VerdictKind
+from groups.engine.decision_context import DecisionContexts
+from groups.models import Group
+from groups.readmodel import OF_ALL_TOPICS, GroupFilter, GroupSort, GroupSummary
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.paging import MAX_LIMIT
+
+TOPICS_SHOWN = 3
+MOST_LABELS = 8
+STEP_MS = 120_000
+"""The distance of two points of a plot in the list."""
+FIELDS = ("label", "min_time_lag")
+"""Filters that are shown as they were written."""
+MOST_SECONDS = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class ListLine:
+    """A group in the list. `plot`: its lag in the last hour, None if it has too many topics to be drawn here."""
+
+    group: GroupSummary
+    state: State
+    url: str
+    topics: str
+    all_topics: str
+    verdicts: Sequence[State]
+    plot: Line | None
+    assignor: str | None
+    coordinator: str | None
+    labels: Sequence[Label]
+    owner: Label | None
+    lag: Shown[int]
+    time_lag: Shown[int]
+    partitions: Shown[int]
+
+
+@page
+def group_list(request: HttpRequest) -> HttpResponse:
+    """All groups, one page at a time."""
+    wanted, viewer = wanted_groups(request), viewer_of(request)
+    columns = wanted_columns(request)
+    found, problem = _found(viewer, wanted)
+    total = sum(found.counts.values())
+    narrowed = _is_narrowed(wanted)
+    views, sorts = _views(request), _sorts(viewer)
+    table = [GROUP, *(column for column in COLUMNS if column.name in columns)]
+    return show(
+        request,
+        "pages/groups/groups",
+        {
+            "now": found.now,
+            "wanted": wanted,
+            "problem": problem,
+            "lines": [_line(group, found, viewer) for group in found.groups],
+            "state_choices": [
+                *(Choice(s, found.counts.get(s.name, 0), s.name in _states(wanted)) for s in STATES),
+                Choice(HELD, found.held, wanted.groups.held),
+            ],
+            "verdict_choices": [
+                Choice(shown, found.verdict_counts.get(kind.value, 0), kind.value in (wanted.groups.verdicts or ()))
+                for kind, shown in KINDS.items()
+            ],
+            "sorts": [("" if sort is USUAL_SORT else sort.value, label) for sort, label in sorts.items()],
+            "by_time_lag": viewer.topics.unlimited,
+            "order": "" if wanted.sort is USUAL_SORT else wanted.sort.value,
+            "caption": dict(SORTS)[wanted.sort].lower(),
+            **views,
+            "bulk": offered(viewer),
+            "create": action(viewer, "Create group", reverse("frontend:create-group"), CREATE_GROUP),
+            "heads": heads(request, table, wanted.sort, sorts, USUAL_SORT),
+            "columns": columns,
+            "written_columns": written_columns(columns),
+            "toggles": _toggles(request, columns),
+            "type_choices": [("", "All"), *((t.value, t.label) for t in Group.Type)],
+            "label_links": _label_links(request, found.groups),
+            "drawn_topics": DRAWN_TOPICS,
+            "narrowed": narrowed,
+            "fields": {name: text(request, name) for name in FIELDS},
+            "filtered": _is_filtered(wanted) or bool(wanted.after or wanted.before),
+            "filter_words": filter_words(wanted.groups),
+            "shows_filters": bool(total or views["views"] or _is_filtered(wanted)),
+            "summary": _summary(found, wanted, total),
+            "previous_url": address(request, before=found.previous, after=None) if found.previous else None,
+            "next_url": address(request, after=found.next, before=None) if found.next else None,
+            "base_url": settings.KCOORD.str("advertised.url") or f"{request.scheme}://{request.get_host()}",
+            "stream": reverse("frontend:live"),
+            "pace": Pace(every_ms=15_000, gap_ms=1_000),
+        },
+        section="groups",
+    )
+
+
+def _found(viewer: Viewer, wanted: Wanted) -> tuple[GroupList, str]:
+    """The page of the list, and what is wrong with the regular expression, whose field stays on the page."""
+    try:
+        return bridge.call(lambda runtime: queries.group_list(runtime.db, viewer, wanted, assignors_of(runtime))), ""
+    except ProtocolError as error:
+        if error.error is Error.INVALID_REGULAR_EXPRESSION:
+            return bridge.call(lambda runtime: unreadable(runtime.db)), error.detail.removeprefix("regex: ")
+        if error.error is Error.INVALID_REQUEST:
+            name = "after" if wanted.after else "before"
+            raise BadAddress(f"{name}: no such page of the list; start again from the first.") from error
+        raise
+
+
+def assignors_of(runtime: Runtime) -> Iterable[str]:
+    """The names of the server's assignors, the default first."""
+    return runtime.get(DecisionContexts).assignors
+
+
+def coordinator_of(group_id: str, also: Also) -> str | None:
+    """The node that coordinates a group; None: none does now."""
+    return also.coordinators.get(partition_of(group_id, settings.KCOORD.int("offsets.topic.num.partitions")))
+
+
+def wanted_groups(request: HttpRequest) -> Wanted:
+    """What the URL of the list asks for. Raises BadAddress."""
+    states = choices_of(request, "state", (*BY_NAME, HELD.name))
+    kind = choice(request, "type", tuple(Group.Type.values))
+    label = label_of(request)
+    seconds = number(request, "min_time_lag")
+    groups = GroupFilter(
+        q=text(request, "q"),
+        states=tuple(name for name in states if name != HELD.name) if states else None,
+        held=HELD.name in states,
+        verdicts=choices_of(request, "verdict", [kind.value for kind in KINDS]) or None,
+        types=[kind] if kind else None,
+        topic=text(request, "topic") or None,
+        member=text(request, "member") or None,
+        client_id=text(request, "client") or None,
+        host=text(request, "host") or None,
+        regex=text(request, "regex") or None,
+        min_lag=number(request, "min_lag"),
+        min_time_lag_ms=None if seconds is None else min(seconds, MOST_SECONDS) * 1_000,
+        labels=[label] if label else None,
+        assignor=text(request, "assignor") or None,
+        coordinator=text(request, "coordinator") or None,
+    )
+    return Wanted(groups, _sort(request), *edges(request))
+
+
+def _sort(request: HttpRequest) -> GroupSort:
+    written = choice(request, "sort", (*(sort.value for sort in GroupSort), *ALIASES))
+    return ALIASES.get(written) or GroupSort(written or USUAL_SORT.value)
+
+
+def wanted_columns(request: HttpRequest) -> tuple[str, ...]:
+    """The columns that the URL of the list asks for. Raises BadAddress."""
+    columns = shown_columns(text(request, "columns"))
+    if columns is None:
+        raise BadAddress(f"columns: write some of {', '.join(NAMES)} with a full stop between them.")
+    return columns
+
+
+def _views(request: HttpRequest) -> dict[str, Any]:
+    """The saved views of the account, and what the present one would be saved as."""
+    present = written_view(request.GET)
+    views = [(view.name, list_url(view.query), view.query == present) for view in saved_views_of(request.user)]
+    return {"views": views, "present": present, "longest_name": LONGEST_NAME}
+
+
+def _sorts(viewer: Viewer) -> Mapping[GroupSort, str]:
+    """The orders that the person may ask for."""
+    return {sort: label for sort, label in SORTS if viewer.topics.unlimited or sort not in OF_ALL_TOPICS}
+
+
+def _toggles(request: HttpRequest, columns: Sequence[str]) -> list[Link]:
+    toggles = []
+    for column in COLUMNS:
+        shown = column.name in columns
+        names = [name for name in NAMES if (name in columns) != (name == column.name)]
+        toggles.append(Link(column.label, address(request, columns=written_columns(names)), shown))
+    return toggles
+
+
+def _label_links(request: HttpRequest, groups: Iterable[GroupSummary]) -> list[tuple[str, int, str, bool]]:
+    """The labels that most groups on the page have, addresses aside: how many have it, and the list of those."""
+    found = Counter(one.text for group in groups for one in shown_labels(group.labels) if one.value and not one.link)
+    chosen, links = text(request, "label"), []
+    for label, count in sorted(found.items(), key=lambda one: (one[0] != chosen, -one[1], one[0]))[:MOST_LABELS]:
+        url = address(request, label=None if label == chosen else label, after=None, before=None)
+        links.append((label, count, url, label == chosen))
+    return links
+
+
+def _states(wanted: Wanted) -> Sequence[str]:
+    return wanted.groups.states or ()
+
+
+def _line(group: GroupSummary, found: GroupList, viewer: Viewer) -> ListLine:
+    more = len(group.topics) >= TOPICS_PER_LINE
+    named = ", ".join(map(elided, group.topics[:TOPICS_SHOWN]))
+    if len(group.topics) > TOPICS_SHOWN:
+        named += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
+    here, all_topics = group_url(group.group_id), viewer.topics.unlimited
+    return ListLine(
+        group,
+        state(group.state, held=is_held(group.held_until, found.now)),
+        here,
+        named,
+        ", ".join(group.topics),
+        [KINDS[VerdictKind(kind)] for kind, _ in group.verdicts],
+        _plot(found.looks[group.pk], found.now),
+        found.also.assignors.get(group.pk),
+        coordinator_of(group.group_id, found.also),
+        shown_labels(group.labels),
+        owner_of(group.labels),
+        _lag(group, viewer),
+        shown(group.time_lag_ms, group.lag_sampled_at, why=NOT_SAMPLED, hidden=None if all_topics else HIDDEN_TOPICS),
+        _shown(group, group.partitions, viewer, is_counted_now=not all_topics),
+    )
+
+
+NOT_SAMPLED = "Not sampled yet, nothing committed, or no watermark is known"
+
+
+def _shown(group: GroupSummary, value: int | None, viewer: Viewer, *, is_counted_now: bool = False) -> Shown[int]:
+    """A sum of the last sample, or `is_counted_now`, of the topics that the viewer may see."""
+    at = None if is_counted_now else group.lag_sampled_at
+    return limited(shown(value, at, why=NOT_SAMPLED), viewer.topics_counted)
+
+
+def _lag(group: GroupSummary, viewer: Viewer) -> Shown[int]:
+    """Which may be more than what is known of it."""
+    lag, unknown = _shown(group, group.lag, viewer), group.unknown_partitions
+    stale = any(kind == VerdictKind.STALE.value for kind, _ in group.verdicts)
+    why = f"the end of {plural(unknown, 'partition')} is not known" if unknown else "new watermarks are missing"
+    return replace(lag, least=why) if isinstance(lag, Known) and (unknown or stale) else lag
+
+
+def _plot(looks: Looks, now: Millis) -> Line | None:
+    """A look does not count if a topic was not known then that was known before, and is later or is still read."""
+    if looks.topics > DRAWN_TOPICS:
+        return None
+    largest: dict[int, int] = {}
+    before = accumulate(looks.parts, max)
+    after = [*accumulate(reversed(looks.parts), max, initial=looks.topics)][:0:-1]
+    for at, lag, parts, first, last in zip(looks.at, looks.lag, looks.parts, before, after, strict=True):
+        if parts >= min(first, last):
+            step = (at - now) // STEP_MS
+            largest[step] = max(lag, largest.get(step, 0))
+    points = [Point(now + step * STEP_MS + STEP_MS // 2, lag) for step, lag in largest.items()]
+    return spark(points, first=now - DRAWN_MS, last=now, step_ms=STEP_MS)
+
+
+def filter_words(wanted: GroupFilter) -> str:
+    """The conditions of a list in words, that a group has."""
+    words = []
+    if wanted.q:
+        words.append(f"“{wanted.q}” in its id")
+    if wanted.regex:
+        words.append(f"an id that matches {wanted.regex}")
+    states = [*(state(name).label for name in wanted.states or ()), *([HELD.label] if wanted.held else [])]
+    if states:
+        words.append("the state " + " or ".join(states))
+    if wanted.verdicts:
+        words.append("the verdict " + " or ".join(KINDS[VerdictKind(name)].label for name in wanted.verdicts))
+    if wanted.types:
+        words.append(f"the type {' or '.join(wanted.types)}")
+    if wanted.assignor:
+        words.append(f"an assignor with “{wanted.assignor}” in its name")
+    if wanted.coordinator:
+        words.append(f"the coordinator {wanted.coordinator}")
+    if wanted.topic:
+        words.append(f"the topic {wanted.topic}")
+    parts = (wanted.member, "ids"), (wanted.client_id, "client id"), (wanted.host, "host")
+    members = [f"“{part}” in its {name}" for part, name in parts if part]
+    if members:
+        words.append(f"a member with {' and '.join(members)}")
+    if wanted.min_lag is not None:
+        words.append(f"a lag of {wanted.min_lag:,} or more")
+    if wanted.min_time_lag_ms is not None:
+        words.append(f"a time lag of {wanted.min_time_lag_ms // 1_000:,} s or more")
+    for label in wanted.labels or ():
+        words.append(f"the label {'='.join(part for part in label if part is not None)}")
+    return ", and ".join(words) or "a place on this page of the list"
+
+
+def _is_filtered(wanted: Wanted) -> bool:
+    return wanted.groups != GroupFilter()
+
+
+def _is_narrowed(wanted: Wanted) -> bool:
+    """By one of the filters that are folded away otherwise."""
+    shown = replace(wanted.groups, q="", states=None, held=False, verdicts=None, types=None)
+    return shown != GroupFilter()
+
+
+def _summary(found: GroupList, wanted: Wanted, total: int) -> str:
+    states, held = _states(wanted), wanted.groups.held
+    chosen = sum(found.counts.get(name, 0) for name in states) if states or held else total
+    if held and "Empty" not in states:  # a group that is held is Empty
+        chosen += found.held
+    if _is_filtered(wanted):
+        return f"{plural(chosen, 'group')} found"
+    return plural(total, "group")
+
+
+@page
+def groups_csv(request: HttpRequest) -> HttpResponseBase:
+    """The groups that match the filters of the list."""
+    wanted, viewer = replace(wanted_groups(request), after=None, before=None), viewer_of(request)
+
+    async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[tuple[GroupSummary, Also]], str | None]:
+        return await group_rows(runtime.db, viewer, wanted, after, MAX_LIMIT, assignors_of(runtime))
+
+    hidden = None if viewer.topics.unlimited else HIDDEN_TOPICS
+    head = (
+        "group_id", "type", "assignor", "state", "state_since", "generation", "members", "partitions", "lag",
+        "unknown_partitions", "time_lag_ms", "lag_sampled_at", "verdicts", "topics", "coordinator", "updated_at",
+        "owner", "labels", "counted",
+    )  # fmt: skip
+    rows = (
+        (
+            group.group_id, group.type, also.assignors.get(group.pk), group.state, iso(group.state_since),
+            group.generation_id, group.members, group.partitions, group.lag, group.unknown_partitions,
+            cell(shown(group.time_lag_ms, hidden=hidden)),
+            iso_if_known(group.lag_sampled_at), " ".join(kind for kind, _ in group.verdicts), " ".join(group.topics),
+            coordinator_of(group.group_id, also), iso(group.updated_at), *_labels(group.labels),
+            viewer.topics_counted or ALL_TOPICS,
+        )
+        for group, also in all_rows(read)
+    )  # fmt: skip
+    return csv_file("groups", head, rows)
+
+
+def _labels(labels: Mapping[str, str]) -> tuple[str, str]:
+    """The owner, and all labels as JSON."""
+    owner = owner_of(labels)
+    return owner.value if owner else "", json.dumps(dict(sorted(labels.items())), ensure_ascii=False) if labels else ""

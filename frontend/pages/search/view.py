@@ -1,0 +1,344 @@
+"""The page of the search; the box of every page fetches the same results from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import NoReverseMatch, reverse
+
+from frontend.pages.search import reads
+from frontend.ui.page import group_url, member_url, page, show, text
+from frontend.ui.reads import now_ms
+from frontend.ui.states import is_held, state
+from frontend.ui.viewer import (
+    ALERT_RULE,
+    CREATE_GROUP,
+    DELETE_GROUP,
+    HOLD,
+    PLAN,
+    SEE_CLUSTER,
+    Need,
+    Viewer,
+    missing,
+    tokens_missing,
+    viewer_of,
+)
+from frontend.ui.wording import client_at, elided, plural, short_id
+from kcoord.access import read_only
+from kcoord.models import ApiToken
+from kcoord.process import bridge
+from kcoord.process.runtime import Runtime
+
+BOX = "Kcoord-Search"
+"""The header with which the box asks for results alone."""
+
+
+@page
+def search_page(request: HttpRequest) -> HttpResponse:
+    """What has the words of `q` in its name, and what can be done."""
+    q = text(request, "q")
+    results = search(viewer_of(request), q) if q else Results([])
+    context = {"q": q, "results": results}
+    if request.headers.get(BOX):
+        return render(request, "frontend/pages/search/options.html", context)
+    return show(request, "pages/search/search", context, section="search", title=f"{q} · Search" if q else "Search")
+
+
+VERBS_SHOWN, GROUPS_OF_VERB = 5, 3
+NAMES = {
+    "groups": "groups",
+    "labels": "labels of groups",
+    "topics": "topics",
+    "members": "members, client ids and hosts",
+    "plans": "plans",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Something that was found. `note`: what else is known of it; `control`: the id of a control of the header.
+
+    `fill`: what to write into the box instead of going anywhere. `missing`: why the person may not do it, "" if
+    allowed.
+    """
+
+    text: str
+    url: str
+    note: str = ""
+    control: str = ""
+    fill: str = ""
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Results of one kind. `more_url`: where all of them are, "" if these are all or there is no such page."""
+
+    name: str
+    title: str
+    results: Sequence[Result]
+    more_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All that was found. `unfinished`: what could not be searched in time, in words."""
+
+    sections: Sequence[Section]
+    unfinished: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many results are shown."""
+        return sum(len(section.results) for section in self.sections)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a section has as many results as are shown of one kind, so that there may be more."""
+        return any(len(section.results) >= reads.SHOWN for section in self.sections)
+
+
+def search(viewer: Viewer, q: str) -> Results:
+    """Everything with `q` in its name that the person may see. Raises ProtocolError if the database cannot be used.
+
+    What the person may not do comes last among the verbs, with the permission that is missing.
+    """
+    verbs = sorted(asked(q), key=lambda one: bool(lacking(one.verb, viewer)))[:VERBS_SHOWN]
+
+    async def read(runtime: Runtime) -> tuple[reads.Hits, dict[str, Sequence[reads.GroupHit]]]:
+        abouts = dict.fromkeys(one.about for one in verbs if one.about)
+        about = {name: await reads.groups_like(runtime.db, viewer, name, GROUPS_OF_VERB) for name in abouts}
+        return await reads.find(runtime.db, viewer, q), about
+
+    hits, about = bridge.call(read)
+    sections = [
+        Section("verbs", "Actions and pages", [result for one in verbs for result in _verb(one, viewer, about)]),
+        Section("groups", "Groups", [_group(hit) for hit in hits.groups], _list_of(q, hits.groups)),
+        Section("labels", "Labels of groups", [_label(hit) for hit in hits.labels]),
+        *_member_sections(q, hits.members),
+        Section("topics", "Topics", [_topic(hit) for hit in hits.topics], _topics_of(q, hits.topics)),
+        Section("plans", "Offset plans", [_plan(hit) for hit in hits.plans]),
+        Section("tokens", "Tokens", [] if tokens_missing(viewer) else _tokens(q)),
+    ]
+    unfinished = " and ".join(NAMES[name] for name in hits.unfinished)
+    return Results([section for section in sections if section.results], unfinished)
+
+
+def _verb(one: Asked, viewer: Viewer, groups: dict[str, Sequence[reads.GroupHit]]) -> list[Result]:
+    verb = one.verb
+    if verb.control:
+        return [Result(verb.label, "#", control=verb.control)]
+    if verb.tail is None:
+        where = address(verb)
+        return [Result(verb.label, where, "page", missing=lacking(verb, viewer))] if where else []
+    if not one.about:
+        fill = f"{verb.label} "
+        note = "then the name of a group"
+        return [Result(f"{verb.label} …", _search_url(fill), note, fill=fill, missing=lacking(verb, viewer))]
+    return [
+        Result(
+            f"{verb.label} {hit.group_id}",
+            group_url(hit.group_id) + verb.tail,
+            _state(hit),
+            missing=lacking(verb, viewer, hit.group_id),
+        )
+        for hit in groups[one.about]
+    ]
+
+
+def _search_url(q: str) -> str:
+    return f"{reverse('frontend:search')}?{urlencode({'q': q})}"
+
+
+def _state(hit: reads.GroupHit) -> str:
+    return state(hit.state, held=is_held(hit.held_until, now_ms())).label
+
+
+def _group(hit: reads.GroupHit) -> Result:
+    return Result(hit.group_id, group_url(hit.group_id), f"{_state(hit)}, {hit.type}")
+
+
+def _list_of(q: str, shown: Sequence[object]) -> str:
+    return f"{reverse('frontend:groups')}?{urlencode({'q': q})}" if len(shown) >= reads.SHOWN else ""
+
+
+def _label(hit: reads.LabelHit) -> Result:
+    """Leads to the groups that have it, or to the only one."""
+    text = f"{hit.name}={hit.value}"
+    if hit.groups == 1:
+        return Result(text, group_url(hit.group_id), f"label of {elided(hit.group_id)}")
+    where = f"{reverse('frontend:groups')}?{urlencode({'label': text})}"
+    return Result(text, where, f"label of {plural(hit.groups, 'group')}")
+
+
+def _topic(hit: reads.TopicHit) -> Result:
+    where = reverse("frontend:topic", kwargs={"name": hit.name})
+    return Result(hit.name, where, plural(hit.partitions, "partition"))
+
+
+def _topics_of(q: str, shown: Sequence[object]) -> str:
+    return f"{reverse('frontend:topics')}?{urlencode({'q': q})}" if len(shown) >= reads.SHOWN else ""
+
+
+def _member_sections(q: str, members: Sequence[reads.MemberHit]) -> list[Section]:
+    """Client ids and hosts, each once, and members. Each leads to the groups or the group that has it."""
+    clients: dict[str, set[str]] = {}
+    hosts: dict[str, set[str]] = {}
+    ids = []
+    for hit in members:
+        if q.lower() in hit.client_id.lower():
+            clients.setdefault(hit.client_id, set()).add(hit.group_id)
+        if q.lower() in hit.client_host.lower():
+            hosts.setdefault(hit.client_host, set()).add(hit.group_id)
+        if q.lower() in hit.member_id.lower() or q.lower() in (hit.instance_id or "").lower():
+            ids.append(hit)
+    more = "+" if len(members) >= reads.MEMBERS_READ else ""
+    return [
+        Section("clients", "Client ids", _grouped("client", clients, more)),
+        Section("hosts", "Hosts", _grouped("host", hosts, more)),
+        Section("members", "Members", [_member(hit) for hit in ids[: reads.SHOWN]]),
+    ]
+
+
+def _grouped(name: str, found: dict[str, set[str]], more: str) -> list[Result]:
+    return [
+        Result(
+            value,
+            f"{reverse('frontend:groups')}?{urlencode({name: value})}",
+            f"in {next(iter(groups))}" if len(groups) == 1 and not more else f"in {len(groups)}{more} groups",
+        )
+        for value, groups in sorted(found.items())[: reads.SHOWN]
+    ]
+
+
+def _member(hit: reads.MemberHit) -> Result:
+    """Client and host first: people know these, and the ids only tell members of one client apart."""
+    short = short_id(hit.member_id)
+    ids = short if hit.instance_id is None else f"{hit.instance_id} ({short})"
+    name, where = client_at(hit.client_id, hit.client_host), elided(hit.group_id)
+    note = f"{ids}, in {where}" if name else f"in {where}"
+    return Result(name or ids, member_url(hit.group_id, hit.member_id), note)
+
+
+def _plan(hit: reads.PlanHit) -> Result:
+    where = f"{group_url(hit.group_name)}/plans/{hit.id}"
+    reason = f": {hit.reason}" if hit.reason else ""
+    return Result(f"{hit.group_name} {hit.strategy}{reason}", where, f"{hit.state}, by {hit.created_by}")
+
+
+def _tokens(q: str) -> list[Result]:
+    found = ApiToken.objects.filter(name__icontains=q).order_by("name")[: reads.SHOWN]
+    return [Result(token.name, reverse("frontend:token", args=[token.pk]), f"{token.prefix}…") for token in found]
+
+
+SMALL_WORDS = frozenset({"of", "for", "the", "a", "an", "to", "in", "on", "group"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """Something to do. `words`: what it may be called; `route`: the name of its page.
+
+    `tail` is added to the address of a group: the verb is then about one. `control`: the id of a control of the header
+    instead of a page. `tokens`: it is for those who manage tokens. `changes`: it is not only to look, as a `need` says
+    of itself.
+    """
+
+    label: str
+    words: str
+    route: str = ""
+    need: Need | None = None
+    tokens: bool = False
+    tail: str | None = None
+    control: str = ""
+    changes: bool = False
+
+
+VERBS = (
+    Verb("Overview", "overview home attention verdicts stuck health", "frontend:home"),
+    Verb("Timeline", "timeline what happened incidents rebalances", "frontend:timeline"),
+    Verb("Groups", "groups list", "frontend:groups"),
+    Verb("Topics", "topics catalogue watermarks", "frontend:topics"),
+    Verb("Archive", "archive runs spark reconcile", "frontend:archive", SEE_CLUSTER),
+    Verb("Nodes", "nodes coordinators health partitions", "frontend:nodes", SEE_CLUSTER),
+    Verb("Plans", "plans resets", "frontend:plans"),
+    Verb("Alerts", "alerts rules receivers notifications muted", "frontend:alerts"),
+    Verb("Audit", "audit changes who", "frontend:audit"),
+    Verb("Health", "health readiness celery postgres", "frontend:health", SEE_CLUSTER),
+    Verb("Compare groups", "compare groups lag", "frontend:compare"),
+    Verb("Tokens", "tokens access rules", "frontend:tokens", tokens=True),
+    Verb("Access", "access rights rules roles permissions who may", "frontend:access"),
+    Verb("Create a token", "create new add token", "frontend:create-token", tokens=True, changes=True),
+    Verb("Create a group", "create new add group", "frontend:create-group", CREATE_GROUP),
+    Verb("New alert rule", "new create add alert rule notify", "frontend:create-alert-rule", ALERT_RULE),
+    Verb("Change your password", "change password account", "frontend:password", changes=True),
+    Verb("API documentation", "api documentation docs openapi", "docs"),
+    Verb("Time zone: UTC or local", "time zone utc local clock", control="zone"),
+    Verb("Colours: light, dark or those of the system", "theme colours dark light mode", control="theme"),
+    Verb("Reset offsets of", "reset offsets plan rewind", need=PLAN, tail="/reset"),
+    Verb("Hold", "hold keep out", need=HOLD, tail="/hold"),
+    Verb("End the hold of", "end hold release", need=HOLD, tail="/hold"),
+    Verb("Delete group", "delete remove", need=DELETE_GROUP, tail="/delete"),
+    Verb("Configuration of", "configuration config settings overrides", tail="/config"),
+    Verb("States of", "states state machine diagram transitions", tail="/states"),
+    Verb("Pins of", "pins pin retention", tail="/pins"),
+    Verb("Simulate the assignment of", "simulate assignment members partitions", tail="/simulate"),
+    Verb("Rebalances of", "rebalances history episodes", tail="/rebalances"),
+    Verb("Events of", "events", tail="/events"),
+    Verb("Commit history of", "commits commit history journal", tail="/commits"),
+    Verb("Snapshot of", "snapshot ticket markdown", tail="/snapshot.md"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A verb that was found. `about`: the words left over, which name a group; "" if nothing is left."""
+
+    verb: Verb
+    about: str
+
+
+def asked(q: str) -> list[Asked]:
+    """The verbs that `q` may mean: all its words begin words of the verb, or those before the name of a group."""
+    written = q.split()
+    found = []
+    for verb in VERBS:
+        used, rest = _taken(verb, written)
+        if verb.tail is None:
+            if used and not [word for word in rest if word.lower() not in SMALL_WORDS]:
+                found.append(Asked(verb, ""))
+        elif used:
+            names = [word for word in rest if word.lower() not in SMALL_WORDS]
+            if len(names) <= 1:
+                found.append(Asked(verb, names[0] if names else ""))
+    return found
+
+
+def _taken(verb: Verb, written: Sequence[str]) -> tuple[int, Sequence[str]]:
+    """How many words at the beginning belong to the verb, and the others."""
+    words = verb.words.split()
+    used = 0
+    for place, word in enumerate(written):
+        lowered = word.lower()
+        if any(known.startswith(lowered) for known in words) and (len(lowered) > 1 or len(written) == 1):
+            used += 1
+        elif lowered not in SMALL_WORDS or not used:
+            return used, written[place:]
+    return used, ()
+
+
+def address(verb: Verb) -> str | None:
+    """The address of a page; None if there is no such page."""
+    try:
+        return reverse(verb.route)
+    except NoReverseMatch:
+        return None
+
+
+def lacking(verb: Verb, viewer: Viewer, group_id: str | None = None) -> str:
+    """Why a person may not do it, to this group or to any, as a sentence; "" if allowed."""
+    lacks = tokens_missing(viewer) if verb.tokens else missing(viewer, verb.need, group_id)
+    return lacks or (read_only.reason() if verb.changes else "")

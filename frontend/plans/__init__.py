@@ -1,1 +1,0 @@
-"""The list of offset plans of all groups."""

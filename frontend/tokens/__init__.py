@@ -1,1 +1,0 @@
-"""API tokens: presets of rules for usual purposes."""

@@ -1,1 +1,0 @@
-"""Verdicts on groups as text, and the overview of what needs attention."""
