@@ -26,6 +26,7 @@ from frontend.pages.archive.reports import (
 )
 from frontend.pages.archive.view import archive, cancel_run, findings, findings_csv, run_page, runs_csv, start_run
 from frontend.pages.audit.view import audit_csv, audit_page
+from frontend.pages.docs.view import docs
 from frontend.pages.group.snapshot import group_snapshot
 from frontend.pages.group.view import group_page, group_states, handovers_csv, lag_csv, members_csv, offsets_csv
 from frontend.pages.groups.bulk import group_actions
@@ -153,5 +154,6 @@ urlpatterns = [
     path("tokens", token_list, name="tokens"),
     path("tokens/new", new_token, name="create-token"),
     path("tokens/<int:token_id>", token_page, name="token"),
+    path("docs", docs, name="docs"),
     path("live", live, name="live"),
 ]

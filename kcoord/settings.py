@@ -38,7 +38,6 @@ INSTALLED_APPS = [
     "django_celery_beat",
     "rest_framework",
     "drf_spectacular",
-    "drf_spectacular_sidecar",
     "kcoord.apps.KcoordConfig",
     "groups.apps.GroupsConfig",
     "offsets.apps.OffsetsConfig",

@@ -6,7 +6,7 @@ Offsets come before groups, whose last path matches anything else below a group.
 from django.contrib import admin
 from django.urls import include, path
 
-from kcoord.openapi.page import DocsView, OpenAPIView
+from kcoord.openapi.page import OpenAPIView
 from kcoord.rest import converters  # noqa: F401 - registers `anything`
 from kcoord.rest.acls import AclsView
 from kcoord.rest.audit import AuditView
@@ -26,7 +26,6 @@ urlpatterns = [
     path("v1/quotas/throttled", ThrottledPrincipalsView.as_view()),
     path("v1/", include("offsets.rest.urls")),
     path("v1/", include("groups.rest.urls")),
-    path("docs", DocsView.as_view(), name="docs"),
     path("admin/", admin.site.urls),
     path("", include("frontend.urls")),
 ]

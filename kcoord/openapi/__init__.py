@@ -1,1 +1,1 @@
-"""The OpenAPI document of both planes, and the page that shows it."""
+"""The OpenAPI document of both planes."""

@@ -1,7 +1,4 @@
-"""The OpenAPI document of both planes, and the page that shows it. Neither needs a token.
-
-The page loads its scripts and styles from this server and contains none inline, as its content security policy asks.
-"""
+"""The OpenAPI document of both planes, which needs no token. `frontend.pages.docs` shows it."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import json
 from functools import cache
 
 from django.http import HttpResponse
-from django.views.generic import TemplateView
 from drf_spectacular.generators import SchemaGenerator
 from rest_framework.request import Request
 
@@ -34,10 +30,3 @@ class OpenAPIView(ControlView):
         """The document."""
         self.query()
         return HttpResponse(document(), content_type="application/json", headers={"Cache-Control": "no-cache"})
-
-
-class DocsView(TemplateView):
-    """`/docs`."""
-
-    template_name = "kcoord/docs.html"
-    http_method_names = ["get", "head"]

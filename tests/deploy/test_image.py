@@ -90,7 +90,7 @@ def test_what_it_copies_suffices(database: str, app: Path) -> None:
     with start("server", ["-m", "kcoord.stack.run", "server"], database, env, root=app) as server:
         server.port = port
         server.wait_ready()
-        for path in ("/sign-in", "/docs", "/v1/openapi.json", "/static/kcoord/docs.css"):
+        for path in ("/sign-in", "/docs", "/v1/openapi.json", "/static/frontend/docs.css"):
             assert httpx.get(f"{server.url}{path}", follow_redirects=True).status_code == 200, path
         assert server.terminate() == 0
     assert sorted(app.rglob("*")) == before

@@ -276,7 +276,7 @@ VERBS = (
     Verb("Create a group", "create new add group", "frontend:create-group", CREATE_GROUP),
     Verb("New alert rule", "new create add alert rule notify", "frontend:create-alert-rule", ALERT_RULE),
     Verb("Change your password", "change password account", "frontend:password", changes=True),
-    Verb("API documentation", "api documentation docs openapi", "docs"),
+    Verb("API documentation", "api documentation docs openapi", "frontend:docs"),
     Verb("Time zone: UTC or local", "time zone utc local clock", control="zone"),
     Verb("Colours: light, dark or those of the system", "theme colours dark light mode", control="theme"),
     Verb("Reset offsets of", "reset offsets plan rewind", need=PLAN, tail="/reset"),

@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 import uvicorn
-from playwright.async_api import async_playwright
+from playwright.async_api import async_playwright, expect
+
+from tests.browser.audit import audit_in_every_look
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole("starts a browser of its own")]
 
@@ -46,15 +48,25 @@ async def test_the_page_shows_every_operation_and_loads_nothing_from_elsewhere(a
         response = await page.goto(f"{address}/docs")
         assert response is not None
         assert "script-src 'self'" in response.headers["content-security-policy"]
-        await page.wait_for_selector(".opblock", timeout=20_000)
-        shown = await page.locator(".opblock").count()
-        await page.locator("#operations-membership-joinGroup .opblock-summary-control").click()
-        await page.wait_for_selector("#operations-membership-joinGroup .opblock-body", timeout=20_000)
-        example = await page.locator("#operations-membership-joinGroup .body-param__example").inner_text()
+        shown = await page.locator("article:has(.api-method)").count()
+        await page.get_by_role("link", name="Join a group", exact=True).first.click()
+        join = page.locator("#joinGroup")
+        await expect(join).to_be_in_viewport()
+        line = await join.locator("pre").first.inner_text()
+        await join.get_by_role("link", name="JoinRequest").click()
+        await expect(page.locator("#schema-JoinRequest")).to_be_in_viewport()
+        kinds = await page.locator("#schema-JoinRequest tr").all_inner_texts()
+        links = await page.locator("a[href^='#']").evaluate_all("found => found.map(one => one.hash.slice(1))")
+        names = await page.locator("[id]").evaluate_all("found => found.map(one => one.id)")
+        complaints += await audit_in_every_look(page)
         await browser.close()
     async with httpx.AsyncClient(base_url=address) as client:
         document = (await client.get("/v1/openapi.json")).json()
     assert shown == sum(len(path) for path in document["paths"].values())
-    assert '"protocol_type": "consumer"' in example
+    assert f"{address}/v1/groups/GROUP_ID/join" in line
+    assert '"protocol_type": "consumer"' in line
+    assert any("group_instance_id" in row and "string or null" in row for row in kinds)
+    assert any("group_instance_id" in row and "1 to 249 characters" in row for row in kinds)
+    assert set(links) <= set(names), "every type that is named is there"
     assert complaints == []
     assert {host for host in hosts if host} == {urlsplit(address).netloc}
