@@ -113,10 +113,16 @@ def answer(
     """The answer to a commit of these topics."""
     found = by_topic(asked.topics, named, commit.errors)
     topics = [
-        topic_answer(entry, _results(topic.partitions, [error.code for error in errors]))
+        topic_answer(entry, _results(topic.partitions, _codes(errors)))
         for entry, (topic, _, errors) in zip(entries, found, strict=True)
     ]
     return {"topics": topics}
+
+
+def _codes(errors: Sequence[Error]) -> list[int]:
+    if errors.count(Error.NONE) == len(errors):
+        return [0] * len(errors)
+    return [error.code for error in errors]
 
 
 def _results(partitions: list[int], codes: list[int]) -> Columns:
