@@ -99,6 +99,11 @@ def identify(name: str, token_id: int | None = None, account_id: object = None) 
         caller.kind, caller.door, caller.address = Kind.LOCAL, Door.COMMAND, os.uname().nodename
 
 
+def enter(caller: Caller) -> None:
+    """Make `caller` that of the present context, which belongs to its request."""
+    _current.set(caller)
+
+
 @contextmanager
 def calling(caller: Caller) -> Iterator[Caller]:
     """Make `caller` the current one."""

@@ -117,7 +117,7 @@ def decode(decoder: msgspec.json.Decoder[B], body: bytes) -> B:
         raise invalid(f"the body is not JSON: {error}") from None
     except RecursionError:
         raise invalid("the body is nested too deeply") from None
-    if has_escapes or not (_is_least(body, decoder.type) or _has_each_once(body, decoder.type)):
+    if has_escapes or not (_is_least(body, decoder.type, value) or _has_each_once(body, decoder.type)):
         _refuse_duplicates(body)
     return value
 
@@ -158,25 +158,31 @@ def _inside(kind: msgspec.inspect.Type, name: str, *, is_item: bool) -> Iterator
         yield from found.types if isinstance(found, msgspec.inspect.UnionType) else (found,)
 
 
-def _is_least(body: bytes, kind: Any) -> bool:
-    """Whether a valid object without escapes has nothing but its required fields, each once.
+def _is_least(body: bytes, kind: Any, value: Any) -> bool:
+    """Whether a body without escapes says nothing but what differs from a default, and that once.
 
-    They take so many quotation marks at least, and every other field would take two more.
+    It takes so many quotation marks at least, and whatever else is said would take two more.
     """
-    least = _least_quotes(kind)
-    return least is not None and body.count(b'"') == least
+    return _omits_defaults(kind) and body.count(b'"') == _ENCODER.encode(value).count(b'"')
+
+
+_ENCODER = msgspec.json.Encoder()
 
 
 @cache
-def _least_quotes(kind: Any) -> int | None:
-    """The quotation marks of an object of `kind` with its required fields only; None: there is no such number."""
-    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
-        return None
-    required = [field for field in msgspec.structs.fields(kind) if field.required]
-    types = [msgspec.inspect.type_info(field.type) for field in required]
-    if not required or not all(isinstance(found, msgspec.inspect.StrType | msgspec.inspect.IntType) for found in types):
-        return None
-    return 2 * (len(required) + sum(isinstance(found, msgspec.inspect.StrType) for found in types))
+def _omits_defaults(kind: Any) -> bool:
+    """Whether what has its default is left out of an encoded struct, wherever it is."""
+    found = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    waiting, seen = [msgspec.inspect.type_info(kind)] if found else [], set[type]()
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, msgspec.inspect.StructType) and one.cls not in seen:
+            seen.add(one.cls)
+            found = found and one.cls.__struct_config__.omit_defaults
+            waiting += [field.type for field in one.fields]
+        waiting += getattr(one, "types", ())
+        waiting += [getattr(one, name) for name in ("item_type", "key_type", "value_type") if hasattr(one, name)]
+    return found
 
 
 def _has_each_once(body: bytes, kind: Any) -> bool:

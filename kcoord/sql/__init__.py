@@ -6,7 +6,8 @@ logs and `pg_stat_statements` show our names.
 
 What several statements of a package have in common is written once: `-- fragment: matching` starts it, and a line
 `-- include: matching` in a statement stands for its lines, also in another file. That is done when the files are read;
-a statement never depends on its parameters.
+a statement never depends on its parameters. Statements are sent without their indentation: what is longer than 4,096
+bytes psycopg would parse each time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 
 _HEADING = re.compile(r"^-- (?P<kind>name|fragment): (?P<name>[a-z][a-z0-9_]*)\s*$")
-_INCLUDE = re.compile(r"^(?P<indent>\s*)-- include: (?P<name>[a-z][a-z0-9_]*)\s*$")
+_INCLUDE = re.compile(r"^\s*-- include: (?P<name>[a-z][a-z0-9_]*)\s*$")
 
 
 class Queries:
@@ -59,12 +60,12 @@ def parse(texts: Mapping[str, str]) -> dict[str, str]:
         for line in lines:
             match = _INCLUDE.match(line)
             if match is None:
-                yield line
+                yield line.strip()
                 continue
             if match["name"] not in fragments:
                 raise ValueError(f"{origin}: no fragment named {match['name']}")
             included.add(match["name"])
-            yield from (match["indent"] + part for part in fragments[match["name"]][1])
+            yield from map(str.strip, fragments[match["name"]][1])
 
     statements = {name: "\n".join(complete(*block)) for (kind, name), block in blocks.items() if kind == "name"}
     for name in sorted(fragments.keys() - included):

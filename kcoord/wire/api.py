@@ -155,7 +155,8 @@ class Api:
     which `refuse(request, version, code, detail)` turns into an answer. `waits`: a request may be parked, and ends when
     its connection does. `is_hot`: members call it all the time, so it needs no turn. `is_quick`: most requests are
     answered from memory, without a task (`kcoord.wire.dispatch.respond`). Such a handler must not change the request:
-    others may be given the same one. `budget`: what quotas count it as; None: only its bytes.
+    others may be given the same one. `is_later`: the handler mostly returns a `Later`, for which no task is needed
+    either. `budget`: what quotas count it as; None: only its bytes.
     """
 
     key: int
@@ -167,6 +168,7 @@ class Api:
     waits: bool = False
     is_hot: bool = False
     is_quick: bool = False
+    is_later: bool = False
     budget: Budget | None = Budget.READS
 
     @classmethod
@@ -180,6 +182,7 @@ class Api:
         refuse: Refuse = refuse_whole,
         *,
         waits: bool = False,
+        is_later: bool = False,
     ) -> Api:
         """An API that is an operation of HTTP, too: what it is to the server, and to quotas, is said there."""
         return cls(
@@ -191,6 +194,7 @@ class Api:
             waits=waits,
             is_hot=operation.is_hot,
             is_quick=operation.is_quick,
+            is_later=is_later,
             budget=operation.metering.budget,
         )
 

@@ -7,7 +7,9 @@ hold together. What a peer owes is in `kcoord.http.peers`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, cast
 
 import structlog
@@ -15,7 +17,7 @@ import structlog
 from kcoord.http.peers import Peer, Phase, Reason
 from kcoord.process.turnstile import Kind, Turn
 from kcoord.wire.api import HangUp, Session
-from kcoord.wire.dispatch import SIZE, Receipt, may_wait, respond
+from kcoord.wire.dispatch import SIZE, InTask, Receipt, Waiting, may_wait, respond
 from kcoord.wire.reading import Frame, Malformed
 
 log = structlog.get_logger(__name__)
@@ -40,7 +42,8 @@ class Connection(asyncio.Protocol):
         """Bytes reserved for it."""
         self._turn: Turn | None = None
         """It waits for room for them."""
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Future[Any] | None = None
+        """What the request that is being answered waits for."""
         self._transport: asyncio.Transport | None = None
         self._is_unread = False
         """Too much of what was sent."""
@@ -189,9 +192,27 @@ class Connection(asyncio.Protocol):
         self._enter(Phase.WORK)
         if len(self._buffer) > READ_AHEAD:
             self._pause()
-        work = self._serve(answer, may_wait=may_wait(self._gateway, frame))
-        self._task = asyncio.create_task(work, name="kcoord-kafka")
+        if isinstance(answer, Waiting):
+            self._gateway.requests.take(self.session.who, bool)  # there is a free place
+            self._task = answer.future
+            answer.future.add_done_callback(partial(self._landed, answer.finish))
+        else:
+            self._start(answer, may_wait=may_wait(self._gateway, frame))
         return False
+
+    def _start(self, answer: InTask, *, may_wait: bool) -> None:
+        self._task = asyncio.create_task(self._serve(answer, may_wait=may_wait), name="kcoord-kafka")
+
+    def _landed(self, finish: Callable[[asyncio.Future[Any]], bytes | InTask], future: asyncio.Future[Any]) -> None:
+        """What a request waited for is done."""
+        self._gateway.requests.give()
+        with self._answering():
+            answer = finish(future)
+            if not isinstance(answer, bytes):
+                self._start(answer, may_wait=False)
+                return
+            self._send(answer)
+        self._ended()
 
     def _has_room(self) -> bool:
         """There is room for the bytes of the request that comes next."""
@@ -213,17 +234,30 @@ class Connection(asyncio.Protocol):
         self.hang_up(Reason.INVALID, _what_came(bytes(self._buffer[:5]), size))
         return False
 
-    async def _serve(self, work: Coroutine[Any, Any, bytes | None], *, may_wait: bool) -> None:
+    async def _serve(self, work: InTask, *, may_wait: bool) -> None:
         try:
-            async with self._gateway.requests.place(self.session.who):
-                self.waits = may_wait
-                answer = await work
-            if answer is not None and self._transport is not None:
-                self._transport.write(answer)
-            if self.session.throttle_ms:
-                self._be_silent()
-            if self.session.is_refused:
-                self.hang_up(Reason.REFUSED, "the login failed: the password is not a token")
+            with self._answering():
+                async with self._gateway.requests.place(self.session.who):
+                    self.waits = may_wait
+                    answer = await work
+                self._send(answer)
+        finally:
+            work.close()  # if it has not begun
+            self._ended()
+
+    def _send(self, answer: bytes | None) -> None:
+        if answer is not None and self._transport is not None:
+            self._transport.write(answer)
+        if self.session.throttle_ms:
+            self._be_silent()
+        if self.session.is_refused:
+            self.hang_up(Reason.REFUSED, "the login failed: the password is not a token")
+
+    @contextlib.contextmanager
+    def _answering(self) -> Iterator[None]:
+        """End the connection if a request has no answer."""
+        try:
+            yield
         except Malformed as error:
             self.hang_up(Reason.INVALID, str(error))
         except HangUp as error:
@@ -234,15 +268,16 @@ class Connection(asyncio.Protocol):
         except Exception:
             log.exception("kafka_request_failed")
             self.hang_up(Reason.INVALID, "an answer could not be encoded")
-        finally:
-            work.close()  # if it has not begun
-            self._task = None
-            self.waits = False
-            self._size = 0
-            self._release()
-            if self._gateway.is_stopping:
-                self.close()
-            self._advance()
+
+    def _ended(self) -> None:
+        """The request is answered, or never will be."""
+        self._task = None
+        self.waits = False
+        self._size = 0
+        self._release()
+        if self._gateway.is_stopping:
+            self.close()
+        self._advance()
 
     def _be_silent(self) -> None:
         """A quota throttles the peer: read nothing for a while (KIP-219)."""

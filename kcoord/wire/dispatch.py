@@ -15,6 +15,7 @@ import asyncio
 import struct
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple, cast
@@ -28,11 +29,12 @@ from kcoord.audit.caller import Caller, Door
 from kcoord.audit.operations import SIGN_IN, is_refusal, note_error, note_refusals
 from kcoord.database import request_age
 from kcoord.http import context
+from kcoord.process.off_loop import Later
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget
-from kcoord.quotas.quotas import Quotas
+from kcoord.quotas.quotas import HOT, Quotas
 from kcoord.wire import session
 from kcoord.wire.api import (
     SUCCESS,
@@ -119,8 +121,10 @@ log = structlog.get_logger(__name__)
 BIG_BYTES = 65_536
 """A larger request waits for a place (`kcoord.process.turnstile`) while it is decoded."""
 
-LONGEST_AT_ONCE = 1_024
-"""Bytes of a request that is answered without a task; heartbeats are shorter."""
+LONGEST_QUICK = 1_024
+"""Bytes of a request that may be answered from memory; heartbeats are shorter."""
+LONGEST_AT_ONCE = 4_096
+"""Bytes of a request that is begun without a task."""
 NO_CORRELATION = bytes(4)
 
 Receipt = request_age.Receipt | None
@@ -140,23 +144,35 @@ class Request:
 
 
 Work = Callable[[Request], Awaitable[Answer | None]]
+InTask = Coroutine[Any, Any, bytes | None]
+"""What brings an answer, or None, in a task. It raises Malformed or HangUp: end the connection."""
 
 
-def respond(gateway: Any, peer: Session, frame: bytes, receipt: Receipt) -> bytes | Coroutine[Any, Any, bytes | None]:
-    """The answer to a request, with its size, if it needs no waiting; else what brings it, or None, in a task.
+class Waiting(NamedTuple):
+    """A request that waits for nothing but a future. `finish` takes it when it is done, and raises as `InTask`."""
 
-    `receipt` None: it came just now. What brings the answer raises Malformed or HangUp: end the connection.
+    future: asyncio.Future[Any]
+    finish: Callable[[asyncio.Future[Any]], bytes | InTask]
+
+
+def respond(gateway: Any, peer: Session, frame: bytes, receipt: Receipt) -> bytes | InTask | Waiting:
+    """The answer to a request, with its size, if it needs no waiting; else what brings it.
+
+    `receipt` None: it came just now.
     """
     runtime = gateway.runtime
     receipt = receipt or runtime.db.request_age.receive()
-    if frame[:2] not in gateway.quick or not peer.token or gateway.is_stopping or gateway.requests.locked():
+    api: Api | None = gateway.at_once.get(frame[:2])
+    if api is None or not peer.token or gateway.is_stopping or gateway.requests.locked():
         return _read(gateway, peer, frame, receipt)
     caller: Principal | None = runtime.get(Access).known(peer.token)
     quotas = runtime.get(Quotas)
-    if caller is None or len(frame) > LONGEST_AT_ONCE:
+    if caller is None or len(frame) > (LONGEST_QUICK if api.is_quick else LONGEST_AT_ONCE):
         return _read(gateway, peer, frame, receipt)
-    if quotas.is_hot and not quotas.has_room(caller, Budget.HEARTBEATS):
+    if quotas.is_hot and not (api.is_quick and quotas.has_room(caller, Budget.HEARTBEATS)):
         return _read(gateway, peer, frame, receipt)
+    if not api.is_quick:
+        return _begin(gateway, peer, api, frame, receipt, caller)
     started, correlation_id, answer = time.perf_counter(), frame[4:8], None
     try:
         found = gateway.decoded(frame[:4] + frame[8:])
@@ -182,6 +198,66 @@ def respond(gateway: Any, peer: Session, frame: bytes, receipt: Receipt) -> byte
     found.requests.inc()
     found.seconds.observe(time.perf_counter() - started)
     return cast(bytes, answer)
+
+
+def _begin(
+    gateway: Any, peer: Session, api: Api, raw: bytes, receipt: request_age.Receipt, caller: Principal
+) -> InTask | Waiting:
+    """Begin a request of which nothing was read, and that mostly waits for nothing but a future."""
+    started, frame = time.perf_counter(), Frame(raw)
+    frame.items = gateway.most_items
+    try:
+        header = read_header(frame)
+        content = read_body(api.name, header, frame) if api.serves(header.version) else None
+    except Malformed:
+        content = None
+    if content is None or frame.unstorable:  # which is said where all of it is read
+        return _read(gateway, peer, raw, receipt)
+    request = Request(api, header.version, header.correlation_id, header.client_id, len(raw), started, content)
+    own = copy_context()
+    body: Any
+    try:
+        body = own.run(_carried_out, gateway, peer, request, receipt, caller)
+    except Exception as error:  # noqa: BLE001 - the task that answers it logs it
+        body = _failed(error)
+    if type(body) is not Later:
+        return _answer(gateway, peer, request, receipt, partial(_awaited, caller, body))
+    finish = partial(_landed, gateway, peer, request, receipt, caller, body.finish)
+    return Waiting(body.future, lambda future: own.run(finish, future))
+
+
+def _carried_out(gateway: Any, peer: Session, request: Request, receipt: request_age.Receipt, caller: Principal) -> Any:
+    """What the handler returns. The present context is that of the request from now on."""
+    about = context.RequestContext(context.new_request_id(), route=request.api.name, is_api=True)
+    context.enter(about)
+    request_age.enter(receipt)
+    callers.enter(Caller(Door.WIRE, address=peer.client_host, request_id=about.request_id))
+    callers.identify(caller.name, caller.token_id)
+    call = Call(gateway.runtime, gateway, peer, caller, request.version, request.client_id)
+    return request.api.handler(call, request.content)
+
+
+def _landed(
+    gateway: Any,
+    peer: Session,
+    request: Request,
+    receipt: request_age.Receipt,
+    caller: Principal,
+    finish: Callable[[Any], Answer | Awaitable[Answer]],
+    future: asyncio.Future[Any],
+) -> bytes | InTask:
+    """The answer to a request whose future is done, or what brings it after all."""
+    try:
+        body = finish(future.result())
+    except Exception as error:  # noqa: BLE001 - it is answered, and logged
+        body = _refused(gateway.runtime, request, error)
+        error.__traceback__ = None  # its frames refer to the future that has the error
+    if not isinstance(body, Mapping):
+        return _answer(gateway, peer, request, receipt, partial(_awaited, caller, body))
+    _count(request)
+    answer = _packed(gateway.runtime, peer, request, body)
+    assert answer is not None
+    return answer
 
 
 async def _failed(error: Exception) -> Answer:
@@ -259,18 +335,28 @@ async def _read(gateway: Any, peer: Session, raw: bytes, receipt: Receipt) -> by
 
 async def _answer(gateway: Any, peer: Session, request: Request, receipt: Receipt, work: Work) -> bytes | None:
     """The answer that `work` brings, which may be an error."""
-    api = request.api
-    about = context.RequestContext(context.new_request_id(), route=api.name, is_api=True)
+    about = context.RequestContext(context.new_request_id(), route=request.api.name, is_api=True)
     tokens = context.enter(about), request_age.enter(receipt)
     try:
         with callers.calling(Caller(Door.WIRE, address=peer.client_host, request_id=about.request_id)):
             body = await _body(gateway.runtime, request, work)
     finally:
-        metrics.kafka_requests(api.name, request.version).inc()
-        metrics.kafka_latency(api.name).observe(time.perf_counter() - request.started)
+        _count(request)
         request_age.leave(tokens[1])
         context.leave(tokens[0])
-    throttle_ms = _throttled(gateway.runtime, peer, api, request.size)
+    return _packed(gateway.runtime, peer, request, body)
+
+
+def _count(request: Request) -> None:
+    """A request has ended."""
+    metrics.kafka_requests(request.api.name, request.version).inc()
+    metrics.kafka_latency(request.api.name).observe(time.perf_counter() - request.started)
+
+
+def _packed(runtime: Runtime, peer: Session, request: Request, body: Answer | None) -> bytes | None:
+    """The bytes of an answer, if there is one, after which the connection may have to be silent."""
+    api = request.api
+    throttle_ms = _throttled(runtime, peer, api, request.size)
     if body is None:
         return None
     if throttle_ms:
@@ -283,31 +369,39 @@ def _throttled(runtime: Runtime, peer: Session, api: Api, size: int) -> int:
 
     Its session was extended before that, and a client's next heartbeat is only so much later.
     """
+    quotas = runtime.get(Quotas)
+    if not quotas.is_hot and (api.budget is None or api.budget in HOT):
+        return peer.throttle_ms
     caller = runtime.get(Access).known(peer.token) if api.needs_login else None
     if caller is None:
         return 0
     costs: dict[Budget, float] = {Budget.BYTES: size}
     if api.budget is not None:
         costs[api.budget] = 0 if api.budget is Budget.COMMITS else 1  # a commit was counted before it was carried out
-    peer.throttle_ms = max(peer.throttle_ms, runtime.get(Quotas).throttle_ms(caller, costs))
+    peer.throttle_ms = max(peer.throttle_ms, quotas.throttle_ms(caller, costs))
     return peer.throttle_ms
 
 
 async def _body(runtime: Runtime, request: Request, work: Work) -> Answer | None:
-    api = request.api
     try:
         answer = await work(request)
-        note_refusals(runtime, api.name, request.content.get("group_id", ""), answer)
-        return answer
-    except ProtocolError as error:
+        note_refusals(runtime, request.api.name, request.content.get("group_id", ""), answer)
+    except Exception as error:  # noqa: BLE001 - it is answered, and logged
+        return _refused(runtime, request, error)
+    return answer
+
+
+def _refused(runtime: Runtime, request: Request, error: Exception) -> Answer:
+    """The answer to a request that failed with `error`. Raises HangUp and Malformed."""
+    api = request.api
+    if isinstance(error, ProtocolError):
         if is_refusal(api.name, error):
             note_error(runtime, api.name, error)
         return api.refuse(request.content, request.version, error.error.code, error.detail)
-    except (HangUp, Malformed):
-        raise
-    except Exception:
-        log.exception("request_failed", api=api.name, version=request.version)
-        return api.refuse(request.content, request.version, Error.UNKNOWN_SERVER_ERROR.code, "")
+    if isinstance(error, HangUp | Malformed):
+        raise error
+    log.error("request_failed", api=api.name, version=request.version, exc_info=error)
+    return api.refuse(request.content, request.version, Error.UNKNOWN_SERVER_ERROR.code, "")
 
 
 async def _begun(gateway: Any, peer: Session, header: Header, frame: Frame, request: Request) -> Answer | None:

@@ -61,8 +61,8 @@ class Gateway:
         config = runtime.config
         self.runtime = runtime
         self.apis = {api.key: api for api in (*session.APIS, *apis)}
-        self.quick = {key.to_bytes(2, "big") for key, api in self.apis.items() if api.is_quick}
-        """How requests begin of which some are answered without a task."""
+        self.at_once = {key.to_bytes(2, "big"): api for key, api in self.apis.items() if api.is_quick or api.is_later}
+        """How requests begin of which some are answered without a task, with their APIs."""
         self.decoded = lru_cache(REMEMBERED)(partial(Decoded, self.apis))
         self.longest_frame = config.int("kafka.max.request.bytes")
         self.most_items = config.int("kafka.max.request.items")

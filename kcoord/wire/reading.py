@@ -23,6 +23,8 @@ SHOWN = frozenset({"reason"})
 """Strings that are only shown to people."""
 CHECKED = frozenset({"group_id", "group_ids", "groups", "groups_names", "committed_metadata"})
 """Strings whose handlers answer U+0000 with an error of the group or partition."""
+IN_COLUMNS = frozenset({"OffsetCommitRequestPartition", "TxnOffsetCommitRequestPartition"})
+"""kio's classes of which lists are read column by column. They have a text, which is last."""
 FORMS = {
     "bool": "?",
     "int8": "b",
@@ -58,6 +60,16 @@ class Fields(dict[str, Any]):
             raise AttributeError(f"this version has no field {name}") from None
 
 
+class Columns(dict[str, list[Any]]):
+    """A list of structs, as a list of values for each of their fields."""
+
+    __slots__ = ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The structs."""
+        return [dict(zip(self, row, strict=True)) for row in zip(*self.values(), strict=True)]
+
+
 class Frame(bytes):
     """The bytes of one request, without their size.
 
@@ -70,6 +82,8 @@ class Frame(bytes):
 
 
 Reader = Callable[[Frame, int], tuple[Any, int]]
+Entries = Callable[[Frame, int, int], tuple[Any, int]]
+"""Reads as many entries of a list."""
 
 
 class Shape(typing.NamedTuple):
@@ -191,8 +205,9 @@ def _uuid(data: Frame, at: int) -> tuple[uuid.UUID | None, int]:
     return value if value.int else None, at + 16
 
 
-def _array(item: Reader, least: int, flexible: bool, nullable: bool) -> Reader:
+def _array(item: Reader, least: int, flexible: bool, nullable: bool, *, entries: Entries | None = None) -> Reader:
     length = _size(flexible, "i")
+    entries = entries or _entries(item)
 
     def reader(data: Frame, at: int) -> tuple[Any, int]:
         count, at = length(data, at)
@@ -205,13 +220,45 @@ def _array(item: Reader, least: int, flexible: bool, nullable: bool) -> Reader:
         data.items -= count
         if data.items < 0:
             raise Malformed("the lists of the request have too many entries (kafka.max.request.items)")
+        return entries(data, at, count)
+
+    return reader
+
+
+def _entries(item: Reader) -> Entries:
+    def entries(data: Frame, at: int, count: int) -> tuple[list[Any], int]:
         found = []
         for _ in range(count):
             value, at = item(data, at)
             found.append(value)
         return found, at
 
-    return reader
+    return entries
+
+
+def _columns(cls: Any, item: Reader) -> Entries:
+    """The entries of a list of structs, as `Columns`. Mostly no text is sent: then all are as long, and are unpacked
+    together.
+    """
+    names = [field.name for field in dataclasses.fields(cls)]
+    form = "".join(FORMS[field.metadata["kafka_type"]] for field in dataclasses.fields(cls)[:-1])
+    one_by_one = _entries(item)
+    # Then the length of the text, and how many tagged fields there are.
+    short = struct.Struct(f">{form}BB" if cls.__flexible__ else f">{form}h")
+    texts = {1: "", 0: None} if cls.__flexible__ else {0: "", -1: None}
+
+    def entries(data: Frame, at: int, count: int) -> tuple[Columns, int]:
+        end = at + count * short.size
+        if count > 0 and end <= len(data):
+            columns = list(map(list, zip(*short.iter_unpack(data[at:end]), strict=True)))
+            lengths = columns[len(names) - 1]
+            if texts.keys() >= set(lengths) and not (cls.__flexible__ and any(columns.pop())):
+                columns[-1] = list(map(texts.__getitem__, lengths))
+                return Columns(zip(names, columns, strict=True)), end
+        rows, at = one_by_one(data, at, count)
+        return Columns((name, [row[name] for row in rows]) for name in names), at
+
+    return entries
 
 
 def _nullable_struct(inner: Reader) -> Reader:
@@ -240,7 +287,9 @@ def _field(field: dataclasses.Field[Any], hint: Any, flexible: bool) -> tuple[Re
     else:
         item, least = _fixed(FORMS[shape.kind]), struct.calcsize(f">{FORMS[shape.kind]}")
     if shape.is_array:
-        return _array(item, max(least, 1), flexible, shape.nullable), 1 if flexible else 4
+        in_columns = shape.nested is not None and shape.nested.__name__ in IN_COLUMNS
+        entries = _columns(shape.nested, item) if in_columns else None
+        return _array(item, max(least, 1), flexible, shape.nullable, entries=entries), 1 if flexible else 4
     return item, least
 
 

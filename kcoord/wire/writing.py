@@ -1,7 +1,8 @@
 """Answers are encoded by closures that are made from kio's dataclasses.
 
 What is encoded are mappings by the names of kio's fields. A name that the version does not have is left out, a field
-that the mapping does not have gets the schema's default: so a handler says everything once, for all versions.
+that the mapping does not have gets the schema's default: so a handler says everything once, for all versions. A list of
+structs may be given as `Columns`, of all fields in the order of the schema.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kcoord.wire.reading import FORMS, Shape, shape_of
+from kcoord.wire.reading import FORMS, Columns, Shape, shape_of
 
 Writer = Callable[[bytearray, Any], None]
 NO_UUID = bytes(16)
@@ -72,18 +73,34 @@ def _uuid(out: bytearray, value: Any) -> None:
         out += (value if isinstance(value, uuid.UUID) else uuid.UUID(value)).bytes
 
 
-def _array(item: Writer, flexible: bool) -> Writer:
+def _array(item: Writer, flexible: bool, row: struct.Struct | None) -> Writer:
+    """`row`: how an entry is packed whose fields all have a fixed size."""
     length = _length(flexible, "i")
 
     def writer(out: bytearray, value: Any) -> None:
         if value is None:
             length(out, -1)
             return
+        if isinstance(value, Columns):
+            if row is not None:
+                length(out, len(next(iter(value.values()))))
+                out += b"".join(map(row.pack, *value.values()))
+                return
+            value = value.rows()
         length(out, len(value))
         for entry in value:
             item(out, entry)
 
     return writer
+
+
+def _row(cls: Any) -> struct.Struct | None:
+    """How a struct of fixed size is packed, without tagged fields; None: it is not of fixed size."""
+    hints = typing.get_type_hints(cls)
+    shapes = [shape_of(field, hints[field.name]) for field in dataclasses.fields(cls)]
+    if any(shape.is_array or shape.kind not in FORMS for shape in shapes):
+        return None
+    return struct.Struct(f">{''.join(FORMS[shape.kind] for shape in shapes)}{'x' if cls.__flexible__ else ''}")
 
 
 def _nullable_struct(inner: Writer) -> Writer:
@@ -111,7 +128,9 @@ def _writer(shape: Shape, flexible: bool) -> Writer:
         item = _uuid
     else:
         item = _fixed(FORMS[shape.kind])
-    return _array(item, flexible) if shape.is_array else item
+    if not shape.is_array:
+        return item
+    return _array(item, flexible, None if shape.nested is None else _row(shape.nested))
 
 
 def _default(field: dataclasses.Field[Any], shape: Shape) -> Any:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from msgspec import UNSET, UnsetType
 
@@ -44,6 +44,8 @@ from offsets.core.types import (
 )
 from offsets.service import OffsetService
 
+R = TypeVar("R")
+
 
 async def _renew(call: Call[wire.CommitRequest]) -> None:
     """A commit of a classic member extends its session: one that has to wait must not cost it the membership."""
@@ -73,6 +75,31 @@ class Named(NamedTuple):
 
     name: str | None
     topic_id: str | None
+
+
+class AskedTopic(NamedTuple):
+    """A topic of a commit, by name or by id, and its columns as in `Lines`."""
+
+    partitions: list[int]
+    offsets: list[int]
+    leader_epochs: list[int]
+    metadata: list[str] | None
+    name: str | UnsetType
+    topic_id: str | UnsetType
+
+
+class Asked(NamedTuple):
+    """A commit as either door reads it. The fields are those of `Commit`."""
+
+    topics: Sequence[AskedTopic]
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
+    retention_time_ms: int = NO_RETENTION
+
+
+Finish = Callable[[Sequence[Named], Commit, OffsetCommitReply], R]
+"""Makes the answer of a door to a commit that was accepted."""
 
 
 class Topics:
@@ -108,9 +135,7 @@ class Topics:
         named = ((name, partition) for name, partition in partitions if name in may_be_told)
         self._view = await topics.find(names=may_be_told, partitions=named)
 
-    async def resolve(
-        self, entries: Sequence[wire.CommitTopic | wire.FetchTopic], where: str = "topics"
-    ) -> list[Named]:
+    async def resolve(self, entries: Sequence[AskedTopic | wire.FetchTopic], where: str = "topics") -> list[Named]:
         """The topics of `entries`, in order. Raises INVALID_REQUEST for an entry without exactly one of name and id."""
         self.catalogue = None
         keys = [_key(entry, f"{where}[{index}]") for index, entry in enumerate(entries)]
@@ -118,17 +143,15 @@ class Topics:
             (key for key in keys if isinstance(key, str)),
             (key for key in keys if isinstance(key, uuid.UUID)),
             (
-                (key, partition.partition)
+                (key, partition)
                 for key, entry in zip(keys, entries, strict=True)
-                if isinstance(key, str) and isinstance(entry, wire.CommitTopic)
+                if isinstance(key, str) and isinstance(entry, AskedTopic)
                 for partition in entry.partitions
             ),
         )
         return [self._named(key) for key in keys]
 
-    def known(
-        self, entries: Sequence[wire.CommitTopic | wire.FetchTopic], *, by_id: bool = False
-    ) -> list[Named] | None:
+    def known(self, entries: Sequence[AskedTopic | wire.FetchTopic], *, by_id: bool = False) -> list[Named] | None:
         """As `resolve`, without waiting; None: `resolve` has to look, or to refuse them. `by_id`: see `catalogue`."""
         view = self._runtime.get(TopicService).known()
         if view is None:
@@ -172,7 +195,7 @@ class Topics:
         return self._principal.may_topic(Operation.DESCRIBE, name)
 
 
-def _key(entry: wire.CommitTopic | wire.FetchTopic, where: str) -> str | uuid.UUID:
+def _key(entry: AskedTopic | wire.FetchTopic, where: str) -> str | uuid.UUID:
     if not isinstance(entry.name, UnsetType) and isinstance(entry.topic_id, UnsetType):
         return entry.name
     if isinstance(entry.topic_id, UnsetType) or not isinstance(entry.name, UnsetType):
@@ -183,76 +206,103 @@ def _key(entry: wire.CommitTopic | wire.FetchTopic, where: str) -> str | uuid.UU
         raise invalid(f"{where}.topic_id: not a valid UUID", f"{where}.topic_id") from None
 
 
-def commit_of(
-    call: Call[Any],
-    topics: Topics,
-    named: Sequence[Named],
-    metadata_limit: int,
-    generation_id: int,
-    retention_time_ms: int = NO_RETENTION,
-) -> Commit:
-    """What is to be written of a request. `named`: its topics, which `topics` has looked up.
+def asked_topics(entries: Sequence[wire.CommitTopic]) -> list[AskedTopic]:
+    """The topics of a request over HTTP. Raises INVALID_REQUEST for an offset of more than 64 bits."""
+    found = []
+    for index, entry in enumerate(entries):
+        asked = entry.partitions
+        offsets = [one.committed_offset for one in asked]
+        if str in map(type, offsets):
+            place = f"topics[{index}].partitions"
+            offsets = [int64(offset, f"{place}[{at}].committed_offset") for at, offset in enumerate(offsets)]
+        texts = [one.committed_metadata for one in asked]
+        found.append(
+            AskedTopic(
+                [one.partition for one in asked],
+                cast("list[int]", offsets),
+                [one.committed_leader_epoch for one in asked],
+                [text or "" for text in texts] if any(texts) else None,
+                entry.name,
+                entry.topic_id,
+            )
+        )
+    return found
 
-    Raises INVALID_REQUEST for an offset of more than 64 bits.
-    """
-    body, may_topic = call.body, call.principal.may_topic
-    lines = _lines(body.topics, named)
+
+def commit_of(call: Call[Any], asked: Asked, topics: Topics, named: Sequence[Named], metadata_limit: int) -> Commit:
+    """What is to be written of a request. `named`: its topics, which `topics` has looked up."""
+    may_topic = call.principal.may_topic
+    lines = _lines(asked.topics, named)
     names = [name for name, _ in lines.topics]
     denied = [name for name in names if not may_topic(Operation.READ, name)]
     taken = take(lines, topics.counts(names), denied, metadata_limit)
     return Commit(
         call.group_id,
-        body.member_id,
-        body.group_instance_id,
-        generation_id,
+        asked.member_id,
+        asked.group_instance_id,
+        asked.generation_id,
         taken.lines,
         call.principal.name,
         topics.catalogue,
-        retention_time_ms,
+        asked.retention_time_ms,
         taken.errors,
         taken.is_for_group,
     )
 
 
-def _lines(entries: Sequence[wire.CommitTopic], named: Sequence[Named]) -> Lines:
+def _lines(entries: Sequence[AskedTopic], named: Sequence[Named]) -> Lines:
     """The partitions of topics with known names."""
-    topics: list[tuple[str, int]] = []
-    partitions: list[int] = []
-    offsets: list[int] = []
-    epochs: list[int] = []
-    metadata: list[str] = []
-    for index, (topic, entry) in enumerate(zip(named, entries, strict=True)):
-        asked = entry.partitions
-        if topic.name is None or not asked:
-            continue
-        topics.append((topic.name, len(asked)))
-        partitions += [one.partition for one in asked]
-        for one in asked:
-            offset = one.committed_offset
-            if type(offset) is not int:
-                number = len(offsets) - sum(size for _, size in topics[:-1])
-                offset = int64(offset, f"topics[{index}].partitions[{number}].committed_offset")
-            offsets.append(offset)
-        epochs += [one.committed_leader_epoch for one in asked]
-        metadata += [one.committed_metadata or "" for one in asked]
-    return Lines(tuple(topics), partitions, offsets, epochs, metadata if any(metadata) else None)
+    found = [
+        (topic.name, entry)
+        for topic, entry in zip(named, entries, strict=True)
+        if topic.name is not None and entry.partitions
+    ]
+    if len(found) == 1:  # as most commits: nothing is copied
+        ((name, entry),) = found
+        return Lines(
+            ((name, len(entry.partitions)),), entry.partitions, entry.offsets, entry.leader_epochs, entry.metadata
+        )
+    columns = [entry[:4] for _, entry in found]
+    has_metadata = any(entry.metadata for _, entry in found)
+    return Lines(
+        tuple((name, len(entry.partitions)) for name, entry in found),
+        [number for column in columns for number in column[0]],
+        [offset for column in columns for offset in column[1]],
+        [epoch for column in columns for epoch in column[2]],
+        [text for column in columns for text in column[3] or [""] * len(column[0])] if has_metadata else None,
+    )
+
+
+def by_topic(
+    entries: Sequence[AskedTopic], named: Sequence[Named], errors: Sequence[Error]
+) -> Iterator[tuple[AskedTopic, Named, Sequence[Error]]]:
+    """The topics of a request with what became of their partitions. `errors`: of those whose topics have names."""
+    start = 0
+    for entry, topic in zip(entries, named, strict=True):
+        count = len(entry.partitions)
+        if topic.name is None:
+            yield entry, topic, [Error.UNKNOWN_TOPIC_ID] * count
+        else:
+            yield entry, topic, errors[start : start + count]
+            start += count
 
 
 def answered(
-    entries: Sequence[wire.CommitTopic], named: Sequence[Named], errors: Iterable[Error]
+    entries: Sequence[AskedTopic], named: Sequence[Named], errors: Sequence[Error]
 ) -> list[wire.CommittedTopic]:
-    """The results of a request, topic by topic. `errors`: of the partitions whose topics have names, in its order."""
-    found, none, results = iter(errors), Error.NONE, []
-    for topic, entry in zip(named, entries, strict=True):
-        if topic.name is None:
-            partitions = [_refused(one.partition, Error.UNKNOWN_TOPIC_ID) for one in entry.partitions]
-        else:
-            partitions = [
-                _ACCEPTED[one.partition] if error is none else _refused(one.partition, error)
-                for one, error in zip(entry.partitions, found, strict=False)
-            ]
-        results.append(wire.CommittedTopic(topic.name, topic.topic_id, partitions))
-    return results
+    """The results of a request over HTTP, topic by topic. `errors`: as in `by_topic`."""
+    none = Error.NONE
+    return [
+        wire.CommittedTopic(
+            topic.name,
+            topic.topic_id,
+            [
+                _ACCEPTED[number] if error is none else _refused(number, error)
+                for number, error in zip(entry.partitions, found, strict=True)
+            ],
+        )
+        for entry, topic, found in by_topic(entries, named, errors)
+    ]
 
 
 def _refused(partition: int, error: Error) -> wire.CommittedPartition:
@@ -281,71 +331,82 @@ _commits = partial(commands, "commit")
 @serve(endpoints.COMMIT, is_hot=True, metering=COMMIT)
 def commit(call: Call[wire.CommitRequest]) -> Awaitable[wire.CommitResponse]:
     """OffsetCommit."""
+    call.principal.require_group(Operation.READ, call.group_id)
     may_make_group = call.body.generation_id_or_member_epoch < 0 and call.runtime.get(Quotas).limits_joins
-    return _admitted(call) if may_make_group else committed(call)
+    if may_make_group or _size(call.body.topics) > off_loop.ABOVE:
+        return _commit_later(call, may_make_group=may_make_group)
+    asked = _asked(call.body)
+    return committed(call, asked, partial(_response, call, asked))
 
 
-async def _admitted(call: Call[wire.CommitRequest]) -> wire.CommitResponse:
-    call.principal.require_group(Operation.READ, call.group_id)
-    await admit_group(call.runtime, call.principal, call.group_id)
-    return await committed(call)
+async def _commit_later(call: Call[wire.CommitRequest], *, may_make_group: bool) -> wire.CommitResponse:
+    if may_make_group:
+        await admit_group(call.runtime, call.principal, call.group_id)
+    asked = await off_loop.run(_size(call.body.topics), _asked, call.body)
+    return await committed(call, asked, partial(_response, call, asked))
 
 
-def committed(call: Call[wire.CommitRequest]) -> Awaitable[wire.CommitResponse]:
-    """The answer to a commit that quotas admit, for either protocol. Raises ProtocolError, also when it is awaited."""
-    call.principal.require_group(Operation.READ, call.group_id)
+def _asked(body: wire.CommitRequest) -> Asked:
+    retention_ms = body.retention_time_ms
+    return Asked(
+        asked_topics(body.topics),
+        body.generation_id_or_member_epoch,
+        body.member_id,
+        body.group_instance_id,
+        int64(retention_ms, "retention_time_ms") if isinstance(retention_ms, str) else retention_ms,
+    )
+
+
+def _response(
+    call: Call[Any], asked: Asked, named: Sequence[Named], commit: Commit, reply: OffsetCommitReply
+) -> wire.CommitResponse:
+    topics = answered(asked.topics, named, commit.errors)
+    lost = _lost(call, commit.member_id, commits=True)
+    return wire.CommitResponse(topics, rfc3339(reply.session_deadline), committed_offsets_lost=lost)
+
+
+def committed(call: Call[Any], asked: Asked, finish: Finish[R]) -> Awaitable[R]:
+    """The answer to a commit that quotas admit, and whose group the caller may read, for either door.
+
+    Raises ProtocolError, also when it is awaited.
+    """
     topics = Topics(call.runtime, call.principal)
-    named = topics.known(call.body.topics, by_id=True) if _size(call.body) <= off_loop.ABOVE else None
+    named = topics.known(asked.topics, by_id=True) if _size(asked.topics) <= off_loop.ABOVE else None
     if named is None:
-        return _commit(call, topics)
+        return _commit(call, asked, topics, finish)
     service = call.runtime.get(OffsetService)
-    commit = _taken(call, topics, named, service.metadata_limit)
+    commit = commit_of(call, asked, topics, named, service.metadata_limit)
     if Error.UNKNOWN_TOPIC_OR_PARTITION in commit.errors:
-        return _commit(call, topics)
-    return Later(service.write(commit), partial(_written, call, topics, named, commit))
+        return _commit(call, asked, topics, finish)
+
+    def written(reply: OffsetCommitReply | None) -> R | Awaitable[R]:
+        if reply is None:
+            return _commit(call, asked, topics, finish)
+        return _counted(finish, named, commit, reply)
+
+    return Later(service.write(commit), written)
 
 
-def _size(body: wire.CommitRequest) -> int:
-    return off_loop.PER_OFFSET * sum([len(entry.partitions) for entry in body.topics])
+def _size(topics: Sequence[AskedTopic] | Sequence[wire.CommitTopic]) -> int:
+    return off_loop.PER_OFFSET * sum([len(entry.partitions) for entry in topics])
 
 
-async def _commit(call: Call[wire.CommitRequest], topics: Topics) -> wire.CommitResponse:
+async def _commit(call: Call[Any], asked: Asked, topics: Topics, finish: Finish[R]) -> R:
     """A commit that has to wait before it is written: its topics are looked up, or it is large."""
-    named, size = await topics.resolve(call.body.topics), _size(call.body)
+    named, size = await topics.resolve(asked.topics), _size(asked.topics)
     service = call.runtime.get(OffsetService)
-    commit = await off_loop.run(size, _taken, call, topics, named, service.metadata_limit)
+    commit = await off_loop.run(size, commit_of, call, asked, topics, named, service.metadata_limit)
     reply = await service.write(commit)
     assert reply is not None, "its topics were looked up as of now"
-    return await off_loop.run(size, _answered, call, named, commit, reply)
+    return await off_loop.run(size, _counted, finish, named, commit, reply)
 
 
-def _taken(call: Call[wire.CommitRequest], topics: Topics, named: Sequence[Named], metadata_limit: int) -> Commit:
-    body, retention_ms = call.body, call.body.retention_time_ms
-    if isinstance(retention_ms, str):
-        retention_ms = int64(retention_ms, "retention_time_ms")
-    return commit_of(call, topics, named, metadata_limit, body.generation_id_or_member_epoch, retention_ms)
-
-
-def _written(
-    call: Call[wire.CommitRequest],
-    topics: Topics,
-    named: Sequence[Named],
-    commit: Commit,
-    reply: OffsetCommitReply | None,
-) -> wire.CommitResponse | Awaitable[wire.CommitResponse]:
-    return _commit(call, topics) if reply is None else _answered(call, named, commit, reply)
-
-
-def _answered(
-    call: Call[wire.CommitRequest], named: Sequence[Named], commit: Commit, reply: OffsetCommitReply
-) -> wire.CommitResponse:
+def _counted(finish: Finish[R], named: Sequence[Named], commit: Commit, reply: OffsetCommitReply) -> R:
     _commits(reply.error.name).inc()
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)
     OFFSETS_COMMITTED.inc(commit.errors.count(Error.NONE))
-    topics = answered(call.body.topics, named, commit.errors)
-    lost = _lost(call, commit.member_id, commits=True)
-    return wire.CommitResponse(topics, rfc3339(reply.session_deadline), committed_offsets_lost=lost)
+    return finish(named, commit, reply)
 
 
 def _lost(call: Call[Any], member_id: str, *, commits: bool) -> wire.LostCommits | UnsetType:

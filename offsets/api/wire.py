@@ -14,8 +14,8 @@ from kcoord.http.types import CommitInstanceId, Expiry, Int32, Int64, MemberId, 
 Items = Meta(max_length=10_000)
 
 
-class Request(Struct, forbid_unknown_fields=True, frozen=True):
-    """Base of what clients send: an unknown field is an error."""
+class Request(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+    """Base of what clients send: an unknown field is an error. Defaults: see `kcoord.http.body`."""
 
 
 class Response(Struct, frozen=True):

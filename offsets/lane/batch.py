@@ -1,6 +1,6 @@
-"""A batch as the parameters of its statements: a column for each array, in Postgres' text format.
+"""A batch as the parameters of its statements: a column for each array, in the form in which Postgres reads it.
 
-Literals are written here and not by psycopg, which looks at each number of a list: at fifty offsets a commit that would
+That form is made here and not by psycopg, which looks at each number of a list: at fifty offsets a commit that would
 be most of the time of a commit.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
+from groups.store.arrays import Int4Array, Int8Array, number_array, text_array
 from offsets.core.commit import OVERTAKEN_MS
 from offsets.core.types import TopicPartition
 from offsets.lane.tickets import Ticket
@@ -83,7 +84,7 @@ _COMMIT_COLUMNS = (
 def _lines(tickets: Sequence[Ticket]) -> Parameters:
     topics: dict[str, int] = {}
     metadatas: dict[str, int] = {"": 1}
-    topic: list[str] = []
+    topic: list[int] = []
     partitions: list[int] = []
     offsets: list[int] = []
     epochs: list[int] = []
@@ -91,7 +92,7 @@ def _lines(tickets: Sequence[Ticket]) -> Parameters:
     for ticket in tickets:
         lines = ticket.commit.lines
         for name, count in lines.topics:
-            topic += [str(topics.setdefault(name, len(topics) + 1))] * count
+            topic += [topics.setdefault(name, len(topics) + 1)] * count
         partitions += lines.partitions
         offsets += lines.offsets
         epochs += lines.leader_epochs
@@ -100,13 +101,13 @@ def _lines(tickets: Sequence[Ticket]) -> Parameters:
         else:
             metadata += [metadatas.setdefault(text, len(metadatas) + 1) for text in lines.metadata]
     return {
-        "topic": _array(topic),
-        "topics": texts(topics),
-        "partition": numbers(partitions),
-        "committed_offset": numbers(offsets),
-        "leader_epoch": numbers(epochs),
-        "metadata": numbers(metadata),
-        "metadatas": texts(metadatas),
+        "topic": Int4Array.of(topic),
+        "topics": text_array(topics),
+        "partition": Int4Array.of(partitions),
+        "committed_offset": Int8Array.of(offsets),
+        "leader_epoch": Int4Array.of(epochs),
+        "metadata": Int4Array.of(metadata),
+        "metadatas": text_array(metadatas),
         "latest": _latest(tickets, len(partitions)),
     }
 
@@ -117,12 +118,12 @@ def fetch_parameters(asked: Sequence[tuple[str, Sequence[TopicPartition]]]) -> P
     topic = [topics.setdefault(name, len(topics) + 1) for _, partitions in asked for name, _ in partitions]
     last = list(accumulate(len(partitions) for _, partitions in asked))
     return {
-        "group_id": texts(group_id for group_id, _ in asked),
-        "first": numbers([1, *(at + 1 for at in last[:-1])]),
-        "last": numbers(last),
-        "topic": numbers(topic),
-        "topics": texts(topics),
-        "partition": numbers(partition for _, partitions in asked for _, partition in partitions),
+        "group_id": text_array(group_id for group_id, _ in asked),
+        "first": number_array([1, *(at + 1 for at in last[:-1])]),
+        "last": number_array(last),
+        "topic": number_array(topic),
+        "topics": text_array(topics),
+        "partition": number_array(partition for _, partitions in asked for _, partition in partitions),
     }
 
 
@@ -144,18 +145,8 @@ def _latest(tickets: Sequence[Ticket], count: int) -> str:
     return _array(latest)
 
 
-def numbers(values: Iterable[int]) -> str:
-    """An array of numbers as a literal of Postgres."""
-    return "{" + ",".join(map(str, values)) + "}"
-
-
-def texts(values: Iterable[str]) -> str:
-    """An array of texts as a literal of Postgres."""
-    return _array(map(quoted, values))
-
-
 def quoted(text: str) -> str:
-    """An element of such an array."""
+    """An element of an array of texts."""
     if "\\" in text or '"' in text:
         text = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'

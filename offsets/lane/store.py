@@ -13,11 +13,12 @@ from uuid import UUID
 
 from psycopg import errors as pg
 
+from groups.store.arrays import text_array
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.types import FetchedOffset, Millis, TopicPartition
-from offsets.lane.batch import fetch_parameters, parameters, texts
+from offsets.lane.batch import fetch_parameters, parameters
 from offsets.lane.tickets import Ticket
 
 Q = queries("offsets")
@@ -97,7 +98,7 @@ class FetchStore:
         async with self._db.connection() as connection:
             versions: dict[str, Version] = {}
             if group_ids:
-                rows = await self._db.rows(connection, Q.versions_of, {"group_id": texts(group_ids)})
+                rows = await self._db.rows(connection, Q.versions_of, {"group_id": text_array(group_ids)})
                 versions = {group_id: Version(*version) for group_id, *version in rows}
             rows = await self._db.rows(connection, Q.fetch_batch, fetch_parameters(asked))
         found: list[list[FetchedOffset]] = [[] for _ in asked]

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
+from groups.store.arrays import number_array, text_array
 from kcoord.database.pool import Connection, Database
 from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
@@ -19,7 +20,6 @@ from kcoord.setting import Value
 from kcoord.sql import queries
 from offsets.core.share import Rules
 from offsets.core.types import Millis
-from offsets.lane.batch import numbers, texts
 
 Q = queries("offsets")
 
@@ -155,9 +155,9 @@ class ShareStore:
         """Read whose requests these are, and lock the locks that they settle."""
         parameters = {
             "override": self._db.clock.override_ms,
-            "locks": numbers(sorted({lock for ticket in tickets for lock in ticket.locks})),
-            "groups": texts(ticket.group_id for ticket in tickets),
-            "members": texts(ticket.member_id for ticket in tickets),
+            "locks": number_array(sorted({lock for ticket in tickets for lock in ticket.locks})),
+            "groups": text_array(ticket.group_id for ticket in tickets),
+            "members": text_array(ticket.member_id for ticket in tickets),
         }
         rows = await self._db.rows(connection, Q.share_batch, parameters)
         now, database_ms, elsewhere = rows[0][:3]
@@ -219,10 +219,10 @@ class ShareStore:
 def _settling(settling: Sequence[Ticket], now: Millis) -> dict[str, Any]:
     """The parameters of `settle_items`."""
     return {
-        "groups": texts(ticket.group_id for ticket in settling),
-        "members": texts(ticket.member_id for ticket in settling),
-        "items": texts((ticket.settle or b"").decode() for ticket in settling),
-        "rules": texts(composite(ticket.rules) for ticket in settling),
+        "groups": text_array(ticket.group_id for ticket in settling),
+        "members": text_array(ticket.member_id for ticket in settling),
+        "items": text_array((ticket.settle or b"").decode() for ticket in settling),
+        "rules": text_array(composite(ticket.rules) for ticket in settling),
         "now": now,
     }
 
@@ -239,12 +239,12 @@ def _acquiring(pk: int, asking: Sequence[tuple[Ticket, Sequence[tuple[UUID, int]
     lines = random.sample(list(places), len(places))  # so that workers of several servers spread
     return {
         "group": pk,
-        "members": texts(ticket.member_id for ticket, _ in asking),
-        "most": numbers(ticket.most for ticket, _ in asking),
-        "lock_ms": numbers(ticket.lock_ms for ticket, _ in asking),
-        "topics": texts(str(topic_id) for topic_id, _ in lines),
-        "partitions": numbers(number for _, number in lines),
-        "places": texts(numbers(places[line]) for line in lines),
+        "members": text_array(ticket.member_id for ticket, _ in asking),
+        "most": number_array(ticket.most for ticket, _ in asking),
+        "lock_ms": number_array(ticket.lock_ms for ticket, _ in asking),
+        "topics": text_array(str(topic_id) for topic_id, _ in lines),
+        "partitions": number_array(number for _, number in lines),
+        "places": text_array(number_array(places[line]) for line in lines),
         "ends": [ends.get(line) for line in lines],
         "rules": composite(asking[0][0].rules),
         "now": now,

@@ -17,7 +17,7 @@ APIS: tuple[Api, ...] = (
     Api(0, "produce", (3, 9), logs.produce, logs.refused_produce, is_hot=True, budget=Budget.WRITES),
     Api(1, "fetch", (4, 18), logs.fetch, logs.refused_fetch, waits=True, is_hot=True),
     Api(2, "list_offsets", (1, 9), logs.list_offsets, logs.refused_list),
-    Api.of(handlers.commit, 8, "offset_commit", (2, 10), commits.offset_commit, commits.refused),
+    Api.of(handlers.commit, 8, "offset_commit", (2, 10), commits.offset_commit, commits.refused_commit, is_later=True),
     Api.of(handlers.fetch, 9, "offset_fetch", (1, 10), fetches.offset_fetch, fetches.refused),
     listing(GroupListReads),
     Api(19, "create_topics", (2, 7), topics.create_topics, topics.refused_topics, budget=Budget.WRITES),

@@ -5,20 +5,22 @@ Source: KIP-211, 345, 848, 1188 for the versions; offsets.md 2, 3 and 6 for the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
+from functools import partial
 from typing import Any
+
+from msgspec import UNSET
 
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
 from kcoord.metrics import COMMANDS
-from kcoord.process import off_loop
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import UNSUPPORTED_VERSION, Answer, Call
-from kcoord.wire.reading import Fields
-from offsets.api import wire as http
-from offsets.api.handlers import committed
-from offsets.core.commit import NO_RETENTION
+from kcoord.wire.reading import Columns, Fields
+from offsets.api.handlers import Asked, AskedTopic, Named, by_topic, committed
+from offsets.core.commit import NO_RETENTION, Commit
 from offsets.core.deletion import OffsetDelete
+from offsets.core.types import OffsetCommitReply
 from offsets.deletion import OffsetDeletion
 
 LONGEST_MEMBER_ID, LONGEST_INSTANCE_ID = 300, 249
@@ -32,7 +34,7 @@ def check_identity(request: Fields) -> None:
             raise ProtocolError(Error.INVALID_REQUEST, f"{name} has more than {longest} characters")
 
 
-def topic_answer(entry: Fields, partitions: Sequence[Answer]) -> dict[str, Any]:
+def topic_answer(entry: Fields, partitions: Sequence[Answer] | Columns) -> dict[str, Any]:
     """A topic of an answer, with the name or id that the request had, and these partitions."""
     return {"name": entry.get("name", ""), "topic_id": entry.get("topic_id"), "partitions": partitions}
 
@@ -43,8 +45,9 @@ def refused(request: Fields, version: int, code: int, detail: str) -> Answer:
     Differs from Kafka: partitions that do not exist, or that the caller may not read, have it too; Kafka tells theirs.
     """
     topics = [
-        topic_answer(entry, [{"partition_index": p.partition_index, "error_code": code} for p in entry.partitions])
+        topic_answer(entry, _results(numbers, [code] * len(numbers)))
         for entry in request.topics
+        for numbers in [entry.partitions["partition_index"]]
     ]
     return {"topics": topics}
 
@@ -53,70 +56,77 @@ KNOWS_EPOCHS = 9
 """The first version of OffsetCommit whose clients know member epochs (KIP-848)."""
 
 
-async def offset_commit(call: Call, request: Fields) -> Answer:
-    """OffsetCommit 2 to 10.
+def refused_commit(request: Fields, version: int, code: int, detail: str) -> Answer:
+    """As `refused`, of OffsetCommit.
 
     Older clients are told of a missing group by an error that they know, and get none that is about epochs.
     Differs from Kafka: below version 9, which no client of the consumer protocol sends, a commit with the right epoch
     is accepted; Kafka refuses it with UNSUPPORTED_VERSION as it does one with a wrong epoch (offsets.md 3.4 row 3).
     """
-    try:
-        return await _committed(call, request)
-    except ProtocolError as error:
-        if call.version >= KNOWS_EPOCHS:
-            raise
-        if error.error is Error.GROUP_ID_NOT_FOUND:
-            raise ProtocolError(Error.ILLEGAL_GENERATION, error.detail) from None
-        if error.error is Error.STALE_MEMBER_EPOCH:
-            return refused(request, call.version, UNSUPPORTED_VERSION, error.detail)
-        raise
+    return refused(request, version, code if version >= KNOWS_EPOCHS else _BEFORE_EPOCHS.get(code, code), detail)
 
 
-async def _committed(call: Call, request: Fields) -> Answer:
+_BEFORE_EPOCHS = {
+    Error.GROUP_ID_NOT_FOUND.code: Error.ILLEGAL_GENERATION.code,
+    Error.STALE_MEMBER_EPOCH.code: UNSUPPORTED_VERSION,
+}
+
+
+def offset_commit(call: Call, request: Fields) -> Awaitable[Answer]:
+    """OffsetCommit 2 to 10."""
     group_id = check_group_id(request.group_id, may_be_empty=True)
     call.principal.require_group(Operation.READ, group_id)
     check_identity(request)
-    body = http.CommitRequest(
+    asked = Asked(
         topics_of(request.topics),
-        member_id=request.member_id,
-        group_instance_id=request.get("group_instance_id"),
-        generation_id_or_member_epoch=request.generation_id_or_member_epoch,
-        retention_time_ms=request.get("retention_time", NO_RETENTION),
+        request.generation_id_or_member_epoch,
+        request.member_id,
+        request.get("group_instance_id"),
+        request.get("retention_time", NO_RETENTION),
     )
     # Not by the operation: a quota makes a Kafka client wait, and does not refuse it.
-    return await answer(request.topics, (await committed(call.over_http(body, group_id))).topics)
+    return committed(call.over_http(None, group_id), asked, partial(answer, request.topics, asked))
 
 
-def topics_of(entries: Iterable[Fields]) -> list[http.CommitTopic]:
-    """The topics of a commit, as over HTTP. Nothing is checked: these fields have the same bounds here."""
-    return [
-        http.CommitTopic([_partition(p) for p in entry["partitions"]], name=entry["name"])
-        if "name" in entry
-        else http.CommitTopic([_partition(p) for p in entry["partitions"]], topic_id=str(entry["topic_id"]))
-        for entry in entries
-    ]
+def topics_of(entries: Iterable[Fields]) -> list[AskedTopic]:
+    """The topics of a commit. Nothing is checked: these fields have the same bounds over HTTP."""
+    found = []
+    for entry in entries:
+        columns = entry["partitions"]
+        numbers, texts = columns["partition_index"], columns["committed_metadata"]
+        found.append(
+            AskedTopic(
+                numbers,
+                columns["committed_offset"],
+                columns.get("committed_leader_epoch") or [-1] * len(numbers),
+                [text or "" for text in texts] if any(texts) else None,
+                entry.get("name", UNSET),
+                str(entry["topic_id"]) if "topic_id" in entry else UNSET,
+            )
+        )
+    return found
 
 
-def _partition(asked: Fields) -> http.CommitPartition:
-    return http.CommitPartition(
-        asked["partition_index"],
-        asked["committed_offset"],
-        asked.get("committed_leader_epoch", -1),
-        asked["committed_metadata"],
-    )
-
-
-async def answer(entries: Sequence[Fields], found: Sequence[http.CommittedTopic]) -> Answer:
+def answer(
+    entries: Sequence[Fields], asked: Asked, named: Sequence[Named], commit: Commit, _reply: OffsetCommitReply
+) -> Answer:
     """The answer to a commit of these topics."""
-    size = off_loop.PER_OFFSET * sum(len(topic.partitions) for topic in found)
-    return {"topics": await off_loop.run(size, _answered, entries, found)}
-
-
-def _answered(entries: Iterable[Fields], found: Iterable[http.CommittedTopic]) -> list[dict[str, Any]]:
-    return [
-        topic_answer(entry, [{"partition_index": p.partition, "error_code": p.error_code} for p in topic.partitions])
-        for entry, topic in zip(entries, found, strict=True)
+    found = by_topic(asked.topics, named, commit.errors)
+    topics = [
+        topic_answer(entry, _results(topic.partitions, _codes(errors)))
+        for entry, (topic, _, errors) in zip(entries, found, strict=True)
     ]
+    return {"topics": topics}
+
+
+def _codes(errors: Sequence[Error]) -> list[int]:
+    if errors.count(Error.NONE) == len(errors):
+        return [0] * len(errors)
+    return [error.code for error in errors]
+
+
+def _results(partitions: list[int], codes: list[int]) -> Columns:
+    return Columns(partition_index=partitions, error_code=codes)
 
 
 async def offset_delete(call: Call, request: Fields) -> Answer:

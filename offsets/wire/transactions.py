@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 
 from groups.core.coordinator import partition_of
 from kcoord.access.rights import Operation, Principal
@@ -17,8 +17,8 @@ from kcoord.http.types import REMEDIES, TRANSACTIONAL_ID_PATTERN
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import PRODUCER_FENCED, TRANSACTIONAL_ID_NOT_FOUND, Answer, Call
 from kcoord.wire.reading import Fields
+from offsets.api.handlers import Asked
 from offsets.api.txn_handlers import commit_in_transaction
-from offsets.api.txn_wire import TxnCommitRequest
 from offsets.core.transactions import Producer, Transaction
 from offsets.transactions.doors import counted
 from offsets.transactions.service import TransactionService
@@ -106,18 +106,18 @@ async def txn_offset_commit(call: Call, request: Fields) -> Answer:
     group_id = check_group_id(request.group_id, may_be_empty=True)
     principal.require_group(Operation.READ, group_id)
     check_identity(request)
-    producer = _producer(request)
-    body = TxnCommitRequest(
-        producer.transactional_id,
-        producer.producer_id,
-        producer.producer_epoch,
+    asked = Asked(
         topics_of(request.topics),
-        generation_id=request.get("generation_id", -1),
-        member_id=request.get("member_id", ""),
-        group_instance_id=request.get("group_instance_id", None),
+        request.get("generation_id", -1),
+        request.get("member_id", ""),
+        request.get("group_instance_id", None),
     )
-    work = commit_in_transaction(call.over_http(body, group_id), knows_epochs=call.version >= KNOWS_EPOCHS)
-    return await answer(request.topics, (await work).topics)
+    finish = partial(answer, request.topics, asked)
+    knows_epochs = call.version >= KNOWS_EPOCHS
+    work = commit_in_transaction(
+        call.over_http(None, group_id), _producer(request), asked, finish, knows_epochs=knows_epochs
+    )
+    return await work
 
 
 @_unless_fenced(2)

@@ -58,7 +58,7 @@ HEARTBEAT = {
     "subscribed_topic_names": ["orders"],
     "topic_partitions": [],
 }
-MOST_FILES_OF_KAFKA = {"join_group": 54, "consumer_group_heartbeat": 59, "offset_commit": 56, "heartbeat": 22}
+MOST_FILES_OF_KAFKA = {"join_group": 53, "consumer_group_heartbeat": 58, "offset_commit": 54, "heartbeat": 22}
 """The same requests over Kafka's protocol."""
 
 COMMIT = {"topics": [{"name": "orders", "partitions": [{"partition": 0, "committed_offset": 7}]}]}

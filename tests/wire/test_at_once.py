@@ -169,7 +169,7 @@ async def test_a_request_is_decoded_once(wire: WireClient, beat: Beat, gateway: 
     known = gateway.decoded.cache_info()
     assert (known.misses, known.hits) == (1, 3)
     assert known.maxsize is not None
-    assert known.maxsize * dispatch.LONGEST_AT_ONCE < 16_000_000, "bytes of requests"
+    assert known.maxsize * dispatch.LONGEST_QUICK < 16_000_000, "bytes of requests"
 
 
 async def test_a_request_with_lists_is_not_remembered(wire: WireClient, beat: Beat, gateway: Gateway) -> None:

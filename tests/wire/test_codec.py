@@ -15,7 +15,7 @@ from kio.serial import entity_reader, entity_writer
 from groups.wire.apis import APIS as OF_GROUPS
 from kcoord.wire import dispatch, session
 from kcoord.wire.api import request_class, response_class
-from kcoord.wire.reading import Frame, Malformed, read
+from kcoord.wire.reading import Columns, Frame, Malformed, read
 from kcoord.wire.writing import write
 from offsets.wire.apis import APIS as OF_OFFSETS
 from tests.support.frames import read_all
@@ -157,3 +157,44 @@ def test_a_text_that_is_only_shown_is_mended() -> None:
     frame = Frame(body.replace(b"a\0b", b"a\0\xff"))
     assert read_all(request_class("leave_group", 5), frame, 0).members[0].reason == "a\ufffd\ufffd"
     assert not frame.unstorable
+
+
+INT32, INT64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
+COMMITS = [(api, version) for api, version in SERVED if api.name in ("offset_commit", "txn_offset_commit")]
+
+
+@given(st.lists(st.tuples(INT32, INT64, INT32, st.sampled_from([None, "", "", "some"]))), st.sampled_from(COMMITS))
+def test_the_columns_of_a_commit_are_what_kio_reads(rows: list[tuple[Any, ...]], served: Any) -> None:
+    """Texts are mostly left out: then all partitions are read together."""
+    api, version = served
+    cls = request_class(api.name, version)
+    names = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
+    partitions = [dict(zip(names, row, strict=True)) for row in rows]
+    out = bytearray()
+    write(cls, {"topics": [{"partitions": partitions}]}, out)
+    columns = read_all(cls, Frame(out), 0).topics[0].partitions
+    found, _ = entity_reader(cls)(bytes(out), 0)
+    asked = found.topics[0].partitions
+    assert isinstance(columns, Columns)
+    assert columns.rows() == [{name: getattr(one, name) for name in columns} for one in asked]
+    assert all(len(column) == len(rows) for column in columns.values())
+
+
+@given(st.lists(st.tuples(INT32, st.integers(-1, 100))), st.sampled_from(COMMITS))
+def test_columns_are_written_as_their_rows_are(rows: list[tuple[int, int]], served: Any) -> None:
+    api, version = served
+    cls = response_class(api.name, version)
+    columns = Columns(partition_index=[number for number, _ in rows], error_code=[code for _, code in rows])
+    written = [bytearray(), bytearray()]
+    for partitions, out in zip((columns, columns.rows()), written, strict=True):
+        write(cls, {"topics": [{"partitions": partitions}]}, out)
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("tagged", [0, 1, 2])
+def test_a_tagged_field_of_a_partition_is_skipped(tagged: int) -> None:
+    entries = [struct.pack(">iqiB", number, 7, -1, 1) for number in range(3)]
+    raw = b"\2g" + b"\0\0\0\1" + b"\2m" + b"\0" + b"\2\2t\4"
+    raw += b"".join(entry + (b"\1\x63\2hi" if at == tagged else b"\0") for at, entry in enumerate(entries)) + b"\0\0"
+    found = read_all(request_class("offset_commit", 9), Frame(raw), 0)
+    assert found.topics[0].partitions["partition_index"] == [0, 1, 2]

@@ -92,6 +92,13 @@ async def test_older_versions_are_silenced_without_a_throttle_time(
     await eventually(lambda: bool(silent(gateway)), "the connection is silent")
 
 
+async def test_requests_that_want_no_answer_count(wire: WireClient, gateway: Gateway, runtime: Runtime) -> None:
+    limit(runtime, writes=0.001)
+    for _ in range(3):
+        wire.send("produce", 9, acks=0, timeout=1, topic_data=())
+    await eventually(lambda: bool(silent(gateway)), "the connection is silent")
+
+
 @pytest.mark.parametrize(("version", "code"), [(7, Error.THROTTLING_QUOTA_EXCEEDED.code), (5, 0)])
 async def test_too_many_new_partitions_are_refused_to_clients_that_know_the_error(
     wire: WireClient, runtime: Runtime, version: int, code: int, monkeypatch: pytest.MonkeyPatch

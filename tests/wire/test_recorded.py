@@ -13,7 +13,7 @@ import pytest
 
 from kcoord.wire import dispatch
 from kcoord.wire.api import request_class, response_class
-from kcoord.wire.reading import Fields, Frame
+from kcoord.wire.reading import Columns, Fields, Frame
 from kcoord.wire.writing import write
 from tests.support.frames import read_all
 from tests.wire.record import FRAMES, served
@@ -44,6 +44,8 @@ def snake(name: str) -> str:
 
 def same(ours: Any, kafkas: Any, where: str) -> int:
     """Compare a value; returns how many numbers, texts and bytes it has."""
+    if isinstance(ours, Columns):
+        ours = [Fields(row) for row in ours.rows()]
     if isinstance(ours, Fields):
         return of_struct(ours, kafkas, where)
     if isinstance(ours, list):

@@ -16,6 +16,21 @@ from groups.api.wire import HeartbeatRequest, JoinRequest, ManyHeartbeatsRequest
 from kcoord.http import body as bodies
 from kcoord.http.types import rfc3339
 from kcoord.protocol.errors import ProtocolError
+from offsets.api.wire import CommitRequest
+
+
+class Inner(msgspec.Struct, forbid_unknown_fields=True):
+    """Its defaults are not left out."""
+
+    x: int = 1
+    y: int = 1
+
+
+class Outer(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Its own are."""
+
+    inner: list[Inner]
+
 
 LAST_SECOND = 253_402_300_799
 
@@ -90,6 +105,43 @@ def test_kinds_whose_names_are_not_known_are_looked_at_in_full() -> None:
     for kind in (Lenient, dict[str, int], Any):
         assert outcome(kind, b'{"x":1,"x":2,"name":3}') != "accepted"
     assert "occurs twice" in outcome(Lenient, b'{"x":1,"x":2,"name":"n"}')
+
+
+@st.composite
+def commits(draw: st.DrawFn) -> bytes:
+    """A commit of which some fields are given that have their default, left out, or given twice."""
+
+    def written(*fields: tuple[str, str]) -> str:
+        chosen = [field for field in fields for _ in range(draw(st.sampled_from([0, 1, 1, 1, 2])))]
+        return "{" + ",".join(f'"{name}":{value}' for name, value in draw(st.permutations(chosen))) + "}"
+
+    def listed(most: int, *fields: tuple[str, str]) -> str:
+        return "[" + ",".join(written(*fields) for _ in range(draw(st.integers(0, most)))) + "]"
+
+    text = draw(st.sampled_from(['""', '"orders"', '"name"', "null"]))
+    number = draw(st.sampled_from(["-1", "7", '"7"']))
+    partition = ("partition", "1"), ("committed_offset", number), ("committed_leader_epoch", "-1")
+    topic = ("name", '"orders"'), ("partitions", listed(3, *partition, ("committed_metadata", text)))
+    return written(("topics", listed(2, *topic)), ("member_id", '""'), ("group_instance_id", "null")).encode()
+
+
+@given(commits())
+def test_a_field_that_occurs_twice_in_a_commit_is_always_found(body: bytes) -> None:
+    found = outcome(CommitRequest, body)
+    assert (found == "accepted") <= (not has_twice(body))
+    if "occurs twice" in found:
+        assert has_twice(body)
+
+
+@pytest.mark.parametrize("more", [b"", b',"committed_leader_epoch":3', b',"committed_metadata":"m"'])
+def test_the_usual_commit_is_not_read_a_second_time(monkeypatch: pytest.MonkeyPatch, more: bytes) -> None:
+    monkeypatch.setattr(bodies, "_refuse_duplicates", lambda body: pytest.fail("it was"))
+    one = b'{"partition":1,"committed_offset":7%b}' % more
+    assert outcome(CommitRequest, b'{"topics":[{"name":"t","partitions":[%b,%b]}]}' % (one, one)) == "accepted"
+
+
+def test_a_kind_with_defaults_that_are_not_left_out_is_looked_at_in_full() -> None:
+    assert "occurs twice" in outcome(Outer, b'{"inner":[{"x":1,"x":2}]}')
 
 
 @given(st.integers(0, LAST_SECOND * 1_000 + 999))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from psycopg import _queries
 
 from kcoord.sql import parse, queries
 
@@ -108,13 +109,19 @@ def test_parser_refuses_what_it_cannot_name() -> None:
         parse({"f": "-- name: one\n-- only a comment\n"})
 
 
+def test_statements_of_commits_are_short_enough_for_the_cache_of_psycopg() -> None:
+    """A longer one would be parsed for every batch."""
+    found = queries("offsets")
+    assert max(len(found.write_batch), len(found.write_offsets)) <= _queries.MAX_CACHED_STATEMENT_LENGTH
+
+
 def test_fragment_is_written_once_and_stands_in_each_statement_that_includes_it() -> None:
     matching = "-- fragment: matching\n-- why\nand a = 1\nand (b = 2\n     or c = 3)\n\n"
     one = "-- name: one\nselect 1\n  -- include: matching\nlimit 1\n"
     two = "-- name: two\nselect 2\n-- include: matching"
     assert parse({"f": matching + one + two}) == {
-        "one": "select 1\n  and a = 1\n  and (b = 2\n       or c = 3)\nlimit 1",
-        "two": "select 2\nand a = 1\nand (b = 2\n     or c = 3)",
+        "one": "select 1\nand a = 1\nand (b = 2\nor c = 3)\nlimit 1",
+        "two": "select 2\nand a = 1\nand (b = 2\nor c = 3)",
     }
     with pytest.raises(ValueError, match="no fragment named other"):
         parse({"f": "-- name: one\nselect 1\n-- include: other"})
