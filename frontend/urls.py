@@ -85,11 +85,7 @@ urlpatterns = [
     path("groups/<str:group_id>/pins.csv", pins_csv, name="pins-csv"),
     path("groups/<str:group_id>/report-days.csv", group_report_days_csv, name="group-report-days-csv"),
     path("groups/<str:group_id>/report-members.csv", report_members_csv, name="group-report-members-csv"),
-    path(
-        "groups/<str:group_id>/simulated-members.csv",
-        simulated_members_csv,
-        name="simulated-members-csv",
-    ),
+    path("groups/<str:group_id>/simulated-members.csv", simulated_members_csv, name="simulated-members-csv"),
     path("groups/<str:group_id>/simulated-moves.csv", simulated_moves_csv, name="simulated-moves-csv"),
     path("groups/<str:group_id>/config", group_config, name="config"),
     path("groups/<str:group_id>/delete", delete_group, name="delete-group"),

@@ -65,10 +65,7 @@ NAVIGATION = {
         Entry("Compare", "frontend:compare"),
         Entry("Alerts", "frontend:alerts"),
     ),
-    "Change": (
-        Entry("Plans", "frontend:plans"),
-        Entry("Audit", "frontend:audit"),
-    ),
+    "Change": (Entry("Plans", "frontend:plans"), Entry("Audit", "frontend:audit")),
     "Service": (
         Entry("Health", "frontend:health", lambda viewer: viewer.sees_cluster),
         Entry("Nodes", "frontend:nodes", lambda viewer: viewer.sees_cluster),

@@ -11,11 +11,7 @@ from django.urls import reverse
 from frontend.ui.page import Link, choice
 from frontend.ui.viewer import PLAN, missing, viewer_of
 
-TABS: Mapping[str, str] = {
-    "overview": "Overview",
-    "members": "Members",
-    "offsets": "Partitions",
-}
+TABS: Mapping[str, str] = {"overview": "Overview", "members": "Members", "offsets": "Partitions"}
 """The tabs of the page of the group itself."""
 SHARE_PAGES: Mapping[str, str] = {"items": "Items", "dead-letters": "Dead letters"}
 PAST_PAGES: Mapping[str, str] = {

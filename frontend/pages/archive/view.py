@@ -216,12 +216,7 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
         return no_run(request)
     run, _, now = read
     cancel = as_command.request(service_url(request), "Cancel the run", "POST", f"archive/runs/{run.id}/cancel")
-    context = {
-        "now": now,
-        "line": _line(run, now),
-        "refusal": refusal,
-        "commands": [cancel] if run.is_open else [],
-    }
+    context = {"now": now, "line": _line(run, now), "refusal": refusal, "commands": [cancel] if run.is_open else []}
     return show(request, "pages/archive/cancel_run", context, section="archive", status=refusal.status)
 
 
@@ -233,9 +228,7 @@ def findings(request: HttpRequest) -> HttpResponse:
     wanted = wanted_findings(request)
     viewer, seen_by = viewer_of(request), viewer_of(request).seen_by
 
-    async def read(
-        runtime: Runtime,
-    ) -> tuple[SparkRun | None, Page[Finding], dict[str, int], Mapping[str, Names], int]:
+    async def read(runtime: Runtime) -> tuple[SparkRun | None, Page[Finding], dict[str, int], Mapping[str, Names], int]:
         reads = runtime.get(FindingReads)
         run, listed = await reads.findings(wanted, run_id=run_id, cursor=cursor, limit=PAGE_SIZE, seen_by=seen_by)
         counts = await reads.counts(run.id, group_id or None, seen_by=seen_by) if run else {}

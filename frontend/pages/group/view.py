@@ -79,11 +79,7 @@ MEMBER_SORTS: Mapping[str, str] = {
     "heartbeat": "Oldest heartbeat",
     "session": "Session ends first",
 }
-OFFSET_SORTS: Mapping[str, str] = {
-    "": "Topic and partition",
-    "lag": "Furthest behind",
-    "committed": "Oldest commit",
-}
+OFFSET_SORTS: Mapping[str, str] = {"": "Topic and partition", "lag": "Furthest behind", "committed": "Oldest commit"}
 ONLY: Mapping[str, str] = {
     "": "All partitions",
     "unowned": "Without an owner",

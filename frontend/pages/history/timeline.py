@@ -333,11 +333,7 @@ BEGINNINGS = (EventKind.REBALANCE_STARTED.value, EventKind.GROUP_EPOCH_BUMPED.va
 LASTING = [kind.value for kind in VerdictKind if kind is not VerdictKind.EXPIRING]
 """Kinds of verdicts that have a beginning."""
 
-OF_GROUPS: Mapping[str, str] = {
-    "verdict": Q.verdicts_in_span,
-    "plan": Q.plans_in_span,
-    "alert": Q.alerts_in_span,
-}
+OF_GROUPS: Mapping[str, str] = {"verdict": Q.verdicts_in_span, "plan": Q.plans_in_span, "alert": Q.alerts_in_span}
 OF_SERVICE: Mapping[str, str] = {"hand-over": Q.hand_overs_in_span, "run": Q.runs_in_span}
 """For who may describe the cluster."""
 

@@ -225,11 +225,7 @@ def _own(verdict: Verdict, member: Member) -> Verdict:
     if verdict.kind is not VerdictKind.LATE or member.last_heartbeat_at is None:
         return verdict
     return Verdict(
-        VerdictKind.LATE,
-        member.last_heartbeat_at,
-        due_at=member.session_deadline,
-        number=1,
-        names=(member.member_id,),
+        VerdictKind.LATE, member.last_heartbeat_at, due_at=member.session_deadline, number=1, names=(member.member_id,)
     )
 
 

@@ -1,4 +1,4 @@
-"""The page of a topic: its partitions, and every group on it as a heat map with a number, a shape and a level in each cell."""
+"""The page of a topic: its partitions, and a heat map of every group on it."""
 
 from __future__ import annotations
 
