@@ -100,20 +100,6 @@ def check_content_type(headers: list[tuple[bytes, bytes]]) -> None:
         raise RequestRefused(415, f"the content encoding is {encoding!r}; send the body unencoded")
 
 
-async def read(receive: Receive, most: int) -> bytes:
-    """The whole body. Raises TooLarge above `most` bytes, ClientGone when the connection ends."""
-    body, more = b"", True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > most:
-            raise TooLarge(most)
-    return body
-
-
 def decode(decoder: msgspec.json.Decoder[B], body: bytes) -> B:
     """The struct decoded from `body`. Raises INVALID_REQUEST naming the field at fault."""
     if not body:
