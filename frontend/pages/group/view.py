@@ -208,7 +208,7 @@ def _actions(request: HttpRequest, group_id: str, kind: str, lag: int | None) ->
 @page
 def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     """One group in full."""
-    shown = _shown(request)
+    shown = choices_of(request, "show", PANELS)
     drawn = BY_RANGE[choice(request, "range", BY_RANGE) or DEFAULT_RANGE.name]
     tab, wanted = tab_of(request), focus_of(request)
     limits = limits_of(request, tab, replace(_limits(shown), lag=drawn, q=text(request, "topic")))
@@ -319,10 +319,6 @@ def _pace(state_name: str, members: int, partitions: int, shown: tuple[str, ...]
     if members > LARGE:
         return Pace(every_ms=10_000 if settled else 5_000, gap_ms=2_000)
     return Pace(every_ms=5_000 if settled else 2_000, gap_ms=250)
-
-
-def _shown(request: HttpRequest) -> tuple[str, ...]:
-    return choices_of(request, "show", PANELS)
 
 
 PACE = Pace(every_ms=5_000, gap_ms=250)

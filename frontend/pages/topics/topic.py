@@ -263,7 +263,7 @@ def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> d
     stale_ms = settings.KCOORD.int("lag.stale.ms")
     last = first + len(found.partitions) - 1
     rate_chart, growth_chart, drawn = plots(found)
-    urls = [_group_url(group.group_id, header.name) for group in found.groups]
+    urls = [f"{group_url(group.group_id)}?{urlencode({'q': header.name})}" for group in found.groups]
     heading = f"{first:,} to {last:,} of {header.partitions:,}" if header.partitions > PARTITIONS else ""
     return {
         "now": found.now,
@@ -294,10 +294,6 @@ def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> d
         "fewer_url": address(request, skip=str(max(skip - GROUPS, 0))) if skip > 0 else None,
         "more_url": address(request, skip=str(skip + GROUPS)) if skip + GROUPS < (total or 0) else None,
     }
-
-
-def _group_url(group_id: str, name: str) -> str:
-    return f"{group_url(group_id)}?{urlencode({'q': name})}"
 
 
 @page
