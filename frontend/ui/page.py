@@ -38,17 +38,13 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import MAX_CURSOR_LENGTH, Key, decode_cursor, encode_cursor
 
 
-def _everybody(viewer: Viewer) -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page of the navigation: its name, the name of its route, and who may see it."""
+    """A page of the navigation: its name, the name of its route, and who may see it; None: everybody."""
 
     label: str
     route: str
-    shown: Callable[[Viewer], bool] = _everybody
+    shown: Callable[[Viewer], bool] | None = None
 
     @property
     def section(self) -> str:
@@ -81,7 +77,9 @@ NAVIGATION = {
 
 def navigation_of(viewer: Viewer) -> dict[str, list[Entry]]:
     """The groups of `NAVIGATION` with the pages that a person may see; those without any are left out."""
-    shown = {name: [link for link in links if link.shown(viewer)] for name, links in NAVIGATION.items()}
+    shown = {
+        name: [link for link in links if link.shown is None or link.shown(viewer)] for name, links in NAVIGATION.items()
+    }
     return {name: links for name, links in shown.items() if links}
 
 
