@@ -229,8 +229,8 @@ def show(
     template = panel if is_panel(request) else "frontend/ui/page.html" if title else f"frontend/{name}.html"
     group_id = request.resolver_match.kwargs.get("group_id") if request.resolver_match else None
     of_group = {"group_id": group_id, "group_url": group_url(group_id)} if group_id else {}
-    framed = {**of_group, **context, **header(request, section), "panel": panel, "page_title": title}
-    framed["script"] = f"frontend/{script}.js" if script else ""
+    page_of = {"panel": panel, "page_title": title, "script": f"frontend/{script}.js" if script else ""}
+    framed = {**of_group, **context, **header(request, section), **page_of}
     return render(request, template, framed, status=status)
 
 
