@@ -12,10 +12,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
-from frontend.pages.group import explained as consumer_states
 from frontend.pages.group import present as presenters
 from frontend.pages.group import reads as queries
-from frontend.pages.group.explained import explain, next_timer
+from frontend.pages.group.explained import explain, explain_consumer, next_timer
 from frontend.pages.group.lag import BY_NAME as BY_RANGE
 from frontend.pages.group.lag import DEFAULT_RANGE, RANGES, lag
 from frontend.pages.group.look import PARTITIONS_SHOWN, look
@@ -339,7 +338,7 @@ def group_states(request: HttpRequest, group_id: str) -> HttpResponse:
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
         "group": group,
         "state": state(group.state, held=group.is_held(found.now)),
-        "explanation": (part and consumer_states.explain_consumer(found, part)) or explain(found),
+        "explanation": (part and explain_consumer(found, part)) or explain(found),
         "next_timer": next_timer(found),
         "picture": drawn,
         "narrow": picture(group.type, group.state, narrow=True) if drawn else None,

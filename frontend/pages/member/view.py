@@ -12,8 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
 from frontend.ui.events import lines
-from frontend.ui.members import AWAY_EPOCH, NAMES_PER_MEMBER, Detail, member_rates, member_state
-from frontend.ui.members import consumer_member_state as consumer_state
+from frontend.ui.members import AWAY_EPOCH, NAMES_PER_MEMBER, Detail, consumer_member_state, member_rates, member_state
 from frontend.ui.page import Pace, cursor, cursor_address, group_url, is_panel, message, page, show, text
 from frontend.ui.reads import header_with_members, named_events, require_members
 from frontend.ui.rows import Event, GroupHeader, Member, Millis, Names
@@ -366,7 +365,7 @@ async def concerns(runtime: Runtime, viewer: Viewer, page: MemberPage) -> Concer
 def state_of(header: GroupHeader, member: Member, now: Millis, *, is_late: bool) -> State:
     """What a member of a group of any type is doing."""
     if header.type != "classic":
-        return consumer_state(member, header.assignment_epoch, now, is_late=is_late)
+        return consumer_member_state(member, header.assignment_epoch, now, is_late=is_late)
     return member_state(member, header.state, now, is_late=is_late)
 
 
