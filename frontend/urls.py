@@ -6,6 +6,7 @@ from django.contrib.auth.views import PasswordChangeDoneView
 from django.urls import path
 
 from frontend.live import live
+from frontend.pages.access.grant import grant
 from frontend.pages.access.tokens import new_token, token_list, token_page, tokens_csv
 from frontend.pages.access.view import access_csv, access_page
 from frontend.pages.actions.labels import group_labels
@@ -122,6 +123,7 @@ urlpatterns = [
     path("audit", audit_page, name="audit"),
     path("access.csv", access_csv, name="access-csv"),
     path("access", access_page, name="access"),
+    path("access/grant", grant, name="grant"),
     path("health", health_page, name="health"),
     path("search", search_page, name="search"),
     path("compare", compare, name="compare"),

@@ -142,6 +142,7 @@ PAGES: Mapping[str, str] = {
     "create-alert-rule": "alert.rule",
     "alert-rule": "alert.rule",
     "create-token": "token.create",
+    "grant": "rule.add",
     "token": "token.change",
 }
 """What pages usually do, by the names of their URLs."""

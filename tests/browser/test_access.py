@@ -104,6 +104,40 @@ async def test_a_team_gets_a_role_in_the_admin(page: Page, seed: Seed) -> None:
     )
 
 
+async def test_a_colleague_gets_read_access(page: Page, seed: Seed) -> None:
+    """From the landing page in three clicks, besides the name and the prefix."""
+    few(seed)
+    seed.group("billing-eu")
+    await page.goto("/")
+    await choose_page(page, "Access")
+    await page.get_by_role("link", name="Grant").click()
+    await page.get_by_label("Name", exact=True).fill("zoe")
+    await page.get_by_label("Prefix").fill("billing-")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_text("Of what exists now, they see 1 group (billing-eu) and 0 topics.")).to_be_visible()
+    assert await audit_in_every_look(page, "grant") == []
+    await page.get_by_role("button", name="Grant", exact=True).click()
+    await expect(page.get_by_text("zoe has 3 new rules.")).to_be_visible()
+    await expect(page.get_by_role("row").filter(has_text="zoe")).to_contain_text("Viewer of all groups")
+
+
+async def test_a_new_group_of_people_gets_a_role(page: Page, seed: Seed) -> None:
+    few(seed)
+    await page.set_viewport_size(NARROW)
+    await page.goto("/access/grant")
+    await expect(page.get_by_label("People to add to it")).to_be_hidden()
+    await page.get_by_label("To a", exact=True).select_option("Group")
+    await page.get_by_label("Name", exact=True).fill("readers")
+    await page.get_by_label("Create this group of people").check()
+    await page.get_by_label("People to add to it").fill("zoe, ada")
+    await page.get_by_label("Prefix").fill("*")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_text("With the rules that readers has already, they may then")).to_be_visible()
+    await picture(page, "grant-group")
+    await page.get_by_role("button", name="Grant", exact=True).click()
+    await expect(page.get_by_role("row").filter(has_text="readers").first).to_contain_text("ada and zoe")
+
+
 async def test_nothing_is_wrong_with_the_page(page: Page, seed: Seed) -> None:
     await page.set_viewport_size(NARROW)
     await page.goto("/access")

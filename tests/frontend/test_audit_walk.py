@@ -167,6 +167,7 @@ STORIES = {
     "start-run": Story(None, {}, "?kind=archive"),
     "cancel-run": Story(running),
     "create-token": Story(None, {"name": "deploy", "preset": "consumer", "groups": "g", "topics": "orders"}),
+    "grant": Story(None, {"kind": "User", "holder": "root", "preset": "consumer", "groups": "g", "topics": "orders"}),
     "alerts": Story(alerted, {"act": "mute", "alert": "7", "duration_ms": "3600000"}),
     "create-alert-rule": Story(None, RULE),
     "alert-rule": Story(ruled, {"act": "delete", "sure": "yes"}, act="alert.delete"),

@@ -137,6 +137,11 @@ ACTIONS = [
         lambda seed: "/tokens/new?preset=consumer&groups=billing&topics=orders",
         {"": "Create the token"},
     ),
+    Shown(
+        "grant",
+        lambda seed: "/access/grant?kind=User&holder=root&preset=consumer&groups=billing&topics=orders",
+        {"": "Add the rules"},
+    ),
     Shown("alerts", _alerts, {"mute": "Mute the alert", "test": "Send a test"}),
     Shown(
         "alerts",

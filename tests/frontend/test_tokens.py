@@ -42,7 +42,7 @@ def test_a_token_for_a_new_service(operator: Client, seed: Seed) -> None:
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"preset": ""}, "Choose what the token is for."),
+        ({"preset": ""}, "Choose what the rules are for."),
         ({"groups": " "}, "Groups: name at least one"),
         ({"topics": "x" * 300}, "at most 255"),
         ({"name": ""}, "Name: 1 to 200 characters"),

@@ -88,7 +88,7 @@ def rules_of(given: Mapping[str, str]) -> list[Rule]:
             raise ValueError("Own rules: write at least one, such as read:group:billing-*.")
         return rules
     if preset not in GRANTED:
-        raise ValueError("Choose what the token is for.")
+        raise ValueError("Choose what the rules are for.")
     return _granted(preset, *(_names(given.get(label.lower(), ""), label) for label in ("Groups", "Topics")))
 
 
@@ -229,7 +229,7 @@ def _create(name: str, rules: Sequence[Rule], expires_at: int | None) -> tuple[N
     if not 1 <= len(name) <= LONGEST_NAME:
         return None, Refusal(f"Name: 1 to {LONGEST_NAME} characters: who or what uses the token.", 400)
     if not rules:
-        return None, Refusal("Choose what the token is for.", 400)
+        return None, Refusal("Choose what the rules are for.", 400)
     try:
         return create_token(name, rules, expires_at), Refusal()
     except ValueError as error:

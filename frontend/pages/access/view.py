@@ -13,7 +13,8 @@ from frontend.ui import commands as as_command
 from frontend.ui.page import BadAddress, address, choice, cursor, cursor_address, page, show, text
 from frontend.ui.reads import now_ms
 from frontend.ui.table import MOST_ROWS, csv_file
-from frontend.ui.viewer import viewer_of
+from frontend.ui.viewer import Action, viewer_of
+from kcoord.access import read_only
 from kcoord.access.rights import CLUSTER_NAME
 from kcoord.access.store import RuleFilter
 
@@ -50,6 +51,7 @@ def access_page(request: HttpRequest) -> HttpResponse:
         "clear_url": request.path,
         "first_url": address(request, after=None) if wanted.after else None,
         "next_url": cursor_address(request, "after", *found[-1].key) if more else None,
+        "create": Action("Grant", reverse("frontend:grant"), read_only.reason()),
         "commands": [as_command.list_rules(as_command.service_url(request), about)] if everybody else [],
     }
     return show(request, "pages/access/access", context, section="access", title="Access")

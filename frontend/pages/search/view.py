@@ -439,6 +439,7 @@ VERBS = (
     Verb("Health", "health readiness celery postgres", "frontend:health", SEE_CLUSTER),
     Verb("Compare groups", "compare groups lag", "frontend:compare"),
     Verb("Tokens", "tokens access rules", "frontend:tokens", tokens=True),
+    Verb("Grant rights", "grant access rules rights permissions", "frontend:grant", tokens=True, changes=True),
     Verb("Access", "access rights rules roles permissions who may", "frontend:access"),
     Verb("Create a token", "create new add token", "frontend:create-token", tokens=True, changes=True),
     Verb("Create a group", "create new add group", "frontend:create-group", CREATE_GROUP),
