@@ -46,9 +46,7 @@ from frontend.pages.offsets.reset import reset_offsets
 from frontend.pages.overview.health import health_page
 from frontend.pages.overview.view import overview
 from frontend.pages.search.view import search_page
-from frontend.pages.sign_in import view as identity
-from frontend.pages.sign_in import view as sign_out
-from frontend.pages.sign_in.view import ChangePassword, SignIn
+from frontend.pages.sign_in import view as sign_in
 from frontend.pages.topics.topic import topic, topic_groups_csv, topic_partitions_csv
 from frontend.pages.topics.topics import topic_list, topics_csv
 
@@ -56,13 +54,13 @@ app_name = "frontend"
 
 urlpatterns = [
     path("", overview, name="home"),
-    path("sign-in", SignIn.as_view(), name="login"),
-    path("sign-in/provider", identity.begin, name="identity"),
-    path("sign-in/provider/answer", identity.answer, name="identity-answer"),
-    path("sign-out", sign_out.SignOut.as_view(), name="logout"),
-    path("signed-out", sign_out.signed_out, name="signed-out"),
-    path("signed-out/provider", sign_out.leave, name="identity-sign-out"),
-    path("password", ChangePassword.as_view(), name="password"),
+    path("sign-in", sign_in.SignIn.as_view(), name="login"),
+    path("sign-in/provider", sign_in.begin, name="identity"),
+    path("sign-in/provider/answer", sign_in.answer, name="identity-answer"),
+    path("sign-out", sign_in.SignOut.as_view(), name="logout"),
+    path("signed-out", sign_in.signed_out, name="signed-out"),
+    path("signed-out/provider", sign_in.leave, name="identity-sign-out"),
+    path("password", sign_in.ChangePassword.as_view(), name="password"),
     path(
         "password/changed",
         PasswordChangeDoneView.as_view(template_name="frontend/pages/sign_in/password_changed.html"),
@@ -87,11 +85,7 @@ urlpatterns = [
     path("groups/<str:group_id>/pins.csv", pins_csv, name="pins-csv"),
     path("groups/<str:group_id>/report-days.csv", group_report_days_csv, name="group-report-days-csv"),
     path("groups/<str:group_id>/report-members.csv", report_members_csv, name="group-report-members-csv"),
-    path(
-        "groups/<str:group_id>/simulated-members.csv",
-        simulated_members_csv,
-        name="simulated-members-csv",
-    ),
+    path("groups/<str:group_id>/simulated-members.csv", simulated_members_csv, name="simulated-members-csv"),
     path("groups/<str:group_id>/simulated-moves.csv", simulated_moves_csv, name="simulated-moves-csv"),
     path("groups/<str:group_id>/config", group_config, name="config"),
     path("groups/<str:group_id>/delete", delete_group, name="delete-group"),

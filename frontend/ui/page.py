@@ -38,17 +38,13 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import MAX_CURSOR_LENGTH, Key, decode_cursor, encode_cursor
 
 
-def _everybody(viewer: Viewer) -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page of the navigation: its name, the name of its route, and who may see it."""
+    """A page of the navigation: its name, the name of its route, and who may see it; None: everybody."""
 
     label: str
     route: str
-    shown: Callable[[Viewer], bool] = _everybody
+    shown: Callable[[Viewer], bool] | None = None
 
     @property
     def section(self) -> str:
@@ -65,10 +61,7 @@ NAVIGATION = {
         Entry("Compare", "frontend:compare"),
         Entry("Alerts", "frontend:alerts"),
     ),
-    "Change": (
-        Entry("Plans", "frontend:plans"),
-        Entry("Audit", "frontend:audit"),
-    ),
+    "Change": (Entry("Plans", "frontend:plans"), Entry("Audit", "frontend:audit")),
     "Service": (
         Entry("Health", "frontend:health", lambda viewer: viewer.sees_cluster),
         Entry("Nodes", "frontend:nodes", lambda viewer: viewer.sees_cluster),
@@ -84,7 +77,9 @@ NAVIGATION = {
 
 def navigation_of(viewer: Viewer) -> dict[str, list[Entry]]:
     """The groups of `NAVIGATION` with the pages that a person may see; those without any are left out."""
-    shown = {name: [link for link in links if link.shown(viewer)] for name, links in NAVIGATION.items()}
+    shown = {
+        name: [link for link in links if link.shown is None or link.shown(viewer)] for name, links in NAVIGATION.items()
+    }
     return {name: links for name, links in shown.items() if links}
 
 
@@ -234,8 +229,8 @@ def show(
     template = panel if is_panel(request) else "frontend/ui/page.html" if title else f"frontend/{name}.html"
     group_id = request.resolver_match.kwargs.get("group_id") if request.resolver_match else None
     of_group = {"group_id": group_id, "group_url": group_url(group_id)} if group_id else {}
-    framed = {**of_group, **context, **header(request, section), "panel": panel, "page_title": title}
-    framed["script"] = f"frontend/{script}.js" if script else ""
+    page_of = {"panel": panel, "page_title": title, "script": f"frontend/{script}.js" if script else ""}
+    framed = {**of_group, **context, **header(request, section), **page_of}
     return render(request, template, framed, status=status)
 
 

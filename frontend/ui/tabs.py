@@ -11,11 +11,7 @@ from django.urls import reverse
 from frontend.ui.page import Link, choice
 from frontend.ui.viewer import PLAN, missing, viewer_of
 
-TABS: Mapping[str, str] = {
-    "overview": "Overview",
-    "members": "Members",
-    "offsets": "Partitions",
-}
+TABS: Mapping[str, str] = {"overview": "Overview", "members": "Members", "offsets": "Partitions"}
 """The tabs of the page of the group itself."""
 SHARE_PAGES: Mapping[str, str] = {"items": "Items", "dead-letters": "Dead letters"}
 PAST_PAGES: Mapping[str, str] = {
@@ -63,11 +59,7 @@ def tab_urls(request: HttpRequest, group_id: str, *, keep: bool = True) -> dict[
     """Where the tabs of the group itself are; `keep`: with the search for topics."""
     url = reverse("frontend:group", args=[group_id])
     kept = {"topic": request.GET.get("topic", "")} if keep else {}
-    return {name: _with(url, {"tab": _in_url(name), **kept}) for name in TABS}
-
-
-def _in_url(tab: str) -> str:
-    return "" if tab == "overview" else tab
+    return {name: _with(url, {"tab": ("" if name == "overview" else name), **kept}) for name in TABS}
 
 
 def _with(path: str, query: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from frontend.pages.access.reads import PAGE_SIZE, RULES_SHOWN
+from frontend.pages.access.words import PAGE_SIZE, RULES_SHOWN
 from kcoord.access import store
 from kcoord.access.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from kcoord.access.store import HolderName

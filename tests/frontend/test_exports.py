@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from frontend.pages.archive import view as archive_exports
 from frontend.pages.groups import view as exports
-from frontend.pages.topics import reads as topic_reads
+from frontend.pages.topics import topic as topic_reads
 from frontend.ui import table as csv_pages
 from frontend.ui.table import FORMULA, LINES_A_PIECE, pieces
 from tests.frontend.node_seed import four_nodes, node

@@ -18,7 +18,7 @@ from frontend.pages.archive.view import PAGE_SIZE as RUNS_SHOWN
 from frontend.pages.group import view as exports
 from frontend.pages.history import events
 from frontend.pages.member import view as member
-from frontend.pages.member.reads import PARTITIONS
+from frontend.pages.member.view import PARTITIONS
 from frontend.pages.offsets import edit
 from kcoord.access.tokens import ALL_RULES, create_token, parse_rule
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from frontend.pages.groups.reads import DRAWN_TOPICS, PAGE_SIZE
-from frontend.pages.search import reads
+from frontend.pages.search import view as reads
 from groups.readmodel import GroupFilter, GroupSort
 from kcoord.rest.paging import EVERYTHING, Visible
 from kcoord.rest.ranges import BEYOND, ranges

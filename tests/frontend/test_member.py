@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from django.test import Client
 
-from frontend.pages.member.reads import EVENTS, EVENTS_SEARCHED, PARTITIONS, START, member_page
+from frontend.pages.member.view import EVENTS, EVENTS_SEARCHED, PARTITIONS, START, member_page
 from frontend.ui.page import member_url
 from frontend.ui.wording import short_id
 from kcoord.database.pool import Database

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from frontend.pages.search import reads
+from frontend.pages.search import view as reads
 from frontend.pages.search.view import VERBS, asked
 from kcoord.database.pool import Database
 from kcoord.models import ApiToken

@@ -8,8 +8,7 @@ import psycopg
 import pytest
 from django.test import Client
 
-from frontend.pages.topics.reads import GROUP_ROWS, GROUPS, PARTITIONS, Cell, TopicPartition
-from frontend.pages.topics.topic import LEGEND, READERS, heat
+from frontend.pages.topics.topic import GROUP_ROWS, GROUPS, LEGEND, PARTITIONS, READERS, Cell, TopicPartition, heat
 from frontend.ui.states import level
 from kcoord.sql import queries
 from tests.conftest import START_MS

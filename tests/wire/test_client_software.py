@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontend.pages.member.reads import member_page
+from frontend.pages.member.view import member_page
 from groups.clients import KEPT_MS, Client, ClientSoftware, Software
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from frontend.pages.access.tokens import PRESETS, rules_of
-from frontend.pages.access.words import KINDS, allows, effective, is_administrator
+from frontend.pages.access.words import KIND_WORDS, allows, effective, is_administrator
 from frontend.ui import commands as as_command
 from frontend.ui.commands import service_url
 from frontend.ui.form import Refusal, done
@@ -61,7 +61,7 @@ def grant(request: HttpRequest) -> HttpResponse:
     given = request.POST if request.method == "POST" else request.GET
     preview, refusal, rules = request.method == "GET" or given.get("act") == "preview", Refusal(), list[Rule]()
     kind = given.get("kind", "User")
-    holder = HolderName(kind if kind in KINDS else "User", given.get("holder", "").strip())
+    holder = HolderName(kind if kind in KIND_WORDS else "User", given.get("holder", "").strip())
     try:
         rules = rules_of(given.dict()) if given.get("preset") else []
         if not preview:
@@ -75,7 +75,7 @@ def grant(request: HttpRequest) -> HttpResponse:
         "refusal": refusal,
         "given": given,
         "holder": holder,
-        "kinds": KINDS.items(),
+        "kinds": KIND_WORDS.items(),
         "offered": _offered(),
         "presets": PRESETS,
         "chosen": given.get("preset") or "viewer-role",

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
-from frontend.pages.access.reads import Wanted, all_rules, every, held
-from frontend.pages.access.words import KINDS, AccessLine, access_line, csv_row
+from frontend.pages.access.words import KIND_WORDS, AccessLine, Wanted, access_line, all_rules, csv_row, every, held
 from frontend.ui import commands as as_command
 from frontend.ui.page import BadAddress, address, choice, cursor, cursor_address, page, show, text
 from frontend.ui.reads import now_ms
@@ -83,12 +82,12 @@ def wanted_access(request: HttpRequest) -> Wanted:
         name = CLUSTER_NAME
     about = RuleFilter(resource=resource or ("group" if name else None), name=name or None, pattern="match")
     key = cursor(request, "after", str, str)
-    if key is not None and key[0] not in KINDS:
+    if key is not None and key[0] not in KIND_WORDS:
         raise BadAddress("after: no such page of the list; start again from the first.")
     principal = viewer_of(request).principal
     return Wanted(
         about,
-        choice(request, "kind", tuple(KINDS)),
+        choice(request, "kind", tuple(KIND_WORDS)),
         text(request, "q"),
         None if principal.administers else principal.user_id,
         None if key is None else (str(key[0]), str(key[1])),

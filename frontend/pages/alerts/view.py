@@ -107,7 +107,7 @@ def alerts_page(request: HttpRequest) -> HttpResponse:
         "first_url": address(request, after=None) if cursor else None,
         "next_url": address(request, after=found.open.next_cursor) if found.open.next_cursor else None,
         "filtered": filtered,
-        "rules": [_rule_line(rule, viewer) for rule in found.rules],
+        "rules": [RuleLine(rule, rule_words(rule), rule_url(rule.id)) for rule in found.rules],
         "receivers": found.receivers,
         "told": found.told,
         "messages_told": [] if found.told is None else [_message(row) for row in found.told.messages],
@@ -211,10 +211,6 @@ def _line(row: AlertRow, viewer: Viewer, now: Millis) -> AlertLine:
         row.muted_until is not None and row.muted_until > now,
         missing(viewer, MUTE, row.group_id),
     )
-
-
-def _rule_line(rule: Rule, viewer: Viewer) -> RuleLine:
-    return RuleLine(rule, rule_words(rule), rule_url(rule.id))
 
 
 def _some_lacking(viewer: Viewer, rows: Sequence[AlertRow]) -> str:

@@ -510,11 +510,7 @@ def group_report_days_csv(request: HttpRequest, group_id: str) -> HttpResponseBa
         causes new_generations=day.generations seen_first=day.came seen_last=day.went
     """
     return _report(
-        request,
-        group_id,
-        "report-days",
-        columns,
-        lambda found: group_lines(found.days, found.totals.rebalances_since),
+        request, group_id, "report-days", columns, lambda found: group_lines(found.days, found.totals.rebalances_since)
     )
 
 
@@ -526,11 +522,7 @@ def report_members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
 
 
 def _report(
-    request: HttpRequest,
-    group_id: str,
-    name: str,
-    columns: str,
-    rows_of: Callable[[GroupReport], Iterable[object]],
+    request: HttpRequest, group_id: str, name: str, columns: str, rows_of: Callable[[GroupReport], Iterable[object]]
 ) -> HttpResponseBase:
     require_all_topics(request)
     asked = text(request, "run") or None

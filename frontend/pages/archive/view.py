@@ -21,8 +21,7 @@ from frontend.ui.form import Refusal, actor, attempt, done
 from frontend.ui.page import BadAddress, Link, Pace, address, choice, form_page, group_url, message, page, show, text
 from frontend.ui.reads import names_in_groups
 from frontend.ui.rows import Millis, Names
-from frontend.ui.states import RUN_KINDS as KINDS
-from frontend.ui.states import State, found_state, run_state
+from frontend.ui.states import RUN_KINDS, State, found_state, run_state
 from frontend.ui.table import all_rows, csv_file, csv_of, rows_of
 from frontend.ui.viewer import RUN, SEE_LOG, SEE_RUNS, Action, Viewer, action, missing, require, viewer_of
 from frontend.ui.wording import duration, member_name, plural
@@ -63,7 +62,7 @@ def archive(request: HttpRequest) -> HttpResponse:
     found = _readable(lambda runtime: _overview(runtime, kind or None, cursor))
     busy = {run.kind for run in found.open}
     lacking = missing(viewer_of(request), RUN)
-    starts = [Action(KINDS[one][0], _start_url(one), lacking) for one in STARTABLE if one not in busy]
+    starts = [Action(RUN_KINDS[one][0], _start_url(one), lacking) for one in STARTABLE if one not in busy]
     packages = spark_packages()
     context = {
         "now": found.now,
@@ -74,7 +73,7 @@ def archive(request: HttpRequest) -> HttpResponse:
         "reported": found.reported and _line(found.reported, found.now),
         "reconciled": found.reconciled and _line(found.reconciled, found.now),
         "kinds": _kinds(request, kind),
-        "kind": KINDS[kind][0] if kind else "",
+        "kind": RUN_KINDS[kind][0] if kind else "",
         "kind_name": kind,
         "starts": starts if found.path and packages.may_start else [],
         "packages": packages,
@@ -96,7 +95,7 @@ def _line(run: SparkRun, now: int) -> RunLine:
 
 
 def _kinds(request: HttpRequest, chosen: str) -> list[Link]:
-    named = [("", "All"), *((kind, KINDS[kind][0]) for kind in ALL_KINDS)]
+    named = [("", "All"), *((kind, RUN_KINDS[kind][0]) for kind in ALL_KINDS)]
     return [Link(label, address(request, kind=kind, after=None), kind == chosen) for kind, label in named]
 
 
@@ -137,7 +136,7 @@ def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
     context = {
         "now": now,
         "line": _line(run, now),
-        "meaning": KINDS.get(run.kind, ("", ""))[1],
+        "meaning": RUN_KINDS.get(run.kind, ("", ""))[1],
         "facts": result_facts(run),
         "log": None if log_missing else tail,  # a log may name any group and topic
         "log_missing": log_missing,
@@ -182,9 +181,9 @@ def start_run(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         started, refusal = attempt(lambda runtime: runtime.get(SparkRuns).start(kind, principal=actor(request)))
         if started is not None:
-            return done(request, f"{KINDS[kind][0]} has been started.", run_url(started.id))
+            return done(request, f"{RUN_KINDS[kind][0]} has been started.", run_url(started.id))
     now, path = bridge.call(_now_and_path)
-    label, meaning = KINDS[kind]
+    label, meaning = RUN_KINDS[kind]
     context = {
         "now": now,
         "path": path,
@@ -216,12 +215,7 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
         return no_run(request)
     run, _, now = read
     cancel = as_command.request(service_url(request), "Cancel the run", "POST", f"archive/runs/{run.id}/cancel")
-    context = {
-        "now": now,
-        "line": _line(run, now),
-        "refusal": refusal,
-        "commands": [cancel] if run.is_open else [],
-    }
+    context = {"now": now, "line": _line(run, now), "refusal": refusal, "commands": [cancel] if run.is_open else []}
     return show(request, "pages/archive/cancel_run", context, section="archive", status=refusal.status)
 
 
@@ -233,9 +227,7 @@ def findings(request: HttpRequest) -> HttpResponse:
     wanted = wanted_findings(request)
     viewer, seen_by = viewer_of(request), viewer_of(request).seen_by
 
-    async def read(
-        runtime: Runtime,
-    ) -> tuple[SparkRun | None, Page[Finding], dict[str, int], Mapping[str, Names], int]:
+    async def read(runtime: Runtime) -> tuple[SparkRun | None, Page[Finding], dict[str, int], Mapping[str, Names], int]:
         reads = runtime.get(FindingReads)
         run, listed = await reads.findings(wanted, run_id=run_id, cursor=cursor, limit=PAGE_SIZE, seen_by=seen_by)
         counts = await reads.counts(run.id, group_id or None, seen_by=seen_by) if run else {}
@@ -402,7 +394,7 @@ def run_line(run: SparkRun, now: Millis, url: str) -> RunLine:
     if run.started_at is not None:
         length = duration(max(0, (now if run.is_open else run.ended_at or run.started_at) - run.started_at))
     percent = 100 * run.slices_done // run.slices_total if run.is_open and run.slices_total else None
-    return RunLine(run, KINDS.get(run.kind, (run.kind, ""))[0], state, url, length, percent, found_state(run))
+    return RunLine(run, RUN_KINDS.get(run.kind, (run.kind, ""))[0], state, url, length, percent, found_state(run))
 
 
 def finding_line(finding: Finding, group_url: str, names: Names) -> FindingLine:

@@ -148,9 +148,7 @@ async def look(runtime: Runtime, viewer: Viewer, group_id: str, limits: Limits) 
         assignors = await parts.read("assignors", lambda: _assignors(runtime, group_id), assignors)
     rule = await parts.read("when offsets expire", lambda: runtime.get(RetentionService).rule(group_id), None)
     findings = await parts.read(
-        "findings of reconcile",
-        lambda: runtime.get(FindingReads).of_group(group_id, seen_by=viewer.seen_by),
-        None,
+        "findings of reconcile", lambda: runtime.get(FindingReads).of_group(group_id, seen_by=viewer.seen_by), None
     )
     partition = partition_of(group_id, runtime.config.int("offsets.topic.num.partitions"))
     owner = await parts.read("the coordinator", lambda: queries.coordinator(runtime.db, partition), None)

@@ -218,7 +218,7 @@ def picture(kind: str, present: str, *, narrow: bool = False) -> Picture:
         Box(
             name,
             label(name),
-            _tone(name),
+            (BY_NAME[name].tone if name in BY_NAME else "idle"),
             x - width / 2,
             y - height / 2,
             width,
@@ -248,10 +248,6 @@ _LAYOUTS = {
 def label(name: str) -> str:
     """A state in words."""
     return BY_NAME[name].label if name in BY_NAME else "Classic group"
-
-
-def _tone(name: str) -> str:
-    return BY_NAME[name].tone if name in BY_NAME else "idle"
 
 
 def _arrow(layout: Layout, number: int, edge: Edge, cause: str, *, possible: bool) -> Arrow:

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from frontend.pages.group import explained as consumer_states
-from frontend.pages.group.explained import explain, next_timer, wait_ends
+from frontend.pages.group.explained import consumer_wait_ends, explain, explain_consumer, next_timer, wait_ends
 from frontend.pages.group.map import COLOURS, legend, names, page_colours, strips, written_colours
 from frontend.pages.group.reads import ConsumerPart, Coordinator, GroupPage, Handover
 from frontend.pages.group.tables import Load
@@ -275,12 +274,12 @@ def group(
         "held": held,
         "state": state(header.state, held=held),
         "generation_word": generation_word(header),
-        "explanation": (part and not held and consumer_states.explain_consumer(page, part)) or explain(page),
+        "explanation": (part and not held and explain_consumer(page, part)) or explain(page),
         "counts": counts,
         "coordinator": coordinator(
             owner, partition_of(header.group_id, coordinator_partitions), coordinator_partitions, page.now
         ),
-        "wait_ends": consumer_states.consumer_wait_ends(page, part) if part else wait_ends(page),
+        "wait_ends": consumer_wait_ends(page, part) if part else wait_ends(page),
         "next_timer": next_timer(page),
         "strips": drawn,
         "more_topics": page.more_topics,

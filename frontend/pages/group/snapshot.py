@@ -202,13 +202,7 @@ def _partition_cells(row: Snapshot) -> tuple[str, ...]:
 def _rebalance_cells(episode: Snapshot) -> tuple[str, ...]:
     counts = ("?" if count is None else str(count) for count in (episode["members_before"], episode["members_after"]))
     trigger = episode["trigger"] + (f": “{episode['reason']}”" if episode["reason"] else "")
-    return (
-        episode["began_at"],
-        _text(trigger),
-        " → ".join(counts),
-        duration(episode["length_ms"]),
-        episode["outcome"],
-    )
+    return (episode["began_at"], _text(trigger), " → ".join(counts), duration(episode["length_ms"]), episode["outcome"])
 
 
 def _told(event: Snapshot) -> str:

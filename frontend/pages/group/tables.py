@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from frontend.ui.members import member_rates
@@ -116,8 +117,8 @@ async def member_rows(
     members = tuple(member for member, _ in found)
     wanted = {**group, "member_ids": [member.member_id for member in members]}
     parts: dict[str, list[tuple[Load, TimeLag | None]]] = {}
-    for member_id, load, time in await db.records(connection, _part, Q.member_loads, wanted):
-        parts.setdefault(member_id, []).append((load, time(now) if time else None))
+    for member_id, load, time in await db.records(connection, partial(_part, now), Q.member_loads, wanted):
+        parts.setdefault(member_id, []).append((load, time))
     rates = await member_rates(db, connection, group, wanted["member_ids"], now)
     loads = {
         member_id: _load([load for load, _ in some], [t for _, t in some if t], rates.get(member_id))
@@ -136,17 +137,8 @@ def _load(loads: Sequence[Load], times: Sequence[TimeLag], rate: int | None) -> 
     return Load(loads[0].measured, loads[0].lag, longest(times or ([TimeLag(0)] if known else [])), rate)
 
 
-class _Position:
-    """A partition that is behind, for its time lag at an instant."""
-
-    def __init__(self, committed_offset: int, watermark: Watermark, samples: Sequence[Sample]) -> None:
-        self._committed_offset, self._watermark, self._samples = committed_offset, watermark, samples
-
-    def __call__(self, now: Millis) -> TimeLag:
-        return _time_lag(self._committed_offset, self._watermark, self._samples, now)
-
-
 def _part(
+    now: Millis,
     *,
     member_id: str,
     measured: int,
@@ -158,12 +150,12 @@ def _part(
     log_end_offset: int | None,
     sampled_at: Millis | None,
     **samples: Any,
-) -> tuple[str, Load, _Position | None]:
+) -> tuple[str, Load, TimeLag | None]:
     load = Load(measured, lag, TimeLag())
     if committed_offset is None or log_start_offset is None or log_end_offset is None or sampled_at is None:
         return member_id, load, None
     watermark = Watermark(log_start_offset, log_end_offset, sampled_at)
-    return member_id, load, _Position(committed_offset, watermark, _samples(**samples))
+    return member_id, load, _time_lag(committed_offset, watermark, _samples(**samples), now)
 
 
 def _samples(**columns: Any) -> list[Sample]:

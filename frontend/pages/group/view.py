@@ -12,10 +12,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
-from frontend.pages.group import explained as consumer_states
 from frontend.pages.group import present as presenters
 from frontend.pages.group import reads as queries
-from frontend.pages.group.explained import explain, next_timer
+from frontend.pages.group.explained import explain, explain_consumer, next_timer
 from frontend.pages.group.lag import BY_NAME as BY_RANGE
 from frontend.pages.group.lag import DEFAULT_RANGE, RANGES, lag
 from frontend.pages.group.look import PARTITIONS_SHOWN, look
@@ -79,11 +78,7 @@ MEMBER_SORTS: Mapping[str, str] = {
     "heartbeat": "Oldest heartbeat",
     "session": "Session ends first",
 }
-OFFSET_SORTS: Mapping[str, str] = {
-    "": "Topic and partition",
-    "lag": "Furthest behind",
-    "committed": "Oldest commit",
-}
+OFFSET_SORTS: Mapping[str, str] = {"": "Topic and partition", "lag": "Furthest behind", "committed": "Oldest commit"}
 ONLY: Mapping[str, str] = {
     "": "All partitions",
     "unowned": "Without an owner",
@@ -212,7 +207,7 @@ def _actions(request: HttpRequest, group_id: str, kind: str, lag: int | None) ->
 @page
 def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
     """One group in full."""
-    shown = _shown(request)
+    shown = choices_of(request, "show", PANELS)
     drawn = BY_RANGE[choice(request, "range", BY_RANGE) or DEFAULT_RANGE.name]
     tab, wanted = tab_of(request), focus_of(request)
     limits = limits_of(request, tab, replace(_limits(shown), lag=drawn, q=text(request, "topic")))
@@ -325,10 +320,6 @@ def _pace(state_name: str, members: int, partitions: int, shown: tuple[str, ...]
     return Pace(every_ms=5_000 if settled else 2_000, gap_ms=250)
 
 
-def _shown(request: HttpRequest) -> tuple[str, ...]:
-    return choices_of(request, "show", PANELS)
-
-
 PACE = Pace(every_ms=5_000, gap_ms=250)
 
 
@@ -347,7 +338,7 @@ def group_states(request: HttpRequest, group_id: str) -> HttpResponse:
         "stream": f"{reverse('frontend:live')}?group={quote(group_id, safe='')}",
         "group": group,
         "state": state(group.state, held=group.is_held(found.now)),
-        "explanation": (part and consumer_states.explain_consumer(found, part)) or explain(found),
+        "explanation": (part and explain_consumer(found, part)) or explain(found),
         "next_timer": next_timer(found),
         "picture": drawn,
         "narrow": picture(group.type, group.state, narrow=True) if drawn else None,

@@ -18,7 +18,7 @@ from frontend.ui.page import LONGEST_TEXT, BadAddress, form_page, group_url, mes
 from frontend.ui.reads import GroupBrief, group_briefs, now_ms
 from frontend.ui.shown import HIDDEN_TOPICS, UNKNOWN, Shown, shown
 from frontend.ui.states import State, state
-from frontend.ui.viewer import CHANGE_LABELS, DELETE_GROUP, HOLD, Viewer, missing, require, viewer_of
+from frontend.ui.viewer import CHANGE_LABELS, DELETE_GROUP, HOLD, Need, Viewer, missing, require, viewer_of
 from frontend.ui.wording import joined, plural
 from groups.labels import GroupLabels
 from kcoord.audit.recording import Act as Record
@@ -38,10 +38,6 @@ class Act(StrEnum):
     RELEASE = "release"
     LABELS = "labels"
     DELETE = "delete"
-
-
-LABELS = {Act.HOLD: "Hold", Act.RELEASE: "End hold", Act.LABELS: "Label", Act.DELETE: "Delete"}
-NEEDS = {Act.HOLD: HOLD, Act.RELEASE: HOLD, Act.LABELS: CHANGE_LABELS, Act.DELETE: DELETE_GROUP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +65,9 @@ class Review:
 
 def offered(viewer: Viewer) -> Sequence[Offer]:
     """The acts as a person sees them."""
-    return [Offer(act.value, LABELS[act], missing(viewer, NEEDS[act]), bad=act is Act.DELETE) for act in Act]
+    return [
+        Offer(act.value, DOINGS[act].label, missing(viewer, DOINGS[act].need), bad=act is Act.DELETE) for act in Act
+    ]
 
 
 def review(viewer: Viewer, act: Act, group_ids: Iterable[str], briefs: Mapping[str, GroupBrief]) -> list[Review]:
@@ -81,8 +79,8 @@ def _review(viewer: Viewer, act: Act, group_id: str, brief: GroupBrief | None) -
     url = group_url(group_id)
     if brief is None:
         return Review(group_id, url, None, None, obstacle="There is no such group; it may have been deleted.")
-    lacking = missing(viewer, NEEDS[act], group_id)
-    effect, obstacle = ("", lacking) if lacking else _OUTLOOKS[act](brief)
+    lacking = missing(viewer, DOINGS[act].need, group_id)
+    effect, obstacle = ("", lacking) if lacking else DOINGS[act].outlook(brief)
     hidden = None if viewer.topics.unlimited else HIDDEN_TOPICS
     if act is Act.DELETE and effect and hidden:
         effect += " Offsets on topics that you may not see are deleted, too."
@@ -114,13 +112,6 @@ def _delete_outlook(brief: GroupBrief) -> tuple[str, str]:
     return f"Deleted with {offsets} on {plural(brief.topics, 'topic')}.", ""
 
 
-_OUTLOOKS = {
-    Act.HOLD: _hold_outlook,
-    Act.RELEASE: _release_outlook,
-    Act.LABELS: _labels_outlook,
-    Act.DELETE: _delete_outlook,
-}
-
 MOST_SECONDS = 20.0
 """After this time no further group is begun: during an outage each would wait for its own time limit."""
 NOT_TRIED = "Not tried: the groups before it took too long. Nothing was changed."
@@ -151,7 +142,7 @@ def group_actions(request: HttpRequest) -> HttpResponse:
     given = request.POST if request.method == "POST" else request.GET
     asked = _asked(given)
     viewer = viewer_of(request)
-    require(request, NEEDS[asked.act])
+    require(request, DOINGS[asked.act].need)
     if not asked.group_ids:
         return message(request, 400, "No group selected", "Tick groups in the list first, then choose what to do.")
     if len(asked.group_ids) > MOST_GROUPS:
@@ -208,7 +199,7 @@ def _perform(request: HttpRequest, act: Act, lines: Sequence[Review]) -> list[Re
         elif time.monotonic() > until:
             results.append(Result(line, False, NOT_TRIED))
         else:
-            text, refusal = _ACTS[act](request, line)
+            text, refusal = DOINGS[act].carry_out(request, line)
             refused = bool(refusal.text) and not refusal.is_temporary
             results.append(Result(line, not refusal.text, text or refusal.text, refused))
     note(
@@ -240,16 +231,37 @@ def _delete(request: HttpRequest, line: Review) -> tuple[str, Refusal]:
     return (line.effect if deleted else ""), refusal
 
 
-_ACTS: dict[Act, Callable[[HttpRequest, Review], tuple[str, Refusal]]] = {
-    Act.HOLD: _hold,
-    Act.RELEASE: _release,
-    Act.LABELS: _labels,
-    Act.DELETE: _delete,
-}
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """How an act is done: what it takes, what it would do or why not, what it did or its refusal, and as a command."""
+
+    label: str
+    need: Need
+    outlook: Callable[[GroupBrief], tuple[str, str]]
+    carry_out: Callable[[HttpRequest, Review], tuple[str, Refusal]]
+    command: Callable[[HttpRequest, str, str], Command]
+
+
+DOINGS = {
+    Act.HOLD: Doing(
+        "Hold", HOLD, _hold_outlook, _hold, lambda _, url, name: as_command.hold(url, name, hold_choices()[0][0])
+    ),
+    Act.RELEASE: Doing(
+        "End hold", HOLD, _release_outlook, _release, lambda _, url, name: as_command.end_hold(url, name)
+    ),
+    Act.LABELS: Doing(
+        "Label", CHANGE_LABELS, _labels_outlook, _labels,
+        lambda request, url, name: as_command.labels(url, name, _labels_of(request))[-1],
+    ),
+    Act.DELETE: Doing(
+        "Delete", DELETE_GROUP, _delete_outlook, _delete, lambda _, url, name: as_command.delete_group(url, name)
+    ),
+}  # fmt: skip
 
 
 def _review_page(request: HttpRequest, asked: Asked, lines: Sequence[Review], refusal: Refusal) -> HttpResponse:
     possible = [line for line in lines if not line.obstacle]
+    made, url = DOINGS[asked.act].command, service_url(request)
     context = {
         "possible": possible,
         "members": sum(line.brief.members for line in possible if line.brief),
@@ -258,8 +270,8 @@ def _review_page(request: HttpRequest, asked: Asked, lines: Sequence[Review], re
         "given": request.POST,
         "choices": hold_choices(),
         "added": written_lines(request.POST),
-        "commands": [_command(request, asked.act, line.group_id) for line in possible],
-        "title": f"{LABELS[asked.act]}: {plural(len(possible), 'group')}",
+        "commands": [replace(made(request, url, line.group_id), label=line.group_id) for line in possible],
+        "title": f"{DOINGS[asked.act].label}: {plural(len(possible), 'group')}",
         "left_out": len(lines) - len(possible),
     }
     return _page(request, asked, [(line, line.effect or line.obstacle, not line.obstacle) for line in lines], context)
@@ -272,7 +284,7 @@ def _results_page(request: HttpRequest, asked: Asked, results: Sequence[Result])
         "succeeded": succeeded,
         "failed": len(results) - succeeded,
         "refusal": Refusal(),
-        "title": f"{LABELS[asked.act]}: results",
+        "title": f"{DOINGS[asked.act].label}: results",
     }
     # A deleted group has no page any more.
     gone = asked.act is Act.DELETE
@@ -290,7 +302,7 @@ def _page(
         "list_url": list_url(asked.view),
         "now": now_ms(),
         "act": asked.act.value,
-        "label": LABELS[asked.act],
+        "label": DOINGS[asked.act].label,
         "view": asked.view,
     }
     refusal = context["refusal"]
@@ -306,14 +318,3 @@ def _labels_of(request: HttpRequest) -> Mapping[str, str | None]:
         return new_labels(request.POST) or EXAMPLE
     except ProtocolError:
         return EXAMPLE
-
-
-def _command(request: HttpRequest, act: Act, group_id: str) -> Command:
-    url = service_url(request)
-    made = {
-        Act.HOLD: lambda: as_command.hold(url, group_id, hold_choices()[0][0]),
-        Act.RELEASE: lambda: as_command.end_hold(url, group_id),
-        Act.LABELS: lambda: as_command.labels(url, group_id, _labels_of(request))[-1],
-        Act.DELETE: lambda: as_command.delete_group(url, group_id),
-    }[act]()
-    return replace(made, label=group_id)

@@ -147,16 +147,16 @@ def _kinds(kind: str) -> list[ChangeKind] | None:
     return [ChangeKind(kind)] if kind else None
 
 
-def _read(viewer: Viewer, group_id: str, wanted: JournalFilter, cursor: str | None) -> Page[JournalLine] | None:
+def _read(
+    viewer: Viewer, group_id: str, wanted: JournalFilter, cursor: str | None = None, limit: int = PAGE_SIZE
+) -> Page[JournalLine] | None:
     """A page of the journal; None if it has nothing about the group. Raises BadAddress for an invalid filter."""
-
-    async def read(runtime: Runtime) -> Page[JournalLine]:
-        return await runtime.get(JournalReads).commits(
-            group_id, wanted, cursor=cursor, limit=PAGE_SIZE, visible=viewer.topics
-        )
-
     try:
-        return bridge.call(read)
+        return bridge.call(
+            lambda runtime: runtime.get(JournalReads).commits(
+                group_id, wanted, cursor=cursor, limit=limit, visible=viewer.topics
+            )
+        )
     except ProtocolError as error:
         if error.error is Error.GROUP_ID_NOT_FOUND:
             return None
@@ -173,18 +173,8 @@ def _partition(written: str) -> int:
 
 def journal(viewer: Viewer, group_id: str, wanted: JournalFilter, *, limit: int) -> list[Line]:
     """The newest lines of a group's journal that can be seen; none if it has nothing about the group."""
-    if not viewer.sees_group(group_id):
-        return []
-
-    async def read(runtime: Runtime) -> Page[JournalLine]:
-        return await runtime.get(JournalReads).commits(group_id, wanted, limit=limit, visible=viewer.topics)
-
-    try:
-        return _lines(viewer, group_id, bridge.call(read).items)
-    except ProtocolError as error:
-        if error.error is Error.GROUP_ID_NOT_FOUND:
-            return []
-        raise
+    found = _read(viewer, group_id, wanted, limit=limit) if viewer.sees_group(group_id) else None
+    return _lines(viewer, group_id, found.items) if found else []
 
 
 def _lines(viewer: Viewer, group_id: str, rows: Sequence[JournalLine]) -> list[Line]:

@@ -19,8 +19,7 @@ from frontend.ui.events import line, why
 from frontend.ui.labels import label_of
 from frontend.ui.page import Choice, address, choices_of, cursor, cursor_address, group_url, page, show, text
 from frontend.ui.rows import Event, Millis
-from frontend.ui.states import REASONS, RUN_STATES, State
-from frontend.ui.states import RUN_KINDS as RUNS
+from frontend.ui.states import REASONS, RUN_KINDS, RUN_STATES, State
 from frontend.ui.table import csv_file
 from frontend.ui.verdicts import PLACES, VERDICTS
 from frontend.ui.viewer import Viewer, viewer_of
@@ -308,7 +307,7 @@ def _hand_over(one: Record) -> Words:
 
 
 def _spark(one: Record) -> Words:
-    name = RUNS.get(one.name, (one.name, ""))[0]
+    name = RUN_KINDS.get(one.name, (one.name, ""))[0]
     url = reverse("frontend:run", args=[one.ref])
     if one.what == "began":
         return Words(f"{name} began", "busy", url)
@@ -333,11 +332,7 @@ BEGINNINGS = (EventKind.REBALANCE_STARTED.value, EventKind.GROUP_EPOCH_BUMPED.va
 LASTING = [kind.value for kind in VerdictKind if kind is not VerdictKind.EXPIRING]
 """Kinds of verdicts that have a beginning."""
 
-OF_GROUPS: Mapping[str, str] = {
-    "verdict": Q.verdicts_in_span,
-    "plan": Q.plans_in_span,
-    "alert": Q.alerts_in_span,
-}
+OF_GROUPS: Mapping[str, str] = {"verdict": Q.verdicts_in_span, "plan": Q.plans_in_span, "alert": Q.alerts_in_span}
 OF_SERVICE: Mapping[str, str] = {"hand-over": Q.hand_overs_in_span, "run": Q.runs_in_span}
 """For who may describe the cluster."""
 

@@ -41,7 +41,7 @@ def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
     if found.rebalances.type is None and not found.rebalances.shown and found.lag.lag == [] and not changes:
         return missing(request, group_id)
     now = found.rebalances.now
-    here = group_url(group_id)
+    here, query = group_url(group_id), f"span={span.preset}" if span.preset else span.query
     context: dict[str, Any] = {
         "group_type": found.rebalances.type,
         "now": now,
@@ -57,7 +57,7 @@ def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
         "rebalances_url": f"{here}/rebalances?{span.query}",
         "commits_url": f"{here}/commits?{span.query}",
         "changes_url": f"{here}/commits?{span.query}&kind=changes",
-        "compare_url": f"/compare?{urlencode({'what': 'groups', 'name': group_id})}&{_of(span)}",
+        "compare_url": f"/compare?{urlencode({'what': 'groups', 'name': group_id})}&{query}",
         "sample_every_ms": settings.KCOORD.int("lag.sample.interval.ms"),
         "topics_left_out": found.lag.left_out,
         "points": points_said([found.lag], span, now),
@@ -69,10 +69,6 @@ def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
 
 def _changes(span: Span) -> JournalFilter:
     return JournalFilter(kinds=[kind for kind in ChangeKind if kind not in FREQUENT], since=span.first, until=span.last)
-
-
-def _of(span: Span) -> str:
-    return f"span={span.preset}" if span.preset else span.query
 
 
 def _charts(found: Past, span: Span, sees_cluster: bool) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def present_nodes(found: Overview, here: str) -> dict[str, Any]:
     live = sum(node.live for node in registered)
     return {
         "now": found.now,
-        "summary": _summary(live, len(states)),
+        "summary": f"{plural(live, 'live node')}, {plural(len(states), 'coordinator partition')}",
         "nodes": [
             _node(node, here) for node in sorted(registered, key=lambda node: (not node.live, _natural(node.node_id)))
         ],
@@ -130,10 +130,6 @@ def present_nodes(found: Overview, here: str) -> dict[str, Any]:
         "last": moved[0] if moved else None,
         "announcement": _announcement(live, states),
     }
-
-
-def _summary(live: int, partitions: int) -> str:
-    return f"{plural(live, 'live node')}, {plural(partitions, 'coordinator partition')}"
 
 
 def _announcement(live: int, states: Sequence[str]) -> str:

@@ -70,9 +70,6 @@ async def _change(runtime: Runtime, request: HttpRequest, group_id: str) -> bool
     return True
 
 
-TYPED = "Type the group's id to confirm: nothing was deleted."
-
-
 @form_page
 def create_group(request: HttpRequest) -> HttpResponse:
     """Create a group without members, with the offsets at which it begins to read."""
@@ -111,7 +108,7 @@ def delete_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
         return gone(request, group_id)
     refusal, given = Refusal(), request.POST if request.method == "POST" else request.GET
     if request.method == "POST" and request.POST.get("confirm", "").strip() != group_id:
-        refusal = Refusal(TYPED, 400)
+        refusal = Refusal("Type the group's id to confirm: nothing was deleted.", 400)
     elif request.method == "POST":
         reply, refusal = attempt(lambda runtime: _delete(runtime, request, group_id))
         if reply is not None:

@@ -167,11 +167,7 @@ CHOICES = (
         example="-100",
     ),
     Choice(
-        Strategy.COPY_FROM_GROUP,
-        "Copy another group",
-        "What another group has committed.",
-        "from_group",
-        "Group id",
+        Strategy.COPY_FROM_GROUP, "Copy another group", "What another group has committed.", "from_group", "Group id"
     ),
     Choice(
         Strategy.FROM_FILE,

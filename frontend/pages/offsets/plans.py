@@ -228,12 +228,7 @@ def _line(plan: PlanRow, second_person: bool, zone: tzinfo) -> PlanLine:
         state = UNAPPROVED
     risks = int(plan.totals.get("removed") or 0) + int(plan.totals.get("outside") or 0)
     return PlanLine(
-        plan,
-        state,
-        *new_offsets(plan.strategy, plan.parameters, zone),
-        f"{here}/plans/{plan.id}",
-        here,
-        risks,
+        plan, state, *new_offsets(plan.strategy, plan.parameters, zone), f"{here}/plans/{plan.id}", here, risks
     )
 
 

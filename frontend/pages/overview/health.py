@@ -47,9 +47,7 @@ from kcoord.quotas.stored import ThrottledRow, throttled_since
 def limits_of(config: Config) -> Limits:
     """From when parts of the service are late, as the settings say."""
     return Limits(
-        config.int("timer.lag.ready.ms"),
-        config.int("lag.sample.interval.ms"),
-        config.int("verdict.check.interval.ms"),
+        config.int("timer.lag.ready.ms"), config.int("lag.sample.interval.ms"), config.int("verdict.check.interval.ms")
     )
 
 

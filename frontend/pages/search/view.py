@@ -1,18 +1,25 @@
-"""The page of the search; the box of every page fetches the same results from it."""
+"""The search: its page, from which the box of every page fetches the same results.
+
+Each part has a time limit of its own and a bound on the rows it looks at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
+from psycopg import errors as pg
 
-from frontend.pages.search import reads
 from frontend.ui.page import group_url, member_url, page, show, text
 from frontend.ui.reads import now_ms
+from frontend.ui.rows import Millis
 from frontend.ui.states import is_held, state
 from frontend.ui.viewer import (
     ALERT_RULE,
@@ -29,9 +36,175 @@ from frontend.ui.viewer import (
 )
 from frontend.ui.wording import client_at, elided, plural, short_id
 from kcoord.access import read_only
+from kcoord.database.pool import Connection, Database
 from kcoord.models import ApiToken
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
+from kcoord.sql import queries
+
+Q = queries("frontend")
+
+T = TypeVar("T")
+
+MOST_ROWS = 500_000
+"""Rows of one table that are looked at for a part of a name."""
+SHOWN = 6
+"""Results of each kind."""
+MEMBERS_READ = 60
+"""Members that are read to name client ids and hosts."""
+PART_SECONDS, ALL_SECONDS = 1.5, 3.0
+"""Time limits of one part of the search and of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupHit:
+    """A group."""
+
+    group_id: str
+    state: str
+    type: str
+    held_until: Millis | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelHit:
+    """A label of groups. `groups`: how many have it; `group_id`: one of them."""
+
+    name: str
+    value: str
+    groups: int
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicHit:
+    """A topic of the catalogue."""
+
+    name: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberHit:
+    """A member of a group that has the words in one of its ids or its host."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHit:
+    """An offset plan."""
+
+    id: uuid.UUID
+    group_name: str
+    strategy: str
+    state: str
+    reason: str
+    created_at: Millis
+    created_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Results of each kind. `unfinished`: the kinds whose search took too long."""
+
+    groups: Sequence[GroupHit] = ()
+    labels: Sequence[LabelHit] = ()
+    topics: Sequence[TopicHit] = ()
+    members: Sequence[MemberHit] = ()
+    plans: Sequence[PlanHit] = ()
+    unfinished: Sequence[str] = ()
+
+
+async def find(db: Database, viewer: Viewer, q: str) -> Hits:
+    """What has `q` in its name, ignoring case, and can be seen; names that begin with it come first.
+
+    Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
+    """
+    deadline = time.monotonic() + ALL_SECONDS
+    found: dict[str, Sequence[Any]] = {}
+    unfinished = []
+    seen = {"q": q, **viewer.with_groups()}
+    parts: dict[str, Callable[[Connection], Awaitable[Sequence[Any]]]] = {
+        "groups": lambda connection: _names(
+            db, connection, GroupHit, Q.groups_beginning, Q.groups_containing, seen, lambda hit: hit.group_id
+        ),
+        "labels": lambda connection: db.records(
+            connection, LabelHit, Q.labels_containing, {**seen, "most": MOST_ROWS, "limit": SHOWN}
+        ),
+        "topics": lambda connection: _names(
+            db, connection, TopicHit, Q.topics_beginning, Q.topics_containing, seen, lambda hit: hit.name
+        ),
+        "members": lambda connection: db.records(
+            connection, MemberHit, Q.members_containing, {**seen, "most": MOST_ROWS, "limit": MEMBERS_READ}
+        ),
+        "plans": lambda connection: db.records(
+            connection, PlanHit, Q.plans_containing, {**seen, "most": MOST_ROWS, "limit": SHOWN}
+        ),
+    }
+    for name, part in parts.items():
+        read = await _within(db, deadline, part)
+        if read is None:
+            unfinished.append(name)
+        else:
+            found[name] = read
+    return Hits(**found, unfinished=tuple(unfinished))
+
+
+async def groups_like(db: Database, viewer: Viewer, q: str, limit: int) -> Sequence[GroupHit]:
+    """A few groups whose id has `q` in it; none if that takes too long."""
+
+    seen = {"q": q, **viewer.with_groups()}
+
+    async def read(connection: Connection) -> Sequence[GroupHit]:
+        found = await _names(
+            db, connection, GroupHit, Q.groups_beginning, Q.groups_containing, seen, lambda hit: hit.group_id
+        )
+        return found[:limit]
+
+    return await _within(db, time.monotonic() + PART_SECONDS, read) or ()
+
+
+async def _within(db: Database, deadline: float, read: Callable[[Connection], Awaitable[T]]) -> T | None:
+    """What a part finds; None if it takes too long."""
+    left = min(deadline - time.monotonic(), PART_SECONDS)
+    if left <= 0.01:
+        return None
+    async with db.snapshot() as connection:
+        try:
+            async with connection.transaction():
+                await db.rows(connection, Q.limit_search, {"limit": f"{int(left * 1_000)}ms"})
+                return await read(connection)
+        except pg.QueryCanceled:
+            return None
+
+
+async def _names(
+    db: Database,
+    connection: Connection,
+    kind: type[T],
+    beginning: str,
+    containing: str,
+    seen: Mapping[str, Any],
+    name_of: Callable[[T], str],
+) -> Sequence[T]:
+    """The first names that begin with `q`, and if these are few, names that contain it.
+
+    `seen`: `q`, and the parameters of the viewer.
+    """
+    prefixed = {**seen, "end": seen["q"] + "\U0010ffff", "limit": SHOWN}
+    found = {name_of(hit): hit for hit in await db.records(connection, kind, beginning, prefixed)}
+    if len(found) < SHOWN:
+        parts = {**seen, "most": MOST_ROWS, "limit": 2 * SHOWN}
+        more = await db.records(connection, kind, containing, parts)
+        for hit in sorted(more, key=name_of):
+            found.setdefault(name_of(hit), hit)
+    return list(found.values())[:SHOWN]
+
 
 BOX = "Kcoord-Search"
 """The header with which the box asks for results alone."""
@@ -99,7 +272,7 @@ class Results:
     @property
     def is_cut(self) -> bool:
         """Whether a section has as many results as are shown of one kind, so that there may be more."""
-        return any(len(section.results) >= reads.SHOWN for section in self.sections)
+        return any(len(section.results) >= SHOWN for section in self.sections)
 
 
 def search(viewer: Viewer, q: str) -> Results:
@@ -109,18 +282,18 @@ def search(viewer: Viewer, q: str) -> Results:
     """
     verbs = sorted(asked(q), key=lambda one: bool(lacking(one.verb, viewer)))[:VERBS_SHOWN]
 
-    async def read(runtime: Runtime) -> tuple[reads.Hits, dict[str, Sequence[reads.GroupHit]]]:
+    async def read(runtime: Runtime) -> tuple[Hits, dict[str, Sequence[GroupHit]]]:
         abouts = dict.fromkeys(one.about for one in verbs if one.about)
-        about = {name: await reads.groups_like(runtime.db, viewer, name, GROUPS_OF_VERB) for name in abouts}
-        return await reads.find(runtime.db, viewer, q), about
+        about = {name: await groups_like(runtime.db, viewer, name, GROUPS_OF_VERB) for name in abouts}
+        return await find(runtime.db, viewer, q), about
 
     hits, about = bridge.call(read)
     sections = [
         Section("verbs", "Actions and pages", [result for one in verbs for result in _verb(one, viewer, about)]),
-        Section("groups", "Groups", [_group(hit) for hit in hits.groups], _list_of(q, hits.groups)),
+        Section("groups", "Groups", [_group(hit) for hit in hits.groups], _all_of("frontend:groups", q, hits.groups)),
         Section("labels", "Labels of groups", [_label(hit) for hit in hits.labels]),
         *_member_sections(q, hits.members),
-        Section("topics", "Topics", [_topic(hit) for hit in hits.topics], _topics_of(q, hits.topics)),
+        Section("topics", "Topics", [_topic(hit) for hit in hits.topics], _all_of("frontend:topics", q, hits.topics)),
         Section("plans", "Offset plans", [_plan(hit) for hit in hits.plans]),
         Section("tokens", "Tokens", [] if tokens_missing(viewer) else _tokens(q)),
     ]
@@ -128,7 +301,7 @@ def search(viewer: Viewer, q: str) -> Results:
     return Results([section for section in sections if section.results], unfinished)
 
 
-def _verb(one: Asked, viewer: Viewer, groups: dict[str, Sequence[reads.GroupHit]]) -> list[Result]:
+def _verb(one: Asked, viewer: Viewer, groups: dict[str, Sequence[GroupHit]]) -> list[Result]:
     verb = one.verb
     if verb.control:
         return [Result(verb.label, "#", control=verb.control)]
@@ -154,19 +327,19 @@ def _search_url(q: str) -> str:
     return f"{reverse('frontend:search')}?{urlencode({'q': q})}"
 
 
-def _state(hit: reads.GroupHit) -> str:
+def _state(hit: GroupHit) -> str:
     return state(hit.state, held=is_held(hit.held_until, now_ms())).label
 
 
-def _group(hit: reads.GroupHit) -> Result:
+def _group(hit: GroupHit) -> Result:
     return Result(hit.group_id, group_url(hit.group_id), f"{_state(hit)}, {hit.type}")
 
 
-def _list_of(q: str, shown: Sequence[object]) -> str:
-    return f"{reverse('frontend:groups')}?{urlencode({'q': q})}" if len(shown) >= reads.SHOWN else ""
+def _all_of(route: str, q: str, shown: Sequence[object]) -> str:
+    return f"{reverse(route)}?{urlencode({'q': q})}" if len(shown) >= SHOWN else ""
 
 
-def _label(hit: reads.LabelHit) -> Result:
+def _label(hit: LabelHit) -> Result:
     """Leads to the groups that have it, or to the only one."""
     text = f"{hit.name}={hit.value}"
     if hit.groups == 1:
@@ -175,16 +348,12 @@ def _label(hit: reads.LabelHit) -> Result:
     return Result(text, where, f"label of {plural(hit.groups, 'group')}")
 
 
-def _topic(hit: reads.TopicHit) -> Result:
+def _topic(hit: TopicHit) -> Result:
     where = reverse("frontend:topic", kwargs={"name": hit.name})
     return Result(hit.name, where, plural(hit.partitions, "partition"))
 
 
-def _topics_of(q: str, shown: Sequence[object]) -> str:
-    return f"{reverse('frontend:topics')}?{urlencode({'q': q})}" if len(shown) >= reads.SHOWN else ""
-
-
-def _member_sections(q: str, members: Sequence[reads.MemberHit]) -> list[Section]:
+def _member_sections(q: str, members: Sequence[MemberHit]) -> list[Section]:
     """Client ids and hosts, each once, and members. Each leads to the groups or the group that has it."""
     clients: dict[str, set[str]] = {}
     hosts: dict[str, set[str]] = {}
@@ -196,11 +365,11 @@ def _member_sections(q: str, members: Sequence[reads.MemberHit]) -> list[Section
             hosts.setdefault(hit.client_host, set()).add(hit.group_id)
         if q.lower() in hit.member_id.lower() or q.lower() in (hit.instance_id or "").lower():
             ids.append(hit)
-    more = "+" if len(members) >= reads.MEMBERS_READ else ""
+    more = "+" if len(members) >= MEMBERS_READ else ""
     return [
         Section("clients", "Client ids", _grouped("client", clients, more)),
         Section("hosts", "Hosts", _grouped("host", hosts, more)),
-        Section("members", "Members", [_member(hit) for hit in ids[: reads.SHOWN]]),
+        Section("members", "Members", [_member(hit) for hit in ids[:SHOWN]]),
     ]
 
 
@@ -211,11 +380,11 @@ def _grouped(name: str, found: dict[str, set[str]], more: str) -> list[Result]:
             f"{reverse('frontend:groups')}?{urlencode({name: value})}",
             f"in {next(iter(groups))}" if len(groups) == 1 and not more else f"in {len(groups)}{more} groups",
         )
-        for value, groups in sorted(found.items())[: reads.SHOWN]
+        for value, groups in sorted(found.items())[:SHOWN]
     ]
 
 
-def _member(hit: reads.MemberHit) -> Result:
+def _member(hit: MemberHit) -> Result:
     """Client and host first: people know these, and the ids only tell members of one client apart."""
     short = short_id(hit.member_id)
     ids = short if hit.instance_id is None else f"{hit.instance_id} ({short})"
@@ -224,14 +393,14 @@ def _member(hit: reads.MemberHit) -> Result:
     return Result(name or ids, member_url(hit.group_id, hit.member_id), note)
 
 
-def _plan(hit: reads.PlanHit) -> Result:
+def _plan(hit: PlanHit) -> Result:
     where = f"{group_url(hit.group_name)}/plans/{hit.id}"
     reason = f": {hit.reason}" if hit.reason else ""
     return Result(f"{hit.group_name} {hit.strategy}{reason}", where, f"{hit.state}, by {hit.created_by}")
 
 
 def _tokens(q: str) -> list[Result]:
-    found = ApiToken.objects.filter(name__icontains=q).order_by("name")[: reads.SHOWN]
+    found = ApiToken.objects.filter(name__icontains=q).order_by("name")[:SHOWN]
     return [Result(token.name, reverse("frontend:token", args=[token.pk]), f"{token.prefix}…") for token in found]
 
 
