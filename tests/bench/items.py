@@ -34,6 +34,9 @@ SIZES = (1, 10, 100)
 TURNS = 4
 SECONDS = 1.0
 WORKERS = 4
+WARM_UP = 6
+"""Requests of each worker before a turn: `fill` analyzes the tables, so that all statements are planned again, some of
+them five times."""
 STOCK = 20_000_000
 """Items of a partition: more than all turns use."""
 FILL = {1: 20_000, 10: 60_000, 100: 200_000}
@@ -123,7 +126,9 @@ class Worker:
         rows = self.database.execute(ACQUIRE, ["sql", self.name, "job", size]).fetchall()
         if rows:
             by_lock = itertools.groupby(rows, key=lambda row: row[0])
-            items = [{"lock": lock, "accept": [[offset, offset] for _, offset in found]} for lock, found in by_lock]
+            held = [(lock, [offset for _, offset in found]) for lock, found in by_lock]
+            # New items of a lock follow each other, and nothing is released here.
+            items = [{"lock": lock, "accept": [[offsets[0], offsets[-1]]]} for lock, offsets in held]
             self.database.execute(SETTLE, [self.name, Jsonb(items)])
         return len(rows)
 
@@ -227,6 +232,9 @@ class Ways:
         """One way for a moment."""
         self.beat()
         work = self.ways[way]
+        for worker in self.workers:
+            for _ in range(WARM_UP):
+                work(worker, size)
         (client, postgres, wal), server = self.used(), cpu_of(self.server)
         until = time.monotonic() + seconds
 
