@@ -91,23 +91,25 @@ def composite(rules: Rules) -> str:
     return "(" + ",".join(str(value) for value in astuple(rules)) + ")"
 
 
-@dataclass(slots=True, eq=False)
-class Ticket:
-    """One request: settle what is to be settled, then acquire up to `most` items for `lock_ms`, 0: none.
+@dataclass(frozen=True, slots=True, eq=False)
+class ItemRequest:
+    """One request: settle what is to be settled, then acquire up to `most` items for `lock_ms`.
 
-    `locks`: those that `settle` names, the JSON of a list of settlements that are well formed. `ends`: how far
-    partitions go. `receipt`: how old the request is.
+    `settle`: the JSON of a list of settlements that are well formed; `locks`: those that they name. `member_epoch`
+    None: it was checked before, or nothing is acquired. `lock_ms` 0: as long as the settings of the group say. `ends`:
+    how far partitions go, by topic id and number. The service adds the `rules` and how old the request is (`receipt`).
     """
 
     group_id: str
     member_id: str
-    rules: Rules
-    receipt: Receipt | None
     settle: bytes | None = None
     locks: Collection[int] = ()
+    member_epoch: int | None = None
     most: int = 0
     lock_ms: Millis = 0
     ends: Mapping[tuple[UUID, int], int] = field(default_factory=dict)
+    rules: Rules = field(default_factory=Rules)
+    receipt: Receipt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +153,13 @@ class ShareStore:
     def __init__(self, runtime: Runtime) -> None:
         self._db: Database = runtime.db
 
-    async def meet(self, connection: Connection, tickets: Sequence[Ticket]) -> Met:
+    async def meet(self, connection: Connection, requests: Sequence[ItemRequest]) -> Met:
         """Read whose requests these are, and lock the locks that they settle."""
         parameters = {
             "override": self._db.clock.override_ms,
-            "locks": numbers(sorted({lock for ticket in tickets for lock in ticket.locks})),
-            "groups": texts(ticket.group_id for ticket in tickets),
-            "members": texts(ticket.member_id for ticket in tickets),
+            "locks": numbers(sorted({lock for request in requests for lock in request.locks})),
+            "groups": texts(request.group_id for request in requests),
+            "members": texts(request.member_id for request in requests),
         }
         rows = await self._db.rows(connection, Q.share_batch, parameters)
         now, database_ms, elsewhere = rows[0][:3]
@@ -167,11 +169,11 @@ class ShareStore:
     async def serve(
         self,
         connection: Connection,
-        settling: Sequence[Ticket],
-        asking: Mapping[int, Sequence[tuple[Ticket, Sequence[tuple[UUID, int]]]]],
+        settling: Sequence[ItemRequest],
+        asking: Mapping[int, Sequence[tuple[ItemRequest, Sequence[tuple[UUID, int]]]]],
         now: Millis,
     ) -> tuple[list[list[Outcome]], dict[int, list[list[Acquired] | None]]]:
-        """Settle what members hold, entry by entry: for each ticket. Then acquire, for each group by its key:
+        """Settle what members hold, entry by entry: for each request. Then acquire, for each group by its key:
         what each of these members gets of its partitions; None: nothing, because others work on them.
         """
         # All are sent before the first one is read.
@@ -216,32 +218,34 @@ class ShareStore:
         return {(topic_id, number): count for topic_id, number, count, _ in rows}, min(due, default=None)
 
 
-def _settling(settling: Sequence[Ticket], now: Millis) -> dict[str, Any]:
+def _settling(settling: Sequence[ItemRequest], now: Millis) -> dict[str, Any]:
     """The parameters of `settle_items`."""
     return {
-        "groups": texts(ticket.group_id for ticket in settling),
-        "members": texts(ticket.member_id for ticket in settling),
-        "items": texts((ticket.settle or b"").decode() for ticket in settling),
-        "rules": texts(composite(ticket.rules) for ticket in settling),
+        "groups": texts(request.group_id for request in settling),
+        "members": texts(request.member_id for request in settling),
+        "items": texts((request.settle or b"").decode() for request in settling),
+        "rules": texts(composite(request.rules) for request in settling),
         "now": now,
     }
 
 
-def _acquiring(pk: int, asking: Sequence[tuple[Ticket, Sequence[tuple[UUID, int]]]], now: Millis) -> dict[str, Any]:
+def _acquiring(
+    pk: int, asking: Sequence[tuple[ItemRequest, Sequence[tuple[UUID, int]]]], now: Millis
+) -> dict[str, Any]:
     """The parameters of `acquire_items`."""
     places: dict[tuple[UUID, int], list[int]] = {}
     ends: dict[tuple[UUID, int], int] = {}
-    for place, (ticket, partitions) in enumerate(asking, 1):
+    for place, (request, partitions) in enumerate(asking, 1):
         for partition in partitions:
             places.setdefault(partition, []).append(place)
-            if partition in ticket.ends:
-                ends[partition] = max(ticket.ends[partition], ends.get(partition, 0))
+            if partition in request.ends:
+                ends[partition] = max(request.ends[partition], ends.get(partition, 0))
     lines = random.sample(list(places), len(places))  # so that workers of several servers spread
     return {
         "group": pk,
-        "members": texts(ticket.member_id for ticket, _ in asking),
-        "most": numbers(ticket.most for ticket, _ in asking),
-        "lock_ms": numbers(ticket.lock_ms for ticket, _ in asking),
+        "members": texts(request.member_id for request, _ in asking),
+        "most": numbers(request.most for request, _ in asking),
+        "lock_ms": numbers(request.lock_ms for request, _ in asking),
         "topics": texts(str(topic_id) for topic_id, _ in lines),
         "partitions": numbers(number for _, number in lines),
         "places": texts(numbers(places[line]) for line in lines),

@@ -1,4 +1,4 @@
-"""What the statements of an acquire and a settlement read, in a group of 100,000 partitions with a lock and a retry each."""
+"""What acquire and settle read in a group of 100,000 partitions, each with a lock and a retry."""
 
 from __future__ import annotations
 
