@@ -358,8 +358,9 @@ declare
     named text;
     start integer := floor(random() * known.partitions); -- so that workers spread
     n integer;
-    numbers integer[] := '{{}}';
+    numbers integer[];
     last bigint[];
+    given integer;
 begin
     if coalesce(most, 0) < 1 then
         perform kcoord.refuse('INVALID_REQUEST', 'most: at least one item');
@@ -368,9 +369,6 @@ begin
     elsif jsonb_typeof(ends) is distinct from 'object' then
         perform kcoord.refuse('INVALID_REQUEST', 'ends is no object of ends by partition');
     end if;
-    for n in start..start + known.partitions - 1 loop
-        numbers := numbers || n % known.partitions;
-    end loop;
     if ends <> '{{}}' then
         select key into named from jsonb_each_text(ends) e (key, value)
         where key !~ '^\d{{1,9}}$' or coalesce(value, '') !~ '^\d{{1,18}}$' limit 1;
@@ -378,19 +376,32 @@ begin
             perform kcoord.refuse('INVALID_REQUEST',
                                   format('ends.%s: a partition and its end are numbers', left(named, 40)));
         end if;
-        foreach n in array numbers loop
-            last := last || (ends ->> n::text)::bigint;
-        end loop;
     end if;
-    return query
-        select h.lock_id, h.partition, generate_series(lower(h.range), upper(h.range) - 1), h.delivery_count
-        from (select a.lock_id, a.partition, unnest(a.held) as range, a.delivery_count
-              from kcoord.share_acquire(
-                  known.pk, array[member_id], array[most::bigint], array[(known.rules).lock_ms],
-                  array_fill(known.topic_id, array[known.partitions]), numbers,
-                  array_fill('{{1}}'::text, array[known.partitions]), last, known.rules,
-                  (extract(epoch from clock_timestamp()) * 1000)::bigint) a
-              where a.lock_id is not null) h;
+    -- Some partitions at a time, as the first of them mostly have enough.
+    for at in start..start + known.partitions - 1 by 50 loop
+        numbers := '{{}}';
+        for n in at..least(at + 49, start + known.partitions - 1) loop
+            numbers := numbers || n % known.partitions;
+        end loop;
+        if ends <> '{{}}' then
+            last := '{{}}';
+            foreach n in array numbers loop
+                last := last || (ends ->> n::text)::bigint;
+            end loop;
+        end if;
+        return query
+            select h.lock_id, h.partition, generate_series(lower(h.range), upper(h.range) - 1), h.delivery_count
+            from (select a.lock_id, a.partition, unnest(a.held) as range, a.delivery_count
+                  from kcoord.share_acquire(
+                      known.pk, array[member_id], array[most::bigint], array[(known.rules).lock_ms],
+                      array_fill(known.topic_id, array[cardinality(numbers)]), numbers,
+                      array_fill('{{1}}'::text, array[cardinality(numbers)]), last, known.rules,
+                      (extract(epoch from clock_timestamp()) * 1000)::bigint) a
+                  where a.lock_id is not null) h;
+        get diagnostics given = row_count;
+        most := most - given;
+        exit when most = 0;
+    end loop;
 end
 $$;
 
