@@ -17,7 +17,6 @@ from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.setting import Value
 from kcoord.sql import queries
-from offsets.core.share import Rules
 from offsets.core.types import Millis
 from offsets.lane.batch import numbers, texts
 
@@ -25,6 +24,22 @@ Q = queries("offsets")
 
 Ranges = list[tuple[int, int]]
 """First and last offsets, both included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Settings of a group: how long a lock lasts, how often an item is delivered, how many are locked at once, and
+    after how long one that is released is due again: `backoff_ms`, times `backoff_multiplier` with each attempt, at
+    most `backoff_max_ms`. `starts`: where a partition begins, earliest or latest.
+    """
+
+    lock_ms: Millis = 30_000
+    delivery_limit: int = 5
+    most_locks: int = 2_000
+    backoff_ms: Millis = 0
+    backoff_max_ms: Millis = 60_000
+    backoff_multiplier: int = 2
+    starts: str = "earliest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +123,7 @@ class ItemRequest:
     most: int = 0
     lock_ms: Millis = 0
     ends: Mapping[tuple[UUID, int], int] = field(default_factory=dict)
-    rules: Rules = field(default_factory=Rules)
+    rules: Rules = Rules()
     receipt: Receipt | None = None
 
 

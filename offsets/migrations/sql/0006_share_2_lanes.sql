@@ -7,6 +7,7 @@
 -- `first`: what is given out next; null: nobody knows where it begins. `last`: how far it goes. `ends`: how far the caller
 -- says, null: nothing; an end below what is known changes nothing. `room`: how many more may be locked. `due`: something
 -- is to be delivered again. Source: share.md 7.2.
+-- Differs from Kafka: the limit of locks counts locks, not what lies between them.
 create function kcoord.share_enter(
     group_pk bigint, topic uuid, number integer, ends bigint, rules kcoord.share_rules, now bigint,
     out id bigint, out next_offset bigint, out end_offset bigint, out first bigint, out last bigint, out room bigint,
@@ -183,6 +184,7 @@ $$;
 -- One entry of a settlement. Who settles several has locked their locks. `late`: a lock whose time is over, and that
 -- nobody has ended yet, is still settled. `remembers`: what was settled stays known for a while, and settling it again
 -- the same way changes nothing and succeeds. Source: share.md 7.3.
+-- Differs from Kafka: what this lock has settled in the same way before is left out.
 create function kcoord.share_settle_entry(
     group_id text, member_id text, item jsonb, number integer, place integer, late boolean, remembers boolean,
     rules kcoord.share_rules, now bigint) returns kcoord.share_outcome
