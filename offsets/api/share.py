@@ -21,8 +21,8 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget, Metering
 from offsets.api import share_endpoints, share_wire
 from offsets.api.share_wire import Settlement
-from offsets.share.service import Acquire, ItemService, Settle
-from offsets.share.store import Acquired, Outcome
+from offsets.share.service import ItemService
+from offsets.share.store import Acquired, ItemRequest, Outcome
 
 KINDS = ("accept", "gap", "release", "reject", "renew")
 
@@ -35,15 +35,15 @@ async def acquire(call: Call[share_wire.AcquireRequest]) -> share_wire.AcquireRe
     body = call.body
     call.principal.require_group(Operation.READ, call.group_id)
     _check(body.settle, "settle")
-    asked = Acquire(
+    asked = ItemRequest(
         group_id=call.group_id,
         member_id=body.member_id,
-        member_epoch=body.member_epoch,
-        most=body.max_records,
-        lock_ms=body.lock_ms,
-        ends=await _ends(call, body.ends),
         settle=msgspec.json.encode(body.settle) if body.settle else None,
         locks=[item.lock for item in body.settle],
+        member_epoch=body.member_epoch,
+        most=body.max_records,
+        lock_ms=body.lock_ms or 0,
+        ends=await _ends(call, body.ends),
     )
     try:
         reply = await call.runtime.get(ItemService).acquire(
@@ -54,11 +54,13 @@ async def acquire(call: Call[share_wire.AcquireRequest]) -> share_wire.AcquireRe
         raise
     commands("acquire", Error.NONE.name).inc()
     SHARE_ACQUIRED.inc(sum(_size(lock.offsets) for lock in reply.locks))
+    member = reply.admitted
+    assert member is not None
     return share_wire.AcquireResponse(
-        session_expires_at=rfc3339(reply.session_deadline),
+        session_expires_at=rfc3339(member.session_deadline),
         settled=_settled(body.settle, reply.settled),
-        locks=[_lock(lock, reply.topics[lock.topic_id]) for lock in reply.locks],
-        lock_ms=reply.lock_ms,
+        locks=[_lock(lock, member.names[lock.topic_id]) for lock in reply.locks],
+        lock_ms=member.lock_ms,
     )
 
 
@@ -70,7 +72,8 @@ async def settle(call: Call[share_wire.SettleRequest]) -> share_wire.SettleRespo
     _check(items, "items")
     if not items:
         return share_wire.SettleResponse([])
-    asked = Settle(call.group_id, call.body.member_id, msgspec.json.encode(items), [item.lock for item in items])
+    member_id, locks = call.body.member_id, [item.lock for item in items]
+    asked = ItemRequest(call.group_id, member_id, msgspec.json.encode(items), locks)
     try:
         outcomes = await call.runtime.get(ItemService).settle(asked)
     except ProtocolError as refusal:

@@ -28,6 +28,9 @@ class SharePartition(ProtocolOwned):
     group = group_key("share_partitions", db_index=False)
     topic_id = models.UUIDField()
     partition = models.IntegerField()
+    group_name = models.CharField(max_length=255, help_text="Set by the database, as the next two.")
+    topic_name = models.CharField(max_length=249)
+    topic_pk = models.BigIntegerField()
     next_offset = models.BigIntegerField(null=True, help_text="Null: it begins at the first end that is known.")
     end_offset = models.BigIntegerField(
         help_text="As workers reported it. Items at or above it, and above the watermark, are not given out."

@@ -24,10 +24,9 @@ from kcoord.sql import queries
 from offsets.core.days import bounds, day_of
 from offsets.core.plan import MAX_LINES
 from offsets.core.plan_types import Committed, Line, Log, PlanHeader, PlanState, Position, Totals
-from offsets.core.share import Rules
 from offsets.core.types import Millis, TopicPartition
 from offsets.plans.refusals import unknown_plan
-from offsets.share.store import composite
+from offsets.share.store import Rules, composite
 
 Q = queries("offsets")
 

@@ -27,7 +27,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import Millis
 from offsets.lane.store import NotWritten
 from offsets.lane.tickets import Batches
-from offsets.share.store import Acquired, Met, Outcome, ShareMember, ShareStore, Ticket
+from offsets.share.store import Acquired, ItemRequest, Met, Outcome, ShareMember, ShareStore
 
 log = structlog.get_logger(__name__)
 
@@ -41,12 +41,13 @@ MOST_WAITING = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The member of a request. `names`: the topics of which it may have items."""
+    """The member of a request, which may have items of these topics and partitions for `lock_ms`."""
 
     epoch: int
     session_deadline: Millis | None
     names: dict[UUID, str]
     partitions: list[tuple[UUID, int]]
+    lock_ms: Millis
 
 
 @dataclass(slots=True)
@@ -67,7 +68,7 @@ Admission = Callable[[ShareMember], Admitted | None]
 class _Waiting:
     """`served`: what became of the request, or a ProtocolError."""
 
-    ticket: Ticket
+    asked: ItemRequest
     admit: Admission
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     served: asyncio.Future[Served] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -88,13 +89,13 @@ class ItemLane:
         metrics.ADMISSION_WAITING.labels("items").set_function(lambda: self._waiting)
         runtime.on_stop(self._batches.close)
 
-    async def serve(self, ticket: Ticket, admit: Admission) -> Served:
+    async def serve(self, asked: ItemRequest, admit: Admission) -> Served:
         """Settle and acquire. Raises what `admit` raises, and ProtocolError COORDINATOR_NOT_AVAILABLE."""
         if self._waiting >= MOST_WAITING:
             detail = f"{MOST_WAITING} requests wait for items; the same request may succeed later"
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=self._retry_after_ms)
-        request = _Waiting(ticket, admit)
-        self._queues.setdefault(ticket.group_id, deque()).append(request)
+        request = _Waiting(asked, admit)
+        self._queues.setdefault(asked.group_id, deque()).append(request)
         self._waiting += 1
         self._batches.call()
         return await request.served
@@ -157,7 +158,7 @@ class ItemLane:
 
         Raises NotWritten if one of several is too old: each is then judged by itself.
         """
-        receipts = [request.ticket.receipt for request in requests if request.ticket.receipt is not None]
+        receipts = [request.asked.receipt for request in requests if request.asked.receipt is not None]
         oldest = min(receipts, key=lambda receipt: receipt.at + receipt.extra_ms / 1000, default=None)
 
         async def work(connection: Connection) -> list[Served | ProtocolError | None]:
@@ -171,23 +172,23 @@ class ItemLane:
     async def _served(
         self, connection: Connection, requests: Sequence[_Waiting], *, waits: bool
     ) -> list[Served | ProtocolError | None]:
-        met = await self._store.meet(connection, [request.ticket for request in requests])
+        met = await self._store.meet(connection, [request.asked for request in requests])
         pairs = zip(requests, met.members, strict=True)
         found = [_admitted(request, member, met, waits=waits) for request, member in pairs]
         here = [
-            (member.pk, request.ticket, served)
+            (member.pk, request.asked, served)
             for request, member, served in zip(requests, met.members, found, strict=True)
             if isinstance(served, Served) and member.pk is not None
         ]
-        settling = [(ticket, served) for _, ticket, served in here if ticket.settle]
-        asking: dict[int, list[tuple[Ticket, Served, Admitted]]] = {}
-        for pk, ticket, served in here:
+        settling = [(asked, served) for _, asked, served in here if asked.settle]
+        asking: dict[int, list[tuple[ItemRequest, Served, Admitted]]] = {}
+        for pk, asked, served in here:
             if served.admitted is not None:
-                asking.setdefault(pk, []).append((ticket, served, served.admitted))
+                asking.setdefault(pk, []).append((asked, served, served.admitted))
         outcomes, given = await self._store.serve(
             connection,
-            [ticket for ticket, _ in settling],
-            {pk: [(ticket, who.partitions) for ticket, _, who in askers] for pk, askers in asking.items()},
+            [asked for asked, _ in settling],
+            {pk: [(asked, who.partitions) for asked, _, who in askers] for pk, askers in asking.items()},
             met.now,
         )
         for (_, served), settled in zip(settling, outcomes, strict=True):
@@ -203,7 +204,7 @@ def _admitted(request: _Waiting, member: ShareMember, met: Met, *, waits: bool) 
         admitted = request.admit(member)
     except ProtocolError as refusal:
         return refusal
-    if not waits and not met.elsewhere.isdisjoint(request.ticket.locks):
+    if not waits and not met.elsewhere.isdisjoint(request.asked.locks):
         return None
     return Served(admitted, [], [])
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 from groups.catalogue.topics import TopicService
@@ -23,10 +22,9 @@ from kcoord.access.rights import Operation, Principal
 from kcoord.database import request_age
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.share import Rules
 from offsets.core.types import Millis
-from offsets.share.lane import Admitted, ItemLane
-from offsets.share.store import Acquired, Outcome, ShareMember, Ticket, rules_of
+from offsets.share.lane import Admitted, ItemLane, Served
+from offsets.share.store import ItemRequest, Outcome, ShareMember, rules_of
 from offsets.share.waiting import ItemWaiters, Waiter
 
 BUSY_PAUSES_MS = (10, 20, 40, 80)
@@ -35,55 +33,6 @@ they do it in a long transaction of their own."""
 
 FRUITLESS_SECONDS, LONGEST_PAUSE_SECONDS = 0.02, 1.0
 """How long who was woken in vain waits before it may be woken again: longer each time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Acquire:
-    """What a member asks for. `ends`: how far partitions go, by topic id and number. `settle`, `locks`: as `items`
-    and `locks` of `Settle`.
-
-    `lock_ms` None: as long as the settings of the group say. `member_epoch` None: it was checked before.
-    """
-
-    group_id: str
-    member_id: str
-    member_epoch: int | None
-    most: int
-    lock_ms: Millis | None
-    ends: Mapping[tuple[UUID, int], int]
-    settle: bytes | None
-    locks: Collection[int] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Settle:
-    """What becomes of items that a member holds. `items`: the JSON of a list of settlements, which are well formed.
-
-    `locks`: those that they name.
-    """
-
-    group_id: str
-    member_id: str
-    items: bytes
-    locks: Collection[int]
-
-
-@dataclass(slots=True)
-class AcquireReply:
-    """What was settled and acquired. `busy`: others work on all partitions, so that nothing is known of them.
-
-    `topics`: the names of the topics of the locks, which last `lock_ms`. The member has that epoch and these
-    partitions.
-    """
-
-    session_deadline: Millis | None
-    settled: list[Outcome]
-    locks: list[Acquired]
-    topics: Mapping[UUID, str]
-    busy: bool
-    lock_ms: Millis
-    member_epoch: int
-    partitions: Sequence[tuple[UUID, int]]
 
 
 class ItemService:
@@ -98,7 +47,7 @@ class ItemService:
         self._shortest_ms = runtime.config.int("group.share.min.record.lock.duration.ms")
         self._longest_ms = runtime.config.int("group.share.max.record.lock.duration.ms")
 
-    async def acquire(self, asked: Acquire, principal: Principal, max_wait_ms: Millis = 0) -> AcquireReply:
+    async def acquire(self, asked: ItemRequest, principal: Principal, max_wait_ms: Millis = 0) -> Served:
         """Settle what is to be settled, then acquire up to `most` items of the partitions assigned to the member.
 
         With nothing to give it is held for up to `max_wait_ms`, without a connection.
@@ -113,7 +62,9 @@ class ItemService:
         pause = 0.0
         while not reply.locks and not self._waiters.closed and (left := until - loop.time()) > pause:
             await asyncio.sleep(pause)
-            waiter = Waiter(asked.member_id, reply.member_epoch, reply.partitions, asked.most)
+            member = reply.admitted
+            assert member is not None
+            waiter = Waiter(asked.member_id, member.epoch, member.partitions, asked.most)
             await self._waiters.wait(asked.group_id, waiter, left - pause)
             if self._waiters.closed:
                 break  # its client asks another server
@@ -125,7 +76,7 @@ class ItemService:
         reply.settled = settled
         return reply
 
-    async def _acquire_idle(self, asked: Acquire, principal: Principal) -> AcquireReply:
+    async def _acquire_idle(self, asked: ItemRequest, principal: Principal) -> Served:
         """Acquire; if others work on all partitions, try again a moment later, some times."""
         reply = await self._acquire(asked, principal)
         settled = reply.settled
@@ -137,54 +88,25 @@ class ItemService:
         reply.settled = settled
         return reply
 
-    async def _acquire(self, asked: Acquire, principal: Principal) -> AcquireReply:
-        self._groups.check_active(asked.group_id)
-        rules = await self._rules(asked.group_id)
-        lock_ms = rules.lock_ms if asked.lock_ms is None else self._checked(asked.lock_ms)
+    async def _acquire(self, asked: ItemRequest, principal: Principal) -> Served:
+        asked = await self._complete(asked)
         view = await self._topics.view()
+        return await self._lane.serve(asked, lambda found: _admitted(found, asked, view, principal))
 
-        ticket = Ticket(
-            asked.group_id,
-            asked.member_id,
-            rules,
-            request_age.current(),
-            settle=asked.settle,
-            locks=asked.locks,
-            most=asked.most,
-            lock_ms=lock_ms,
-            ends=asked.ends,
-        )
-
-        def admit(found: ShareMember) -> Admitted:
-            return _admitted(found, asked, view, principal)
-
-        served = await self._lane.serve(ticket, admit)
-        member = served.admitted
-        assert member is not None
-        return AcquireReply(
-            member.session_deadline,
-            served.settled,
-            served.locks,
-            member.names,
-            served.busy,
-            lock_ms,
-            member.epoch,
-            member.partitions,
-        )
-
-    async def settle(self, asked: Settle) -> list[Outcome]:
+    async def settle(self, asked: ItemRequest) -> list[Outcome]:
         """Settle items, entry by entry. The member need not be in the group any more.
 
         Raises ProtocolError GROUP_ID_NOT_FOUND.
         """
-        self._groups.check_active(asked.group_id)
-        rules = await self._rules(asked.group_id)
-        receipt = request_age.current()
-        ticket = Ticket(asked.group_id, asked.member_id, rules, receipt, settle=asked.items, locks=asked.locks)
-        return (await self._lane.serve(ticket, lambda found: _check_group(found, asked.group_id))).settled
+        asked = await self._complete(asked)
+        return (await self._lane.serve(asked, lambda found: _check_group(found, asked.group_id))).settled
 
-    async def _rules(self, group_id: str) -> Rules:
-        return rules_of(await self._configs.resolved(group_id))
+    async def _complete(self, asked: ItemRequest) -> ItemRequest:
+        """With the rules of its group. Raises ProtocolError if another node is responsible for it."""
+        self._groups.check_active(asked.group_id)
+        rules = rules_of(await self._configs.resolved(asked.group_id))
+        lock_ms = self._checked(asked.lock_ms) if asked.lock_ms else rules.lock_ms
+        return replace(asked, lock_ms=lock_ms, rules=rules, receipt=request_age.current())
 
     def _checked(self, lock_ms: Millis) -> Millis:
         if not self._shortest_ms <= lock_ms <= self._longest_ms:
@@ -202,7 +124,7 @@ def _check_group(found: ShareMember, group_id: str) -> None:
         raise no_share_group(group_id, exists=found.pk is not None)
 
 
-def _admitted(found: ShareMember, asked: Acquire, view: TopicView, principal: Principal) -> Admitted:
+def _admitted(found: ShareMember, asked: ItemRequest, view: TopicView, principal: Principal) -> Admitted:
     """The member, which has the epoch that it says."""
     _check_group(found, asked.group_id)
     epoch, previous = found.member_epoch, found.previous_member_epoch
@@ -213,7 +135,7 @@ def _admitted(found: ShareMember, asked: Acquire, view: TopicView, principal: Pr
         check_epoch(known, asked.member_epoch)
     names = _names(found, view, principal)
     partitions = [partition for partition in found.partitions if partition[0] in names]
-    return Admitted(epoch, found.session_deadline, names, partitions)
+    return Admitted(epoch, found.session_deadline, names, partitions, asked.lock_ms)
 
 
 def _names(member: ShareMember, view: TopicView, principal: Principal) -> dict[UUID, str]:

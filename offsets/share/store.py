@@ -18,13 +18,28 @@ from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.setting import Value
 from kcoord.sql import queries
-from offsets.core.share import Rules
 from offsets.core.types import Millis
 
 Q = queries("offsets")
 
 Ranges = list[tuple[int, int]]
 """First and last offsets, both included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Settings of a group: how long a lock lasts, how often an item is delivered, how many are locked at once, and
+    after how long one that is released is due again: `backoff_ms`, times `backoff_multiplier` with each attempt, at
+    most `backoff_max_ms`. `starts`: where a partition begins, earliest or latest.
+    """
+
+    lock_ms: Millis = 30_000
+    delivery_limit: int = 5
+    most_locks: int = 2_000
+    backoff_ms: Millis = 0
+    backoff_max_ms: Millis = 60_000
+    backoff_multiplier: int = 2
+    starts: str = "earliest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +106,25 @@ def composite(rules: Rules) -> str:
     return "(" + ",".join(str(value) for value in astuple(rules)) + ")"
 
 
-@dataclass(slots=True, eq=False)
-class Ticket:
-    """One request: settle what is to be settled, then acquire up to `most` items for `lock_ms`, 0: none.
+@dataclass(frozen=True, slots=True, eq=False)
+class ItemRequest:
+    """One request: settle what is to be settled, then acquire up to `most` items for `lock_ms`.
 
-    `locks`: those that `settle` names, the JSON of a list of settlements that are well formed. `ends`: how far
-    partitions go. `receipt`: how old the request is.
+    `settle`: the JSON of a list of settlements that are well formed; `locks`: those that they name. `member_epoch`
+    None: it was checked before, or nothing is acquired. `lock_ms` 0: as long as the settings of the group say. `ends`:
+    how far partitions go, by topic id and number. The service adds the `rules` and how old the request is (`receipt`).
     """
 
     group_id: str
     member_id: str
-    rules: Rules
-    receipt: Receipt | None
     settle: bytes | None = None
     locks: Collection[int] = ()
+    member_epoch: int | None = None
     most: int = 0
     lock_ms: Millis = 0
     ends: Mapping[tuple[UUID, int], int] = field(default_factory=dict)
+    rules: Rules = Rules()
+    receipt: Receipt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +168,13 @@ class ShareStore:
     def __init__(self, runtime: Runtime) -> None:
         self._db: Database = runtime.db
 
-    async def meet(self, connection: Connection, tickets: Sequence[Ticket]) -> Met:
+    async def meet(self, connection: Connection, requests: Sequence[ItemRequest]) -> Met:
         """Read whose requests these are, and lock the locks that they settle."""
         parameters = {
             "override": self._db.clock.override_ms,
-            "locks": number_array(sorted({lock for ticket in tickets for lock in ticket.locks})),
-            "groups": text_array(ticket.group_id for ticket in tickets),
-            "members": text_array(ticket.member_id for ticket in tickets),
+            "locks": number_array(sorted({lock for request in requests for lock in request.locks})),
+            "groups": text_array(request.group_id for request in requests),
+            "members": text_array(request.member_id for request in requests),
         }
         rows = await self._db.rows(connection, Q.share_batch, parameters)
         now, database_ms, elsewhere = rows[0][:3]
@@ -167,11 +184,11 @@ class ShareStore:
     async def serve(
         self,
         connection: Connection,
-        settling: Sequence[Ticket],
-        asking: Mapping[int, Sequence[tuple[Ticket, Sequence[tuple[UUID, int]]]]],
+        settling: Sequence[ItemRequest],
+        asking: Mapping[int, Sequence[tuple[ItemRequest, Sequence[tuple[UUID, int]]]]],
         now: Millis,
     ) -> tuple[list[list[Outcome]], dict[int, list[list[Acquired] | None]]]:
-        """Settle what members hold, entry by entry: for each ticket. Then acquire, for each group by its key:
+        """Settle what members hold, entry by entry: for each request. Then acquire, for each group by its key:
         what each of these members gets of its partitions; None: nothing, because others work on them.
         """
         # All are sent before the first one is read.
@@ -216,32 +233,34 @@ class ShareStore:
         return {(topic_id, number): count for topic_id, number, count, _ in rows}, min(due, default=None)
 
 
-def _settling(settling: Sequence[Ticket], now: Millis) -> dict[str, Any]:
+def _settling(settling: Sequence[ItemRequest], now: Millis) -> dict[str, Any]:
     """The parameters of `settle_items`."""
     return {
-        "groups": text_array(ticket.group_id for ticket in settling),
-        "members": text_array(ticket.member_id for ticket in settling),
-        "items": text_array((ticket.settle or b"").decode() for ticket in settling),
-        "rules": text_array(composite(ticket.rules) for ticket in settling),
+        "groups": text_array(request.group_id for request in settling),
+        "members": text_array(request.member_id for request in settling),
+        "items": text_array((request.settle or b"").decode() for request in settling),
+        "rules": text_array(composite(request.rules) for request in settling),
         "now": now,
     }
 
 
-def _acquiring(pk: int, asking: Sequence[tuple[Ticket, Sequence[tuple[UUID, int]]]], now: Millis) -> dict[str, Any]:
+def _acquiring(
+    pk: int, asking: Sequence[tuple[ItemRequest, Sequence[tuple[UUID, int]]]], now: Millis
+) -> dict[str, Any]:
     """The parameters of `acquire_items`."""
     places: dict[tuple[UUID, int], list[int]] = {}
     ends: dict[tuple[UUID, int], int] = {}
-    for place, (ticket, partitions) in enumerate(asking, 1):
+    for place, (request, partitions) in enumerate(asking, 1):
         for partition in partitions:
             places.setdefault(partition, []).append(place)
-            if partition in ticket.ends:
-                ends[partition] = max(ticket.ends[partition], ends.get(partition, 0))
+            if partition in request.ends:
+                ends[partition] = max(request.ends[partition], ends.get(partition, 0))
     lines = random.sample(list(places), len(places))  # so that workers of several servers spread
     return {
         "group": pk,
-        "members": text_array(ticket.member_id for ticket, _ in asking),
-        "most": number_array(ticket.most for ticket, _ in asking),
-        "lock_ms": number_array(ticket.lock_ms for ticket, _ in asking),
+        "members": text_array(request.member_id for request, _ in asking),
+        "most": number_array(request.most for request, _ in asking),
+        "lock_ms": number_array(request.lock_ms for request, _ in asking),
         "topics": text_array(str(topic_id) for topic_id, _ in lines),
         "partitions": number_array(number for _, number in lines),
         "places": text_array(number_array(places[line]) for line in lines),

@@ -34,6 +34,11 @@ SIZES = (1, 10, 100)
 TURNS = 4
 SECONDS = 1.0
 WORKERS = 4
+PATIENT = {"KCOORD_GROUP_SHARE_SESSION_TIMEOUT_MS": 3_600_000, "KCOORD_GROUP_SHARE_MAX_SESSION_TIMEOUT_MS": 3_600_000}
+"""Sessions outlast the run: nobody beats while tables are filled."""
+WARM_UP = 6
+"""Requests of each worker before a turn: `fill` analyzes the tables, so that all statements are planned again, some of
+them five times."""
 STOCK = 20_000_000
 """Items of a partition: more than all turns use."""
 FILL = {1: 20_000, 10: 60_000, 100: 200_000}
@@ -123,7 +128,9 @@ class Worker:
         rows = self.database.execute(ACQUIRE, ["sql", self.name, "job", size]).fetchall()
         if rows:
             by_lock = itertools.groupby(rows, key=lambda row: row[0])
-            items = [{"lock": lock, "accept": [[offset, offset] for _, offset in found]} for lock, found in by_lock]
+            held = [(lock, [offset for _, offset in found]) for lock, found in by_lock]
+            # New items of a lock follow each other, and nothing is released here.
+            items = [{"lock": lock, "accept": [[offsets[0], offsets[-1]]]} for lock, offsets in held]
             self.database.execute(SETTLE, [self.name, Jsonb(items)])
         return len(rows)
 
@@ -146,7 +153,7 @@ class Ways:
 
     def __init__(self, conninfo: str, stack: ExitStack, workers: int, procrastinate: Path | None) -> None:
         self.database = stack.enter_context(psycopg.connect(conninfo, autocommit=True))
-        server = stack.enter_context(start_server(conninfo))
+        server = stack.enter_context(start_server(conninfo, env=PATIENT))
         server.wait_ready()
         headers = {"Authorization": f"Bearer {make_token(conninfo)}"}
         self.workers = [
@@ -162,7 +169,7 @@ class Ways:
         marks = [{"partition": n, "log_start_offset": 0, "log_end_offset": STOCK} for n in range(workers)]
         first.post("topics/job/watermarks", partitions=marks)
         self.pool = stack.enter_context(ThreadPoolExecutor(workers))
-        self.beat(join=True)
+        self.join()
         self.database.execute(PLAIN)  # type: ignore[arg-type]
         self.database.execute("select pgmq.create('bench')")
         self.ways: dict[str, Callable[[Worker, int], int]] = {
@@ -187,17 +194,17 @@ class Ways:
         assert postmaster is not None
         self.postmaster, self.server, self.client = postmaster, psutil.Process(server.popen.pid), psutil.Process()
 
-    def beat(self, *, join: bool = False) -> None:
-        """Sessions last longer than all turns of a size. Members learn of their partitions, and get them."""
-        for _ in range(3 if join else 1):
+    def join(self) -> None:
+        """Members join, learn of their partitions, which are assigned once a second, and get them."""
+        for turn in range(3):
+            time.sleep(turn * 1.5)
             for worker in self.workers:
                 topics = {"subscribed_topic_names": ["job"]} if not worker.epoch else {}
                 path = "groups/http/share-heartbeat"
                 answer = worker.post(path, member_id=worker.name, member_epoch=worker.epoch, **topics)
                 worker.epoch = answer["member_epoch"]
-        if join:
-            topics = {"subscribed_topic_names": ["job"]}
-            self.workers[0].post("groups/sql/share-heartbeat", member_id="any", member_epoch=0, **topics)
+        topics = {"subscribed_topic_names": ["job"]}
+        self.workers[0].post("groups/sql/share-heartbeat", member_id="any", member_epoch=0, **topics)
 
     def fill(self, size: int) -> None:
         rows = FILL[size]
@@ -225,8 +232,9 @@ class Ways:
 
     def turn(self, way: str, size: int, seconds: float, spent: Spent) -> None:
         """One way for a moment."""
-        self.beat()
         work = self.ways[way]
+        for _ in range(WARM_UP):
+            list(self.pool.map(work, self.workers, itertools.repeat(size)))
         (client, postgres, wal), server = self.used(), cpu_of(self.server)
         until = time.monotonic() + seconds
 

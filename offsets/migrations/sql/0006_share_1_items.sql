@@ -14,6 +14,21 @@ alter table {schema}.offsets_sharepartition add constraint offsets_sharepartitio
 -- Pages keep room for new versions of their rows, so that an acquire needs no entry in an index.
 alter table {schema}.offsets_sharepartition set (fillfactor = 50);
 
+-- A partition has the names of its group and topic, which never change, and the key of the topic: who settles or
+-- acquires need not look them up.
+create function kcoord.share_named() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+begin
+    select g.group_id, t.name, t.id into new.group_name, new.topic_name, new.topic_pk
+    from {schema}.groups_group g cross join {schema}.groups_topic t
+    where g.id = new.group_id and t.topic_id = new.topic_id;
+    return new;
+end
+$$;
+create trigger offsets_sharepartition_named before insert on {schema}.offsets_sharepartition
+    for each row execute function kcoord.share_named();
+
 -- Raises one of Kafka's errors: SQLSTATE is KC and Kafka's number, the message begins with its name, the hint says what
 -- to do. Whatever is raised, the caller's transaction is over: that is what keeps its results and its offsets together.
 create or replace function kcoord.refuse(error text, detail text) returns void
@@ -99,15 +114,14 @@ $$;
 
 -- A list of first and last offsets, [[17, 19], [21, 21]], as a set. Raises INVALID_REQUEST naming the field.
 create function kcoord.offsets_at(entry jsonb, field text) returns int8multirange
-language plpgsql immutable set search_path = pg_catalog, pg_temp
+language plpgsql immutable strict set search_path = pg_catalog, pg_temp
 as $$
 declare
-    written text := entry::text;
+    written constant text := entry::text;
 begin
-    if coalesce(written, 'null') in ('null', '[]') then
+    if written in ('null', '[]') then
         return '{{}}';
-    end if;
-    if written ~ '^\[(?:\["?\d{{1,18}}"?, "?\d{{1,18}}"?\](?:, )?)+\]$' then
+    elsif written ~ '^\[(?:\["?\d{{1,18}}"?, "?\d{{1,18}}"?\](?:, )?)+\]$' then
         begin
             return ('{{' || substr(written, 2, length(written) - 2) || '}}')::int8multirange;
         exception when data_exception then null; -- a range ends before it begins
@@ -134,38 +148,20 @@ $$;
 create function kcoord.share_wake(partition_pk bigint) returns void
 language sql set search_path = pg_catalog, pg_temp
 as $$
-    select pg_notify('kcoord_wake', g.group_id)
-    from {schema}.offsets_sharepartition p
-    join {schema}.groups_group g on g.id = p.group_id
-    where p.id = partition_pk
+    select pg_notify('kcoord_wake', p.group_name) from {schema}.offsets_sharepartition p where p.id = partition_pk
 $$;
 
--- Lines of the journal, one for each element; `details`: what became of which offsets, `members`: who did it. Who settles
--- by SQL is named by the role, as in kcoord.commit_offsets; the service itself is not.
-create function kcoord.share_journal(
-    kind text, groups text[], topics text[], partitions integer[], details text[], members text[], now bigint)
+-- Lines of the journal, one for each of these partitions; `details`: what became of which offsets, `member_id`: who did it.
+-- Who does it by SQL is named by the role, as in kcoord.commit_offsets; the service itself is not.
+create function kcoord.share_note(kind text, partitions bigint[], details text[], member_id text, now bigint)
 returns void
-language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-as $$
-#variable_conflict use_variable
-begin
-    insert into {schema}.offset_commit_log (at, kind, group_name, topic, partition, metadata, member_id, principal)
-    select now, kind, n.group_name, n.topic, n.number, n.detail, coalesce(n.member_id, ''),
-           coalesce(nullif(session_user, current_user), '')
-    from unnest(groups, topics, partitions, details, members) n (group_name, topic, number, detail, member_id);
-end
-$$;
-
--- One line, of a partition by its key.
-create function kcoord.share_note(kind text, partition_pk bigint, detail text, member_id text, now bigint) returns void
 language sql set search_path = pg_catalog, pg_temp
 as $$
-    select kcoord.share_journal(kind, array[g.group_id::text], array[t.name::text], array[p.partition], array[detail],
-                                array[member_id], now)
-    from {schema}.offsets_sharepartition p
-    join {schema}.groups_group g on g.id = p.group_id
-    join {schema}.groups_topic t on t.topic_id = p.topic_id
-    where p.id = partition_pk
+    insert into {schema}.offset_commit_log (at, kind, group_name, topic, partition, metadata, member_id, principal)
+    select now, kind, p.group_name, p.topic_name, p.partition, n.detail, share_note.member_id,
+           coalesce(nullif(session_user, current_user), '')
+    from unnest(partitions, details) n (id, detail)
+    join {schema}.offsets_sharepartition p on p.id = n.id
 $$;
 
 -- Partitions begin, or begin again, at their next offset: what is in the journal before this line no longer counts. One
@@ -173,12 +169,9 @@ $$;
 create function kcoord.share_journal_begin(partitions bigint[]) returns void
 language sql set search_path = pg_catalog, pg_temp
 as $$
-    select kcoord.share_journal('items_begin', array_agg(g.group_id::text), array_agg(t.name::text), array_agg(p.partition),
-                                array_agg(format('{{"begin":%s}}', p.next_offset)), '{{}}',
-                                (extract(epoch from clock_timestamp()) * 1000)::bigint)
+    select kcoord.share_note('items_begin', array_agg(p.id), array_agg(format('{{"begin":%s}}', p.next_offset)), '',
+                             (extract(epoch from clock_timestamp()) * 1000)::bigint)
     from {schema}.offsets_sharepartition p
-    join {schema}.groups_group g on g.id = p.group_id
-    join {schema}.groups_topic t on t.topic_id = p.topic_id
     where p.id = any(share_journal_begin.partitions) and p.next_offset is not null
     having count(*) > 0
 $$;
@@ -200,8 +193,8 @@ begin
     on conflict (share_partition_id, "offset") do update
     set delivery_count = excluded.delivery_count, cause = excluded.cause, error = excluded.error,
         member_id = excluded.member_id, at = excluded.at;
-    perform kcoord.share_note('items_dead', partition_pk, format('{{"%s":%s}}', cause, kcoord.share_ranges(offsets)),
-                              member_id, now);
+    perform kcoord.share_note('items_dead', array[partition_pk],
+                              array[format('{{"%s":%s}}', cause, kcoord.share_ranges(offsets))], member_id, now);
 end
 $$;
 
@@ -242,9 +235,25 @@ as $$
            or not exists (select from {schema}.groups_coordinatorpartition)
 $$;
 
+-- What became of a lock, or of parts of it, stays known for a while: who settles them again succeeds, or learns why not.
+create function kcoord.share_remember(
+    lock_pk bigint, partition_pk bigint, member_id text, cause text, accepted int8multirange, released int8multirange,
+    rejected int8multirange, now bigint) returns void
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+begin
+    insert into {schema}.offsets_shareended as e (lock_id, share_partition_id, member_id, cause, accepted, released,
+                                                  rejected, at)
+    values (lock_pk, partition_pk, member_id, cause, accepted, released, rejected, now)
+    on conflict (lock_id) do update
+    set cause = excluded.cause, accepted = e.accepted + excluded.accepted, released = e.released + excluded.released,
+        rejected = e.rejected + excluded.rejected, at = excluded.at;
+end
+$$;
+
 -- Ends locks without a settlement: what they hold is returned. The caller has locked their rows.
--- `cause`: expired, or released (its member is gone, or an operator did it). What ended stays known for a while, so that
--- who settles it learns why it cannot.
+-- `cause`: expired, or released (its member is gone, or an operator did it).
 create function kcoord.share_end(locks bigint[], cause text, rules kcoord.share_rules, now bigint) returns integer
 language plpgsql set search_path = pg_catalog, pg_temp
 as $$
@@ -262,10 +271,8 @@ begin
     loop
         perform kcoord.share_return(ended.share_partition_id, ended.held, ended.delivery_count, now, ended.last_error,
                                     ended.member_id, rules, now);
-        insert into {schema}.offsets_shareended as e (lock_id, share_partition_id, member_id, cause, accepted, released,
-                                                      rejected, at)
-        values (ended.id, ended.share_partition_id, ended.member_id, cause, '{{}}', '{{}}', '{{}}', now)
-        on conflict (lock_id) do update set cause = excluded.cause, at = excluded.at;
+        perform kcoord.share_remember(ended.id, ended.share_partition_id, ended.member_id, cause, '{{}}', '{{}}', '{{}}',
+                                      now);
         count := count + 1;
     end loop;
     return count;
@@ -366,14 +373,9 @@ begin
     loop
         part := found.held * offsets;
         count := count + kcoord.size_of(part);
+        update {schema}.offsets_sharelock l set held = found.held - part where l.id = found.id;
         if found.held <@ part then
-            delete from {schema}.offsets_sharelock l where l.id = found.id;
-            insert into {schema}.offsets_shareended as e (lock_id, share_partition_id, member_id, cause, accepted,
-                                                          released, rejected, at)
-            values (found.id, partition_pk, found.member_id, 'released', '{{}}', '{{}}', '{{}}', now)
-            on conflict (lock_id) do update set cause = excluded.cause, at = excluded.at;
-        else
-            update {schema}.offsets_sharelock l set held = found.held - part where l.id = found.id;
+            perform kcoord.share_end(array[found.id], 'released', rules, now);
         end if;
         if kind = 'release' then
             perform kcoord.share_return(partition_pk, part, found.delivery_count, now, coalesce(error, found.last_error),
@@ -437,8 +439,8 @@ begin
         group by 1
     loop
         count := count + kcoord.size_of(gone.held);
-        perform kcoord.share_note('items_done', gone.id, format('{{"discard":%s}}', kcoord.share_ranges(gone.held)), '',
-                                  now);
+        perform kcoord.share_note('items_done', array[gone.id],
+                                  array[format('{{"discard":%s}}', kcoord.share_ranges(gone.held))], '', now);
     end loop;
     return count;
 end
@@ -513,10 +515,10 @@ begin
            exists (select from {schema}.groups_groupconfigoverride c where c.group_name = g.group_id)
     into pk, kind, topic_id, partitions, has_own
     from {schema}.groups_group g left join {schema}.groups_topic t on t.name = topic where g.group_id = group_id;
-    if pk is null then
-        perform kcoord.refuse('GROUP_ID_NOT_FOUND', format('there is no share group %L', group_id));
-    elsif kind <> 'share' then
-        perform kcoord.refuse('GROUP_ID_NOT_FOUND', format('group %L exists and is no share group', group_id));
+    if kind is distinct from 'share' then
+        perform kcoord.refuse('GROUP_ID_NOT_FOUND', format(
+            case when pk is null then 'there is no share group %L' else 'group %L exists and is no share group' end,
+            group_id));
     end if;
     rules := case when has_own then kcoord.share_rules_of(group_id) else kcoord.share_defaults() end;
 end

@@ -7,6 +7,7 @@
 -- `first`: what is given out next; null: nobody knows where it begins. `last`: how far it goes. `ends`: how far the caller
 -- says, null: nothing; an end below what is known changes nothing. `room`: how many more may be locked. `due`: something
 -- is to be delivered again. Source: share.md 7.2.
+-- Differs from Kafka: the limit of locks counts locks, not what lies between them.
 create function kcoord.share_enter(
     group_pk bigint, topic uuid, number integer, ends bigint, rules kcoord.share_rules, now bigint,
     out id bigint, out next_offset bigint, out end_offset bigint, out first bigint, out last bigint, out room bigint,
@@ -15,27 +16,31 @@ language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = for
 as $$
 #variable_conflict use_variable
 declare
+    topic_pk bigint;
     overdue boolean;
+    ended integer;
 begin
-    for turn in 1..2 loop
-        select p.id, p.next_offset, p.end_offset into id, next_offset, end_offset
+    loop
+        select p.id, p.next_offset, p.end_offset, p.topic_pk into id, next_offset, end_offset, topic_pk
         from {schema}.offsets_sharepartition p
         where p.group_id = group_pk and p.topic_id = topic and p.partition = number
         for no key update skip locked;
         exit when found;
+        if busy is not null then
+            return; -- there is no such partition that could begin
+        end if;
         busy := exists (select from {schema}.offsets_sharepartition p
                         where p.group_id = group_pk and p.topic_id = topic and p.partition = number);
-        if busy or turn = 2 then
+        if busy then
             return;
         end if;
         perform kcoord.share_begin(group_pk, array[topic], rules);
     end loop;
     -- By a statement of its own: what others did while they had the partition is seen.
-    for turn in 1..2 loop
+    loop
         select greatest(end_offset, ends, (
-                   select w.log_end_offset from {schema}.groups_topic t
-                   join {schema}.groups_watermark w on w.topic_id = t.id
-                   where t.topic_id = topic and w.partition = number)),
+                   select w.log_end_offset from {schema}.groups_watermark w
+                   where w.topic_id = topic_pk and w.partition = number)),
                rules.most_locks - coalesce(sum(case when l.held = int8multirange(range_merge(l.held))
                                                     then upper(l.held) - lower(l.held)
                                                     else kcoord.size_of(l.held) end), 0),
@@ -44,8 +49,8 @@ begin
                        where r.share_partition_id = id and r.not_before <= now)
         into last, room, overdue, due
         from {schema}.offsets_sharelock l where l.share_partition_id = id;
-        exit when turn = 2 or overdue is not true;
-        perform kcoord.share_end(array(
+        exit when overdue is not true or ended is not null;
+        ended := kcoord.share_end(array(
             select l.id from {schema}.offsets_sharelock l where l.share_partition_id = id and l.until <= now
             for update skip locked), 'expired', rules, now);
     end loop;
@@ -92,23 +97,6 @@ as $$
     order by min(c.o)
 $$;
 
--- A member has these offsets of a partition until the time of a lock is over. Returns the id of the lock.
-create function kcoord.share_give(
-    partition_pk bigint, member_id text, held int8multirange, delivery_count integer, lock_ms bigint, last_error text,
-    now bigint) returns bigint
-language plpgsql set search_path = pg_catalog, pg_temp
-as $$
-declare
-    lock_id bigint;
-begin
-    insert into {schema}.offsets_sharelock (share_partition_id, member_id, held, delivery_count, until, lock_ms,
-                                            acquired_at, last_error)
-    values (partition_pk, member_id, held, delivery_count, now + lock_ms, lock_ms, now, last_error)
-    returning id into lock_id;
-    return lock_id;
-end
-$$;
-
 -- Up to `most[n]` items for each `members[n]`, in this order, from partitions one after the other: those that are due
 -- again first, then new ones. `places[n]`: to which members the n-th partition is assigned, as {{1,3}}. A partition that
 -- another transaction works on is passed over; a member that got nothing because of that has one row without a lock.
@@ -125,7 +113,7 @@ declare
     number bigint;
     wanting integer[];
     asked bigint[] := most;
-    passed_over integer[] := '{{}}';
+    passed_over integer[];
 begin
     for line in 1..cardinality(partitions) loop
         exit when 0 >= all (most);
@@ -140,28 +128,34 @@ begin
         "partition" := partitions[line];
         part := kcoord.share_enter(group_pk, topic_id, "partition", ends[line], rules, now);
         if part.id is null then
-            passed_over := passed_over || case when part.busy then wanting end;
+            if part.busy then
+                passed_over := passed_over || wanting;
+            end if;
             continue;
         end if;
         if part.due and part.room > 0 then
             for place, held, delivery_count, last_error, number in
                 select * from kcoord.share_due(part.id, wanting, most, part.room, now)
             loop
-                lock_id := kcoord.share_give(part.id, members[place], held, delivery_count, lock_ms[place], last_error, now);
-                until := now + lock_ms[place];
+                insert into {schema}.offsets_sharelock as l (share_partition_id, member_id, held, delivery_count, until,
+                                                             lock_ms, acquired_at, last_error)
+                values (part.id, members[place], held, delivery_count, now + lock_ms[place], lock_ms[place], now,
+                        last_error)
+                returning l.id, l.until into lock_id, until;
                 most[place] := most[place] - number;
                 part.room := part.room - number;
                 return next;
             end loop;
         end if;
-        delivery_count := 1;
-        last_error := null;
         foreach place in array wanting loop
             number := least(most[place], part.room, part.last - part.first);
             continue when number <= 0 or part.first is null;
-            held := int8multirange(int8range(part.first, part.first + number));
-            lock_id := kcoord.share_give(part.id, members[place], held, 1, lock_ms[place], null, now);
-            until := now + lock_ms[place];
+            insert into {schema}.offsets_sharelock as l (share_partition_id, member_id, held, delivery_count, until,
+                                                         lock_ms, acquired_at)
+            values (part.id, members[place], int8multirange(int8range(part.first, part.first + number)), 1,
+                    now + lock_ms[place], lock_ms[place], now)
+            returning l.id, l.held, l.delivery_count, l.until, l.last_error
+            into lock_id, held, delivery_count, until, last_error;
             most[place] := most[place] - number;
             part.room := part.room - number;
             part.first := part.first + number;
@@ -170,8 +164,8 @@ begin
         if part.first is distinct from part.next_offset or ends[line] > part.end_offset then
             update {schema}.offsets_sharepartition p
             set next_offset = part.first, end_offset = greatest(part.end_offset, ends[line]) where p.id = part.id;
-            if part.next_offset is null and part.first is not null then
-                perform kcoord.share_journal_begin(array[part.id]);
+            if part.next_offset is null then
+                perform kcoord.share_journal_begin(array[part.id]); -- unless it is open still
             end if;
             if ends[line] > part.end_offset then
                 perform kcoord.share_wake(part.id);
@@ -179,7 +173,7 @@ begin
         end if;
     end loop;
     lock_id := null;
-    if passed_over <> '{{}}' then
+    if passed_over is not null then
         for place in select distinct b from unnest(passed_over) b where most[b] = asked[b] loop
             return next;
         end loop;
@@ -190,6 +184,7 @@ $$;
 -- One entry of a settlement. Who settles several has locked their locks. `late`: a lock whose time is over, and that
 -- nobody has ended yet, is still settled. `remembers`: what was settled stays known for a while, and settling it again
 -- the same way changes nothing and succeeds. Source: share.md 7.3.
+-- Differs from Kafka: what this lock has settled in the same way before is left out.
 create function kcoord.share_settle_entry(
     group_id text, member_id text, item jsonb, number integer, place integer, late boolean, remembers boolean,
     rules kcoord.share_rules, now bigint) returns kcoord.share_outcome
@@ -197,13 +192,10 @@ language plpgsql set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_variable
 declare
-    kinds constant text[] := '{{accept,gap,release,reject,renew}}';
-    fields constant text[] := '{{lock,accept,gap,release,reject,renew,delay_ms,error}}';
-    unknown text;
-    parts int8multirange[] := '{{"{{}}","{{}}","{{}}","{{}}","{{}}"}}';
-    named int8multirange := '{{}}';
-    finished int8multirange;
-    part int8multirange;
+    entry constant text := 'items[' || place || ']';
+    wrong text;
+    parts int8multirange[]; -- accept, gap, release, reject, renew
+    named int8multirange;
     lock_pk bigint;
     mine record;
     done {schema}.offsets_shareended%rowtype;
@@ -211,67 +203,74 @@ declare
     held_by text;
     until bigint;
 begin
-    if jsonb_typeof(item) is distinct from 'object' or coalesce(item ->> 'lock', '') !~ '^\d{{1,18}}$' then
-        perform kcoord.refuse('INVALID_REQUEST', format('items[%s].lock is no id of a lock', place));
-    elsif item - fields <> '{{}}' then
-        select key into unknown from jsonb_object_keys(item - fields) as key limit 1;
-        perform kcoord.refuse('INVALID_REQUEST',
-                              format('items[%s].%s: there is no such field', place, left(unknown, 40)));
-    elsif coalesce(item ->> 'delay_ms', '0') !~ '^\d{{1,12}}$' then
-        perform kcoord.refuse('INVALID_REQUEST', format('items[%s].delay_ms is no number of milliseconds', place));
-    elsif coalesce(jsonb_typeof(item -> 'error'), 'null') not in ('string', 'null') then
-        perform kcoord.refuse('INVALID_REQUEST', format('items[%s].error is no text', place));
-    end if;
-    for n in 1..5 loop
-        continue when not item ? kinds[n];
-        part := kcoord.offsets_at(item -> kinds[n], format('items[%s].%s', place, kinds[n]));
-        if part && named then
-            perform kcoord.refuse('INVALID_REQUEST', format('items[%s]: an offset is settled twice', place));
-        end if;
-        named := named + part;
-        parts[n] := part;
-    end loop;
-    if isempty(named) then
-        perform kcoord.refuse('INVALID_REQUEST', format('items[%s] settles nothing', place));
+    parts := array[
+        coalesce(kcoord.offsets_at(item -> 'accept', entry || '.accept'), '{{}}'),
+        coalesce(kcoord.offsets_at(item -> 'gap', entry || '.gap'), '{{}}'),
+        coalesce(kcoord.offsets_at(item -> 'release', entry || '.release'), '{{}}'),
+        coalesce(kcoord.offsets_at(item -> 'reject', entry || '.reject'), '{{}}'),
+        coalesce(kcoord.offsets_at(item -> 'renew', entry || '.renew'), '{{}}')];
+    named := parts[1] + parts[2] + parts[3] + parts[4] + parts[5];
+    wrong := case
+        when jsonb_typeof(item) is distinct from 'object' or coalesce(item ->> 'lock', '') !~ '^\d{{1,18}}$'
+            then '.lock is no id of a lock'
+        when item - '{{lock,accept,gap,release,reject,renew,delay_ms,error}}'::text[] <> '{{}}'
+            then ' has a field other than lock, accept, gap, release, reject, renew, delay_ms and error'
+        when coalesce(item ->> 'delay_ms', '0') !~ '^\d{{1,12}}$' then '.delay_ms is no number of milliseconds'
+        when coalesce(jsonb_typeof(item -> 'error'), 'null') not in ('string', 'null') then '.error is no text'
+        when isempty(named) then ' settles nothing'
+        when parts[1] && (parts[2] + parts[3] + parts[4] + parts[5]) or parts[2] && (parts[3] + parts[4] + parts[5])
+             or parts[3] && (parts[4] + parts[5]) or parts[4] && parts[5] then ': an offset is settled twice'
+    end;
+    if wrong is not null then
+        perform kcoord.refuse('INVALID_REQUEST', entry || wrong);
     end if;
     lock_pk := (item ->> 'lock')::bigint;
-    select l.id, l.share_partition_id, l.member_id, l.held, l.delivery_count, l.until, l.lock_ms,
-           t.name as topic, p.partition into mine
-    from {schema}.offsets_sharelock l
-    join {schema}.offsets_sharepartition p on p.id = l.share_partition_id
-    join {schema}.groups_group g on g.id = p.group_id and g.group_id = group_id
-    join {schema}.groups_topic t on t.topic_id = p.topic_id
-    where l.id = lock_pk for update of l;
-    if mine.member_id is distinct from member_id or not named <@ mine.held then
-        select e.* into done from {schema}.offsets_shareended e
-        join {schema}.offsets_sharepartition p on p.id = e.share_partition_id
-        join {schema}.groups_group g on g.id = p.group_id and g.group_id = group_id
-        where e.lock_id = lock_pk;
-        if done.member_id = member_id then
-            parts[1] := parts[1] - done.accepted;
-            parts[2] := parts[2] - done.accepted;
-            parts[3] := parts[3] - done.released;
-            parts[4] := parts[4] - done.rejected;
-            named := parts[1] + parts[2] + parts[3] + parts[4] + parts[5];
-            if isempty(named) then
-                return row(number, place, null, null, mine.until, null, null, null, null)::kcoord.share_outcome;
+    -- Most finish all that a lock holds: then it goes at once.
+    delete from {schema}.offsets_sharelock l
+    using {schema}.offsets_sharepartition p
+    where l.id = lock_pk and l.member_id = member_id and l.held = named and isempty(parts[5])
+      and (late or l.until > now) and p.id = l.share_partition_id and p.group_name = group_id
+    returning l.id, l.share_partition_id, l.delivery_count, p.topic_name, p.partition into mine;
+    if not found then
+        select l.id, l.share_partition_id, l.member_id, l.held, l.delivery_count, l.until, l.lock_ms, p.topic_name,
+               p.partition into mine
+        from {schema}.offsets_sharelock l
+        join {schema}.offsets_sharepartition p on p.id = l.share_partition_id and p.group_name = group_id
+        where l.id = lock_pk for update of l;
+        if mine.member_id is distinct from member_id or not named <@ mine.held then
+            select e.* into done from {schema}.offsets_shareended e
+            join {schema}.offsets_sharepartition p on p.id = e.share_partition_id and p.group_name = group_id
+            where e.lock_id = lock_pk;
+            if done.member_id = member_id then
+                parts := array[parts[1] - done.accepted, parts[2] - done.accepted, parts[3] - done.released,
+                               parts[4] - done.rejected, parts[5]];
+                named := parts[1] + parts[2] + parts[3] + parts[4] + parts[5];
+                if isempty(named) then
+                    return row(number, place, null, null, mine.until, null, null, null, null)::kcoord.share_outcome;
+                end if;
             end if;
         end if;
+        why := case
+            when mine.id is null then coalesce(done.cause, 'unknown')
+            when mine.member_id is distinct from member_id then 'other_member'
+            when mine.until <= now and not late then 'expired'
+            when not named <@ mine.held then case when done.lock_id is null then 'not_held' else 'settled' end
+        end;
+        if why is not null then
+            select l.member_id into held_by from {schema}.offsets_sharelock l
+            where l.share_partition_id = coalesce(mine.share_partition_id, done.share_partition_id)
+              and l.held && named and l.member_id <> member_id
+            order by l.id desc limit 1;
+            return row(number, place, why, held_by, null, null, null, null, null)::kcoord.share_outcome;
+        end if;
+        if mine.held <@ (named - parts[5]) then
+            delete from {schema}.offsets_sharelock l where l.id = mine.id;
+        else
+            until := case when isempty(parts[5]) then mine.until else now + mine.lock_ms end;
+            update {schema}.offsets_sharelock l set held = mine.held - (named - parts[5]), until = until
+            where l.id = mine.id;
+        end if;
     end if;
-    why := case
-        when mine.id is null then coalesce(done.cause, 'unknown')
-        when mine.member_id is distinct from member_id then 'other_member'
-        when mine.until <= now and not late then 'expired'
-        when not named <@ mine.held then case when done.lock_id is null then 'not_held' else 'settled' end
-    end;
-    if why is not null then
-        select l.member_id into held_by from {schema}.offsets_sharelock l
-        where l.share_partition_id = coalesce(mine.share_partition_id, done.share_partition_id)
-          and l.held && named and l.member_id <> member_id
-        order by l.id desc limit 1;
-        return row(number, place, why, held_by, null, null, null, null, null)::kcoord.share_outcome;
-    end if;
-    finished := named - parts[5];
     if not isempty(parts[3]) then
         rules := coalesce(rules, kcoord.share_rules_of(group_id));
         perform kcoord.share_return(
@@ -283,21 +282,12 @@ begin
         perform kcoord.share_bury(mine.share_partition_id, parts[4], mine.delivery_count, 'rejected', item ->> 'error',
                                   member_id, now);
     end if;
-    if mine.held <@ finished then
-        delete from {schema}.offsets_sharelock l where l.id = mine.id;
-    else
-        until := case when isempty(parts[5]) then mine.until else now + mine.lock_ms end;
-        update {schema}.offsets_sharelock l set held = mine.held - finished, until = until where l.id = mine.id;
+    if remembers and not isempty(named - parts[5]) then
+        perform kcoord.share_remember(mine.id, mine.share_partition_id, member_id, 'settled', parts[1] + parts[2],
+                                      parts[3], parts[4], now);
     end if;
-    if remembers and not isempty(finished) then
-        insert into {schema}.offsets_shareended as e (lock_id, share_partition_id, member_id, cause, accepted, released,
-                                                      rejected, at)
-        values (mine.id, mine.share_partition_id, member_id, 'settled', parts[1] + parts[2], parts[3], parts[4], now)
-        on conflict (lock_id) do update
-        set accepted = e.accepted + excluded.accepted, released = e.released + excluded.released,
-            rejected = e.rejected + excluded.rejected, at = excluded.at;
-    end if;
-    return row(number, place, null, null, until, mine.topic, mine.partition, parts[1], parts[2])::kcoord.share_outcome;
+    return row(number, place, null, null, until, mine.topic_name, mine.partition, parts[1],
+               parts[2])::kcoord.share_outcome;
 end
 $$;
 
@@ -309,18 +299,12 @@ create function kcoord.share_settle(
     now bigint) returns kcoord.share_outcome[]
 language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
 as $$
+#variable_conflict use_variable
 declare
     outcome kcoord.share_outcome;
-    outcomes kcoord.share_outcome[] := '{{}}';
-    -- Of each line of the journal.
-    owners text[] := '{{}}';
-    settlers text[] := '{{}}';
-    topics text[] := '{{}}';
-    partitions integer[] := '{{}}';
-    accepted int8multirange[] := '{{}}';
-    gaps int8multirange[] := '{{}}';
-    details text[] := '{{}}';
-    before integer;
+    outcomes kcoord.share_outcome[];
+    lines kcoord.share_outcome[] := '{{}}'; -- of the journal
+    first integer;
     at integer;
 begin
     for n in 1..cardinality(items) loop
@@ -332,31 +316,31 @@ begin
                                    where value ->> 'lock' ~ '^\d{{1,18}}$'))
             order by l.id for update;
         end if;
-        before := cardinality(topics);
+        first := cardinality(lines) + 1;
         for position in 0..jsonb_array_length(items[n]) - 1 loop
             outcome := kcoord.share_settle_entry(groups[n], members[n], items[n] -> position,
                                                  n, position, late, remembers, rules[n], now);
             outcomes := outcomes || outcome;
             continue when isempty(coalesce(outcome.accepted + outcome.gaps, '{{}}'));
-            at := before + 1;
-            while at <= cardinality(topics) and (topics[at], partitions[at]) <> (outcome.topic, outcome.partition) loop
+            at := first;
+            while at <= cardinality(lines)
+                  and ((lines[at]).topic, (lines[at]).partition) <> (outcome.topic, outcome.partition) loop
                 at := at + 1;
             end loop;
-            owners[at] := groups[n];
-            settlers[at] := members[n];
-            topics[at] := outcome.topic;
-            partitions[at] := outcome.partition;
-            accepted[at] := coalesce(accepted[at], '{{}}') + outcome.accepted;
-            gaps[at] := coalesce(gaps[at], '{{}}') + outcome.gaps;
+            if at <= cardinality(lines) then
+                outcome.accepted := outcome.accepted + (lines[at]).accepted;
+                outcome.gaps := outcome.gaps + (lines[at]).gaps;
+            end if;
+            lines[at] := outcome;
         end loop;
     end loop;
-    for at in 1..cardinality(topics) loop
-        details[at] := '{{' || concat_ws(',',
-            case when not isempty(accepted[at]) then '"accept":' || kcoord.share_ranges(accepted[at]) end,
-            case when not isempty(gaps[at]) then '"gap":' || kcoord.share_ranges(gaps[at]) end) || '}}';
-    end loop;
-    if topics <> '{{}}' then
-        perform kcoord.share_journal('items_done', owners, topics, partitions, details, settlers, now);
+    if cardinality(lines) > 0 then
+        insert into {schema}.offset_commit_log (at, kind, group_name, topic, partition, metadata, member_id, principal)
+        select now, 'items_done', groups[l.number], l.topic, l.partition,
+               '{{' || concat_ws(',', '"accept":' || kcoord.share_ranges(nullif(l.accepted, '{{}}')),
+                                      '"gap":' || kcoord.share_ranges(nullif(l.gaps, '{{}}'))) || '}}',
+               coalesce(members[l.number], ''), coalesce(nullif(session_user, current_user), '')
+        from unnest(lines) l;
     end if;
     return outcomes;
 end
@@ -376,8 +360,9 @@ declare
     named text;
     start integer := floor(random() * known.partitions); -- so that workers spread
     n integer;
-    numbers integer[] := '{{}}';
+    numbers integer[];
     last bigint[];
+    given integer;
 begin
     if coalesce(most, 0) < 1 then
         perform kcoord.refuse('INVALID_REQUEST', 'most: at least one item');
@@ -386,9 +371,6 @@ begin
     elsif jsonb_typeof(ends) is distinct from 'object' then
         perform kcoord.refuse('INVALID_REQUEST', 'ends is no object of ends by partition');
     end if;
-    for n in start..start + known.partitions - 1 loop
-        numbers := numbers || n % known.partitions;
-    end loop;
     if ends <> '{{}}' then
         select key into named from jsonb_each_text(ends) e (key, value)
         where key !~ '^\d{{1,9}}$' or coalesce(value, '') !~ '^\d{{1,18}}$' limit 1;
@@ -396,20 +378,32 @@ begin
             perform kcoord.refuse('INVALID_REQUEST',
                                   format('ends.%s: a partition and its end are numbers', left(named, 40)));
         end if;
-        foreach n in array numbers loop
-            last := last || (ends ->> n::text)::bigint;
-        end loop;
     end if;
-    return query
-        select a.lock_id, a.partition, o, a.delivery_count
-        from kcoord.share_acquire(
-            known.pk, array[member_id], array[most::bigint], array[(known.rules).lock_ms],
-            array_fill(known.topic_id, array[known.partitions]), numbers,
-            array_fill('{{1}}'::text, array[known.partitions]), last, known.rules,
-            (extract(epoch from clock_timestamp()) * 1000)::bigint) a
-        cross join lateral unnest(a.held) r
-        cross join lateral generate_series(lower(r), upper(r) - 1) o
-        where a.lock_id is not null;
+    -- Some partitions at a time, as the first of them mostly have enough.
+    for at in start..start + known.partitions - 1 by 50 loop
+        numbers := '{{}}';
+        for n in at..least(at + 49, start + known.partitions - 1) loop
+            numbers := numbers || n % known.partitions;
+        end loop;
+        if ends <> '{{}}' then
+            last := '{{}}';
+            foreach n in array numbers loop
+                last := last || (ends ->> n::text)::bigint;
+            end loop;
+        end if;
+        return query
+            select h.lock_id, h.partition, generate_series(lower(h.range), upper(h.range) - 1), h.delivery_count
+            from (select a.lock_id, a.partition, unnest(a.held) as range, a.delivery_count
+                  from kcoord.share_acquire(
+                      known.pk, array[member_id], array[most::bigint], array[(known.rules).lock_ms],
+                      array_fill(known.topic_id, array[cardinality(numbers)]), numbers,
+                      array_fill('{{1}}'::text, array[cardinality(numbers)]), last, known.rules,
+                      (extract(epoch from clock_timestamp()) * 1000)::bigint) a
+                  where a.lock_id is not null) h;
+        get diagnostics given = row_count;
+        most := most - given;
+        exit when most = 0;
+    end loop;
 end
 $$;
 

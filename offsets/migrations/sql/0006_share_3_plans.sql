@@ -102,8 +102,8 @@ begin
               select int8multirange(int8range(d."offset", d."offset" + 1))
               from {schema}.offsets_sharedead d where d.share_partition_id = line.id) x;
         if first < line.following and not isempty(finished) then
-            perform kcoord.share_note('items_done', line.id, format('{{"accept":%s}}', kcoord.share_ranges(finished)), '',
-                                      now);
+            perform kcoord.share_note('items_done', array[line.id],
+                                      array[format('{{"accept":%s}}', kcoord.share_ranges(finished))], '', now);
         end if;
         perform kcoord.share_wake(line.id);
     end loop;

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from offsets.core.share import Items, LockLost, Rules
+from offsets.share.store import Rules
+from tests.offsets.share.model import Items, LockLost
 
 Connection = psycopg.Connection[Any]
 State = tuple[int, list[Any], list[Any], list[Any]]

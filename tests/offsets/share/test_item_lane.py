@@ -15,7 +15,7 @@ import pytest
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from offsets.share.store import ShareStore, Ticket
+from offsets.share.store import ItemRequest, ShareStore
 from tests.support.items import GROUP, asked, held, joined, report, settle
 
 WORKERS = [f"w{number}" for number in range(12)]
@@ -42,9 +42,9 @@ class Batches:
         store = runtime.get(ShareStore)
         meet = store.meet
 
-        async def counted(connection: Any, tickets: list[Ticket]) -> Any:
-            self.carried.append(len(tickets))
-            return await meet(connection, tickets)
+        async def counted(connection: Any, requests: list[ItemRequest]) -> Any:
+            self.carried.append(len(requests))
+            return await meet(connection, requests)
 
         monkeypatch.setattr(store, "meet", counted)
 

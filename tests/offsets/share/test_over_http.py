@@ -14,7 +14,8 @@ import psycopg
 import pytest
 
 from kcoord.database.clock import VirtualClock
-from offsets.core.share import Items, LockLost, Rules
+from offsets.share.store import Rules
+from tests.offsets.share.model import Items, LockLost
 from tests.offsets.share.test_against_model import MEMBERS, check, state_of, stored
 from tests.support.items import GROUP, asked, joined
 

@@ -20,7 +20,8 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from offsets.share.service import Acquire, ItemService, Settle
+from offsets.share.service import ItemService
+from offsets.share.store import ItemRequest
 from offsets.share.waiting import ItemWaiters
 from tests.support.items import acquire, asked, held, joined, report, settle
 
@@ -119,7 +120,7 @@ async def test_what_another_process_does_wakes(
     task = await waiting(api, runtime, "v")
     release = b'[{"lock": %d, "release": [[0, 0]]}]' % lock
     assert [
-        outcome.why for outcome in await elsewhere.get(ItemService).settle(Settle("mailing", "w", release, [lock]))
+        outcome.why for outcome in await elsewhere.get(ItemService).settle(ItemRequest("mailing", "w", release, [lock]))
     ] == [None]
     assert await given(task) == [([[0, 0]], 2)]
     task = await waiting(api, runtime, "w")
@@ -159,12 +160,12 @@ async def test_a_lock_that_ends_and_a_delay_that_is_over_wake(
         joining = ShareHeartbeat("real", "w", 0, subscribed_topic_names=frozenset({"job"}))
         epoch = (await groups.share_heartbeat(joining)).member_epoch
         await runtime.get(TopicService).set_watermarks("job", [Watermark(0, 0, 1)])
-        ask = Acquire("real", "w", epoch, 1, 1_000, {}, None)
+        ask = ItemRequest("real", "w", member_epoch=epoch, most=1, lock_ms=1_000)
         (first,) = (await items.acquire(ask, EVERYTHING, 0)).locks
         (second,) = (await items.acquire(ask, EVERYTHING, LONG_MS)).locks
         assert (first.delivery_count, second.delivery_count) == (1, 2)
         release = b'[{"lock": %d, "release": [[0, 0]], "delay_ms": 300}]' % second.lock
-        await items.settle(Settle("real", "w", release, [second.lock]))
+        await items.settle(ItemRequest("real", "w", release, [second.lock]))
         (third,) = (await items.acquire(ask, EVERYTHING, LONG_MS)).locks
         assert third.delivery_count == 3
     finally:

@@ -1,6 +1,6 @@
 """Items of one partition of a share group: acquire, settle, end. Pure: an instant in ms is a parameter.
 
-It is the rules in as few words as possible: what the functions of the database must do, which tests compare with it.
+It is the rules in as few words as possible: what the functions of the database must do.
 Source: share.md 7.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from offsets.core.types import Millis
+from offsets.share.store import Rules
 
 ACCEPT, GAP, RELEASE, REJECT, RENEW = "accept", "gap", "release", "reject", "renew"
 
@@ -21,27 +22,6 @@ class LockLost(Exception):
         super().__init__(why)
         self.why = why
         self.held_by = held_by
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Settings of a group: how long a lock lasts, how often an item is delivered, how many are locked at once, and
-    after how long one that is released is due again: `backoff_ms`, times `backoff_multiplier` with each attempt, at
-    most `backoff_max_ms`. `starts`: where a partition begins, earliest or latest.
-    """
-
-    lock_ms: Millis = 30_000
-    delivery_limit: int = 5
-    most_locks: int = 2_000
-    backoff_ms: Millis = 0
-    backoff_max_ms: Millis = 60_000
-    backoff_multiplier: int = 2
-    starts: str = "earliest"
-
-    def backoff(self, delivery_count: int) -> Millis:
-        """After how long an item of so many attempts is due again."""
-        factor: int = self.backoff_multiplier ** (delivery_count - 1)
-        return min(self.backoff_ms * factor, self.backoff_max_ms)
 
 
 @dataclass(slots=True)
@@ -95,8 +75,7 @@ class Items:
     def take(self, most: int, now: Millis) -> dict[int, list[int]]:
         """Up to `most` items by delivery count: those that are due again first, in their order, then new ones.
 
-        Differs from Kafka: the limit of locks counts locks, not what lies between them. The caller stores what it gave
-        (`give`).
+        The caller stores what it gave (`give`).
         """
         self.expire(now)
         wanted = max(min(most, self.rules.most_locks - self.locked), 0)
@@ -131,8 +110,8 @@ class Items:
     ) -> Millis | None:
         """accept, gap, release, reject and renew, of items of one lock. All of it or nothing. Raises `LockLost`.
 
-        Differs from Kafka: what this lock has settled in the same way before is left out. `late`: also if its time is
-        over, and nobody has ended it. Returns until when the lock lasts, None: it is over.
+        What this lock has settled in the same way before is left out. `late`: also if its time is over, and nobody has
+        ended it. Returns until when the lock lasts, None: it is over.
         """
         lock, ended = self.locks.get(lock_id), self.ended.get(lock_id)
         parts = {kind: set(offsets) for kind, offsets in parts.items()}
@@ -171,7 +150,7 @@ class Items:
             if kind == REJECT:
                 self.dead.update(dict.fromkeys(offsets, "rejected"))
             elif kind == RELEASE:
-                delay = self.rules.backoff(lock.delivery_count) if delay_ms is None else delay_ms
+                delay = backoff(self.rules, lock.delivery_count) if delay_ms is None else delay_ms
                 self._return(offsets, lock.delivery_count, now + delay)
         if not lock.held:
             del self.locks[lock_id]
@@ -239,3 +218,9 @@ def _all(parts: Mapping[str, set[int]]) -> set[int]:
 def _effect(kind: str) -> str:
     """A gap is accepted."""
     return ACCEPT if kind == GAP else kind
+
+
+def backoff(rules: Rules, delivery_count: int) -> Millis:
+    """After how long an item with this delivery count is due again."""
+    factor: int = rules.backoff_multiplier ** (delivery_count - 1)
+    return min(rules.backoff_ms * factor, rules.backoff_max_ms)
