@@ -161,7 +161,7 @@ def _inside(kind: msgspec.inspect.Type, name: str, *, is_item: bool) -> Iterator
 def _is_least(body: bytes, kind: Any, value: Any) -> bool:
     """Whether a body without escapes says nothing but what differs from a default, and that once.
 
-    It takes so many quotation marks at least, and whatever else is said would take two more.
+    Such a body has the fewest quotation marks that its value needs; anything else in it adds at least two.
     """
     return _omits_defaults(kind) and body.count(b'"') == _ENCODER.encode(value).count(b'"')
 

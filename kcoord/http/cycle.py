@@ -18,8 +18,8 @@ HIGH_WATER_BYTES = 65_536
 """Of a body that the application has not read, or of requests that wait: more is not read from the peer."""
 
 CLOSING_SECONDS = 1.0
-"""How long an application may go on after its answer until it is told that the client is gone. Django takes that for an
-abort: it cancels what it still does for the request, and the error refers to the request in a cycle."""
+"""How long an application may continue after its answer before it learns that the client is gone. Django takes that for
+an abort: it cancels what it still does for the request, and the error refers to the request in a cycle."""
 
 _BAD_NAME = re.compile(rb"[^!#$%&'*+.^_`|~0-9A-Za-z-]")
 _BAD_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")

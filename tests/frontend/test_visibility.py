@@ -350,7 +350,7 @@ def test_strangers_are_told_nothing(client: Client, rows: Rows, come: Callable[[
     for page, some in of(rows).items():
         for address, other in zip(some, absent[page], strict=True):
             answer = client.get(address)
-            assert answer.status_code == 302, address
+            assert answer.status_code == (200 if page == "docs" else 302), address  # which is made from the code alone
             assert plain(said(answer), rows) == plain(said(client.get(other)), rows)
 
 

@@ -41,7 +41,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a status says. `example`: a body as text, "" if there is none."""
+    """What a status says. `example`: a body as text, or ""."""
 
     status: str
     text: Sequence[SafeString]

@@ -324,12 +324,13 @@ def _no_check() -> None:
 
 
 def _partition(partition: int, committed: OffsetAndMetadata) -> dict[str, Any]:
-    return {
-        "partition": partition,
-        "committed_offset": committed.offset,
-        "committed_leader_epoch": committed.leader_epoch,
-        "committed_metadata": committed.metadata,
-    }
+    """Without what has its default, which the service would read and compare."""
+    found: dict[str, Any] = {"partition": partition, "committed_offset": committed.offset}
+    if committed.leader_epoch != -1:
+        found["committed_leader_epoch"] = committed.leader_epoch
+    if committed.metadata:
+        found["committed_metadata"] = committed.metadata
+    return found
 
 
 def _topics(offsets: Offsets, topic_ids: Mapping[TopicPartition, str]) -> list[dict[str, Any]]:

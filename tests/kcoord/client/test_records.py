@@ -183,8 +183,8 @@ def test_commit_of_positions_and_of_given_offsets(server: ScriptedCoordinator) -
             {
                 "topic_id": "id-of-t",
                 "partitions": [
-                    {"partition": 0, "committed_offset": 2, "committed_leader_epoch": -1, "committed_metadata": ""},
-                    {"partition": 1, "committed_offset": 3, "committed_leader_epoch": -1, "committed_metadata": "half"},
+                    {"partition": 0, "committed_offset": 2},
+                    {"partition": 1, "committed_offset": 3, "committed_metadata": "half"},
                 ],
             }
         ]
