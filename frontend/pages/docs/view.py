@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -24,8 +24,8 @@ from kcoord.openapi.page import document
 Schema = Mapping[str, Any]
 
 METHODS = ("get", "post", "put", "patch", "delete")
-ADDRESSES = 4
-"""Of the service, for which the page is kept: it names the one that it was asked at."""
+ANY_ADDRESS = "http://kcoord.invalid"
+"""Stands for the address of the service in the page that is kept: it is made once, and not for each address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +79,18 @@ class Named:
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
     """The page."""
-    return HttpResponse(_page(service_url(request)))
+    return HttpResponse(_page().replace(ANY_ADDRESS.encode(), escape(service_url(request)).encode()))
 
 
-@lru_cache(maxsize=ADDRESSES)
-def _page(url: str) -> bytes:
+@cache
+def _page() -> bytes:
     api = json.loads(document())
     by_tag: dict[str, list[Operation]] = {tag["name"]: [] for tag in api["tags"]}
     for path, operations in api["paths"].items():
         for method in METHODS:
             if method in operations:
                 found = operations[method]
-                by_tag[found["tags"][0]].append(_operation(url, method, path, found))
+                by_tag[found["tags"][0]].append(_operation(method, path, found))
     context = {
         "tags": [(tag["name"], inline(tag["description"]), by_tag[tag["name"]]) for tag in api["tags"]],
         "schemas": [_named(name, schema) for name, schema in sorted(api["components"]["schemas"].items())],
@@ -98,10 +98,10 @@ def _page(url: str) -> bytes:
     return render_to_string("frontend/pages/docs/docs.html", context).encode()
 
 
-def _operation(url: str, method: str, path: str, found: Mapping[str, Any]) -> Operation:
+def _operation(method: str, path: str, found: Mapping[str, Any]) -> Operation:
     parameters = found.get("parameters", ())
     content = _content(found.get("requestBody", {}))
-    address = url + re.sub(r"\{(\w+)\}", lambda found: _example_of(parameters, str(found[1])), path)
+    address = ANY_ADDRESS + re.sub(r"\{(\w+)\}", lambda found: _example_of(parameters, str(found[1])), path)
     return Operation(
         found["operationId"],
         method.upper(),
