@@ -6,6 +6,7 @@ Behind a stand-in, and behind pgbouncer itself where it is installed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -88,7 +89,7 @@ async def pooled(database: str, folder: Path, *, by_transaction: bool = False) -
     """The conninfo of the database behind a pooler that listens in a folder."""
     parts = conninfo_to_dict(database)
     pooler = Pooler(f"{parts['host']}/.s.PGSQL.{parts.get('port', 5432)}", by_transaction=by_transaction)
-    async with await asyncio.start_unix_server(pooler.serve, folder / ".s.PGSQL.5432"):
+    with contextlib.closing(await asyncio.start_unix_server(pooler.serve, folder / ".s.PGSQL.5432")):
         yield make_conninfo(database, host=str(folder), port=5432)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import json
@@ -210,7 +211,7 @@ async def test_slow_receivers_hold_one_caller_and_not_all(runtime: Runtime, worl
         is_asked.set()
         await reader.read()
 
-    async with await asyncio.start_server(never, "127.0.0.1") as slow:
+    with contextlib.closing(await asyncio.start_server(never, "127.0.0.1")) as slow:
         file.write_text(f'[ops]\nwebhook = "http://127.0.0.1:{slow.sockets[0].getsockname()[1]}/"\n')
         await opened(runtime, world, "ops")
         sending = asyncio.create_task(runtime.get(AlertChecks).send())
