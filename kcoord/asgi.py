@@ -119,7 +119,7 @@ def make_application() -> Starlette:
         routes=all_routes,
         lifespan=lifespan,
         middleware=[
-            Middleware(RequestLog, one_hot_of=settings.KCOORD.int("log.hot.requests")),
+            Middleware(RequestLog),
             *([] if TRACES is None else [TRACES.middleware()]),
             Middleware(NotAnOperation, operations=BY_PATH),
             Middleware(BodyLimit, max_bytes=settings.KCOORD.int("http.max.body.bytes")),

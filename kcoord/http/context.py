@@ -94,7 +94,7 @@ class AccessLines:
     Parameters: of `one_hot_of` successful calls that members make all the time one has a line; 0: none.
     """
 
-    def __init__(self, one_hot_of: int = 1) -> None:
+    def __init__(self, one_hot_of: int) -> None:
         self._one_hot_of = one_hot_of
         self._hot = 0
 

@@ -79,9 +79,9 @@ class Head(NamedTuple):
         scope: dict[str, Any],
         length: int | None,
         *,
-        keeps_alive: bool = True,
-        expects: bool = False,
-        last: Head | None = None,
+        keeps_alive: bool,
+        expects: bool,
+        last: Head | None,
     ) -> Head:
         """What the headers of a scope say. `last`: what those before said on the same connection."""
         headers: Headers = scope["headers"]

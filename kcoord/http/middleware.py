@@ -36,14 +36,10 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class RequestLog:
-    """ASGI middleware, the outermost: gives each request its id and writes one line for each.
+    """ASGI middleware, the outermost: gives each request its id and writes one line for each."""
 
-    Parameters: of `one_hot_of` successful calls that members make all the time one has a line; 0: none.
-    """
-
-    def __init__(self, app: ASGIApp, one_hot_of: int = 1) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self._lines = AccessLines(one_hot_of)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -79,8 +75,7 @@ class RequestLog:
         method = scope["method"] if scope["method"] in METHODS else "other"
         metrics.requests(request.route, method, request.status).inc()
         metrics.latency(request.route).observe(seconds)
-        if not self._lines.skips(request):
-            self._lines.write(scope["method"], paths.raw_path(scope), request, seconds)
+        AccessLines.write(scope["method"], paths.raw_path(scope), request, seconds)
 
 
 def _receipt(scope: Scope) -> request_age.Receipt | None:

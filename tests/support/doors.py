@@ -111,7 +111,7 @@ class Door:
         self.runtime.db.request_age.measure(1_700_000_000_000)
         self.peers = HttpPeers(PeerLimits.of(self.config), self.config.names("trusted.proxies"))
         middleware = [
-            Middleware(RequestLog, one_hot_of=self.config.int("log.hot.requests")),
+            Middleware(RequestLog),
             Middleware(NotAnOperation, operations=OPERATIONS),
             Middleware(BodyLimit, max_bytes=self.config.int("http.max.body.bytes")),
         ]

@@ -13,7 +13,6 @@ from structlog.testing import capture_logs
 from groups.engine.service import GroupService
 from kcoord import metrics
 from kcoord.config import Config
-from kcoord.http import context
 from kcoord.http.middleware import ProblemNet, RequestLog
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
@@ -93,21 +92,6 @@ async def test_hot_calls_have_a_line_only_if_they_fail(api: httpx.AsyncClient, l
     assert (await api.post("/v1/heartbeats", json={})).status_code == 400
     assert (await api.get("/v1/heartbeats")).status_code == 405
     assert [line["status"] for line in requests(lines)] == [400, 405]
-
-
-@pytest.mark.parametrize(("one_of", "expected"), [(0, 0), (1, 10), (4, 2)])
-async def test_hot_calls_are_sampled(lines: list[Any], one_of: int, expected: int) -> None:
-    async def hot(scope: Scope, receive: Receive, send: Send) -> None:
-        request = context.current()
-        assert request is not None
-        request.is_hot = True
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body"})
-
-    log = RequestLog(hot, one_hot_of=one_of)
-    for _ in range(10):
-        await ask(log, "/v1/x")
-    assert len(requests(lines)) == expected
 
 
 async def test_probes_do_not_fill_the_log(api: httpx.AsyncClient, lines: list[Any]) -> None:
