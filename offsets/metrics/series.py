@@ -7,9 +7,9 @@ repeats an answer for `metrics.cache.ms` to callers who may describe the same na
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from time import monotonic
 
 from groups.core.model.verdicts import VerdictKind
 from kcoord.access.rights import Operation, Principal, Resource
@@ -81,13 +81,13 @@ class GroupMetrics:
         key = _key(caller)
         async with self._one_at_a_time:
             found = self._cache.get(key)
-            if found is not None and found[0] > time.monotonic():
+            if found is not None and found[0] > monotonic():
                 return found[1]
             text = await self._read(caller)
             self._cache.pop(key, None)
             if len(self._cache) >= MAX_CACHED:
                 self._cache.pop(next(iter(self._cache)))
-            self._cache[key] = time.monotonic() + self._repeated_seconds, text
+            self._cache[key] = monotonic() + self._repeated_seconds, text
             return text
 
     async def _read(self, caller: Principal | None) -> bytes:

@@ -14,11 +14,11 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from time import monotonic, sleep
 from typing import Any
 
 import psycopg
@@ -239,13 +239,13 @@ def _lock(connection: Connection, kind: str) -> None:
     of the kind is recorded as running is therefore tried for a moment.
     """
     parameters = {"kind": kind}
-    until = time.monotonic() + LOCK_SECONDS
+    until = monotonic() + LOCK_SECONDS
     while not _value(connection, Q.lock_kind, parameters):
         other = connection.cursor(row_factory=dict_row).execute(Q.running.encode(), parameters).fetchone()
-        if other is not None or time.monotonic() > until:
+        if other is not None or monotonic() > until:
             which = " ({id}, process {pid} on {host})".format_map(other) if other else ""
             raise RunInProgress(f"a run of {kind} is in progress{which}; wait for it, or cancel it")
-        time.sleep(LOCK_RETRY_SECONDS)
+        sleep(LOCK_RETRY_SECONDS)
     connection.execute(Q.mark_lost.encode(), parameters)
 
 

@@ -121,14 +121,15 @@ def test_a_lock_of_a_session_that_is_ending_is_waited_for(database: str, monkeyp
             waits += 1
             ending.execute(Q.unlock_kinds.encode())
 
-        monkeypatch.setattr("offsets.spark.runs.time.sleep", end)
+        # The module's own name for it: the clock itself belongs to every thread, Spark's included.
+        monkeypatch.setattr("offsets.spark.runs.sleep", end)
         with running(database, "archive", RunRequest()) as run:
             pass
         assert waits == 1
         assert row(database, run.id)["state"] == "succeeded"
         ending.execute(Q.lock_kind.encode(), {"kind": "archive"})
         monkeypatch.setattr("offsets.spark.runs.LOCK_SECONDS", 0)
-        monkeypatch.setattr("offsets.spark.runs.time.sleep", lambda _seconds: None)
+        monkeypatch.setattr("offsets.spark.runs.sleep", lambda _seconds: None)
         with pytest.raises(RunInProgress), running(database, "archive", RunRequest()):
             pass
 
