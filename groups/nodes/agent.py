@@ -19,7 +19,7 @@ import structlog
 
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
-from groups.lane.flusher import Flusher
+from groups.lane.heartbeats import Flusher
 from groups.nodes import membership
 from groups.nodes.connection import NodeConnection
 from groups.nodes.directory import NodeDirectory, kafka_address, node_name, node_url

@@ -12,7 +12,7 @@ import structlog
 
 from groups.core.model.group import Group
 from groups.store import classic, consumer
-from groups.store.stored import GroupRow
+from groups.store.rows import GroupRow
 from kcoord.database.pool import Connection, Database
 from kcoord.process import off_loop
 from kcoord.sql import queries

@@ -30,7 +30,7 @@ from groups.core.model.group import Group
 from groups.core.model.persistent import DeadlineMap, Timer
 from groups.core.model.sessions import Session
 from groups.core.model.types import Millis, Protocol
-from groups.store.stored import GroupRow, hold_columns
+from groups.store.rows import GroupRow, hold_columns
 from kcoord.database.pool import Connection, Database
 from kcoord.process import off_loop
 from kcoord.sql import queries

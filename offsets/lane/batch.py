@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from groups.store.arrays import Int4Array, Int8Array, number_array, text_array
+from groups.store.rows import Int4Array, Int8Array, number_array, text_array
 from offsets.core.commit import OVERTAKEN_MS
 from offsets.core.types import TopicPartition
 from offsets.lane.tickets import Ticket

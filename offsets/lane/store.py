@@ -13,7 +13,7 @@ from uuid import UUID
 
 from psycopg import errors as pg
 
-from groups.store.arrays import text_array
+from groups.store.rows import text_array
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from groups.core.commit_lane import SteadyCommit
-from groups.store.stored import Stored
+from groups.store.rows import Stored
 from kcoord.database.request_age import Receipt
 from offsets.core.commit import Commit
 from offsets.core.types import Millis

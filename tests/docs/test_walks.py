@@ -40,7 +40,7 @@ partition of the group (`groups.core.coordinator`); what the lanes may answer or
 group (`groups.lane`, `offsets.lane`); counts without a lock (`kcoord.tallies`); of quotas what a request counts as
 (`groups.api.handlers`) and who is limited (`kcoord.quotas.quotas`); of fail-overs whether Postgres was taken over from
 (`kcoord.database.origin`), and what was acknowledged (`offsets.acknowledged`); of rows how many of them become one
-parameter (`groups.store.arrays`)."""
+parameter (`groups.store.rows`)."""
 
 JOIN = {
     "member_id": "",
