@@ -19,8 +19,7 @@ from groups.catalogue.topics import TopicService, unknown_partition
 from groups.core.assignors import Partitions
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.core.model.replies import ConsumerHeartbeatReply
-from groups.core.model.rights import TopicRights
-from groups.core.model.types import Topic, TopicView
+from groups.core.model.types import Topic, TopicRights, TopicView
 from groups.engine.service import GroupService
 from groups.readmodel import GroupReads, Holdings
 from kcoord.access.rights import Operation, Resource

@@ -21,8 +21,8 @@ from typing import Any
 import structlog
 from psycopg.pq import PipelineStatus
 
-from groups.core.classic.barriers import members_at_once
-from groups.core.consumer.checks import OVERTAKEN_MS
+from groups.core.classic.rebalance import members_at_once
+from groups.core.consumer.members import OVERTAKEN_MS
 from groups.core.consumer.target import compute
 from groups.core.machine import decide, size_of_decision
 from groups.core.model.commands import (
@@ -36,12 +36,10 @@ from groups.core.model.commands import (
     Tick,
 )
 from groups.core.model.consumer_group import ShareGroup
-from groups.core.model.deadlines import wake_at
-from groups.core.model.decision import Decision
-from groups.core.model.effects import ComputeTarget, Effect, ResolveRegexes, WakeMembers
 from groups.core.model.events import GroupEvent, events_of
-from groups.core.model.group import Group
+from groups.core.model.group import Group, wake_at
 from groups.core.model.replies import Done, Parked, Reply
+from groups.core.model.turn import ComputeTarget, Decision, Effect, ResolveRegexes, WakeMembers
 from groups.core.model.types import ClassicGroup, Env, Millis
 from groups.engine.acts import OF_OPERATORS, act_of
 from groups.engine.decision_context import DecisionContext, DecisionContexts

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 import structlog
 
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from groups.engine.mailbox import OwnerEpoch
 from groups.engine.service import GroupService
 from groups.lane.heartbeats import Flusher
 from groups.nodes.overview import NodeOverviews
+from groups.store.bulk import WakeUps
 from groups.store.store import EventStore, GroupStore
-from groups.store.wake_ups import WakeUps
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 

@@ -35,8 +35,7 @@ from groups.core.classic import sessions as classic
 from groups.core.consumer import renewal as consumer
 from groups.core.model.commands import ConsumerHeartbeat, Heartbeat
 from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
-from groups.core.model.deadlines import wake_at, wake_at_extended
-from groups.core.model.group import Group
+from groups.core.model.group import Group, wake_at, wake_at_extended
 from groups.core.model.replies import ConsumerHeartbeatReply, HeartbeatReply
 from groups.core.model.types import ClassicGroup, Millis
 from groups.engine.decision_context import group_config

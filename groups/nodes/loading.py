@@ -1,7 +1,7 @@
 """Loading: what a node does with a new partition before it answers for its groups and runs their timers.
 
 Everything is in Postgres, and groups whose sessions could not be counted start them over when somebody looks at them
-(`groups.core.rearming`), so the cost does not grow with the number of groups. Groups are read only if `group.max.size`
+(`groups.core.machine`), so the cost does not grow with the number of groups. Groups are read only if `group.max.size`
 is set, to find those that are too large.
 
 Source: offsets.md 9.2 and 9.3; classic.md 8.3.

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from groups.core.model.consumer_state import ConsumerGroupState
+from groups.core.model.consumer_group import ConsumerGroupState
 from groups.core.model.events import EventKind
 from groups.core.model.types import GroupState
 from groups.core.model.verdicts import VerdictKind

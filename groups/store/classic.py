@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from groups.core.model.group import Group
-from groups.core.model.sessions import Session
+from groups.core.model.group import Group, Session
 from groups.core.model.types import (
     ClassicGroup,
     ClassicMember,

@@ -20,8 +20,7 @@ from psycopg import adapters
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-from groups.core.model.deadlines import wake_at
-from groups.core.model.group import Group
+from groups.core.model.group import Group, wake_at
 from groups.core.model.types import Hold, Millis
 
 _HEAD = struct.Struct(">5i")

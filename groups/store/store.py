@@ -29,12 +29,9 @@ from uuid import uuid4
 
 import structlog
 
-from groups.core.coordinator import partition_of
 from groups.core.model.consumer_group import EpochGroup
-from groups.core.model.deadlines import wake_at, wake_at_to_store
 from groups.core.model.events import GroupEvent
-from groups.core.model.group import Group
-from groups.core.model.sessions import with_sessions
+from groups.core.model.group import Group, partition_of, wake_at, wake_at_to_store, with_sessions
 from groups.core.model.types import Millis
 from groups.store.bulk import BulkLoad
 from groups.store.classic import ClassicRows

@@ -20,7 +20,7 @@ import structlog
 from prometheus_client import Counter
 
 from groups.core.commit_lane import steady_commit
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from groups.engine.service import GroupService
 from kcoord import metrics
 from kcoord.database import request_age

@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from kcoord.access.rights import Operation, Principal
 from kcoord.http.paths import check_group_id
 from kcoord.http.types import REMEDIES, TRANSACTIONAL_ID_PATTERN

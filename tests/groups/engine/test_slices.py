@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from groups.core.machine import decide
-from groups.core.model.decision import Decision
 from groups.core.model.replies import JoinReply
+from groups.core.model.turn import Decision
 from groups.core.model.types import ClassicGroup
 from groups.engine import mailbox
 from groups.engine.service import GroupService

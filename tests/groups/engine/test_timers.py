@@ -7,7 +7,7 @@ import pytest
 
 from groups.core.machine import decide
 from groups.core.model.commands import Command
-from groups.core.model.decision import Decision
+from groups.core.model.turn import Decision
 from groups.core.model.types import ClassicGroup, Env
 from groups.engine import mailbox
 from groups.engine.service import GroupService

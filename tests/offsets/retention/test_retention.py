@@ -11,7 +11,7 @@ import pytest
 from groups.core.machine import decide
 from groups.core.model.commands import Command, DeleteGroup, HoldGroup
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.decision import Decision
+from groups.core.model.turn import Decision
 from groups.core.model.types import ClassicGroup, Env, GroupState, PendingIds
 from groups.engine import mailbox
 from groups.engine.service import GroupService
