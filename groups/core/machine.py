@@ -10,9 +10,10 @@ outage does not grow with the number of groups, and a member that was a millisec
 
 The answer to a parked request is here, too, whatever the protocol of its group is by now (`answer_for`).
 
-Source: offsets.md 9.3 (becoming ACTIVE); classic.md 0.3, 2.6, 3.2, 7.2, 8.3, 8.5 and 8.6; consumer.md 9.5. Differs from
-Kafka: a rebalance that was in progress goes on, with the full time for its join or sync; Kafka returns to the previous
-generation.
+Source: offsets.md 9.3 (becoming ACTIVE); classic.md 0.3, 2.6, 3.2, 7.2, 8.3, 8.5 and 8.6; consumer.md 9.5.
+
+Differs from Kafka: a rebalance that was in progress goes on, with the full time for its join or sync; Kafka returns to
+the previous generation.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from groups.core.model.types import Millis
-from groups.nodes.plan import plan
-from groups.nodes.view import Node, Partition, View
+from groups.nodes.view import Node, Partition, View, plan
 from kcoord.config import LEASE
 from kcoord.database.notifications import NODES
 from kcoord.database.pool import Connection, Database

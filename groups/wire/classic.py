@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar, cast
 
-from groups.api import convert, handlers, wire
+from groups.api import handlers, wire
 from groups.clients import Client, ClientSoftware, Software
 from groups.core.model.commands import JoinGroup, SyncGroup
 from groups.core.model.replies import JoinReply, SyncReply
@@ -80,7 +80,7 @@ async def join(call: Call, request: Fields) -> Answer:
         reason=request.get("reason"),
         max_wait_ms=call.runtime.max_wait_ms,
     )
-    command = convert.join_command(request.group_id, body, call.client_host, call.runtime.max_wait_ms)
+    command = handlers.join_command(request.group_id, body, call.client_host, call.runtime.max_wait_ms)
     try:
         await remember(call)
         reply = await _held(call, partial(handlers.joined, call.over_http(body, request.group_id)), command)

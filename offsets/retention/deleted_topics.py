@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from groups.catalogue.topic_deletion import TopicDeletion
+from groups.catalogue.topics import TopicDeletion
 from groups.core.model.commands import Tick
 from groups.core.model.events import EventKind
 from groups.store.locked import LockedGroup

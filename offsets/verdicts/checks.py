@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 from groups.core.model.events import EventKind
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from kcoord.config import Config
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime

@@ -37,7 +37,7 @@ from frontend.pages.overview.parts import (
 from frontend.ui.rows import GroupHeader
 from frontend.ui.verdicts import KINDS, PLACES, lines
 from frontend.ui.viewer import Viewer
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from groups.nodes.overview import Overview as Nodes
 from groups.nodes.overview import SeenPartition
 from kcoord.config import Config

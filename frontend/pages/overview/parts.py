@@ -17,7 +17,7 @@ from frontend.ui.rows import Millis, Names
 from frontend.ui.states import RUN_KINDS, State, found_state, run_state
 from frontend.ui.viewer import Viewer
 from frontend.ui.wording import joined, plural
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from groups.nodes.overview import NodeOverviews
 from groups.nodes.overview import Overview as Nodes
 from kcoord.database import task_health

@@ -468,3 +468,23 @@ TRANSITIONS: Mapping[GroupState, frozenset[GroupState]] = {
     _DEAD: frozenset({_DEAD}),
 }
 """Anything else is a bug, never a reply."""
+
+
+class VerdictKind(str, Enum):
+    """What can be wrong with a group; the worst comes first."""
+
+    UNCOVERED = "uncovered"
+    UNATTENDED = "unattended"
+    STALLED = "stalled"
+    UNSETTLED = "unsettled"
+    STUCK = "stuck"
+    LATE = "late"
+    EXPIRING = "expiring"
+    DEAD_LETTERS = "dead-letters"
+    FLAPPING = "flapping"
+    DISPUTED = "disputed"
+    STALE = "stale"
+
+
+RANKS = {kind: rank for rank, kind in enumerate(VerdictKind)}
+"""0 is the worst."""

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
