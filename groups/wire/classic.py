@@ -24,7 +24,7 @@ from kcoord.http.paths import check_group_id
 from kcoord.process.off_loop import then
 from kcoord.protocol.errors import Action, Error, ProtocolError
 from kcoord.wire.api import SUCCESS, Answer, Api, Call, struct_of
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 
 KNOWS_MEMBER_ID_REQUIRED = 4
 """The first version of JoinGroup whose clients join again with the id that they are given (KIP-394)."""

@@ -30,7 +30,7 @@ from kcoord.http.paths import check_group_id
 from kcoord.process.off_loop import then
 from kcoord.protocol.errors import ProtocolError
 from kcoord.wire.api import Answer, Api, Call, struct_of
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 
 CLIENT_MAKES_IDS = 1
 """The first version of ConsumerGroupHeartbeat whose clients choose their member id."""

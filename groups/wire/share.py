@@ -23,7 +23,7 @@ from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import ProtocolError
 from kcoord.wire.api import Answer, Api, Call, struct_of
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 
 
 async def heartbeat(call: Call, request: Fields) -> Answer:

@@ -27,7 +27,7 @@ from groups.catalogue.topics import (
 from kcoord.access.rights import Operation, Principal
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Call
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 
 DEFAULT_PARTITIONS = 1
 """Of a topic whose creator leaves it to the server; as in Kafka."""

@@ -5,7 +5,7 @@ Source: http-api.md 2, and the error table of offsets.md 4.1.
 
 from __future__ import annotations
 
-from kcoord.http.endpoint import Endpoint
+from kcoord.http.serving import Endpoint
 from kcoord.protocol.errors import Error
 from offsets.api import txn_wire
 

@@ -16,7 +16,7 @@ from kcoord.http.paths import check_group_id
 from kcoord.http.types import REMEDIES, TRANSACTIONAL_ID_PATTERN
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import PRODUCER_FENCED, TRANSACTIONAL_ID_NOT_FOUND, Answer, Call
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 from offsets.api.handlers import Asked
 from offsets.api.txn_handlers import commit_in_transaction
 from offsets.core.transactions import Producer, Transaction

@@ -21,7 +21,7 @@ from groups.core.model.types import VerdictKind
 from groups.nodes.overview import NodeOverviews
 from groups.nodes.overview import Overview as Nodes
 from kcoord.database import task_health
-from kcoord.database.pool_usage import PoolUsage
+from kcoord.database.pool import PoolUsage
 from kcoord.database.task_health import TaskHealth
 from kcoord.http.health import Check, readiness
 from kcoord.process.runtime import Runtime
