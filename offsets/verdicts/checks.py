@@ -29,8 +29,7 @@ from offsets.core.verdicts import (
     with_beginnings,
     worst_first,
 )
-from offsets.lag.samples import GROUP_BATCH, OFFSET_BATCH
-from offsets.spared import Spared
+from offsets.lag.samples import GROUP_BATCH, OFFSET_BATCH, Spared
 
 Q = queries("offsets")
 

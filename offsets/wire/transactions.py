@@ -17,11 +17,9 @@ from kcoord.http.types import REMEDIES, TRANSACTIONAL_ID_PATTERN
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import PRODUCER_FENCED, TRANSACTIONAL_ID_NOT_FOUND, Answer, Call
 from kcoord.wire.codec import Fields
-from offsets.api.handlers import Asked
-from offsets.api.txn_handlers import commit_in_transaction
+from offsets.api.handlers import Asked, commit_in_transaction
 from offsets.core.transactions import Producer, Transaction
-from offsets.transactions.doors import counted
-from offsets.transactions.service import TransactionService
+from offsets.transactions.service import TransactionService, counted
 from offsets.wire.commits import answer, check_identity, topics_of
 
 Handler = Callable[[Call, Fields], Awaitable[Answer]]
