@@ -28,8 +28,7 @@ from groups.store.store import GroupStore
 from kcoord.audit.recording import Act, record
 from kcoord.config import BY_NAME, INT_MAX, Config
 from kcoord.database.pool import Connection
-from kcoord.process.runtime import Runtime
-from kcoord.process.watched_copy import WatchedCopy
+from kcoord.process.runtime import Runtime, WatchedCopy
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.setting import Value
 from kcoord.share_settings import BOUNDED

@@ -1,6 +1,6 @@
 """Which state the catalogue of topics and the settings of groups are in, and the notification that they changed.
 
-Every process keeps a copy of both in memory (`kcoord.process.watched_copy`); the revision tells whether a copy is still
+Every process keeps a copy of both in memory (`kcoord.process.runtime`); the revision tells whether a copy is still
 current. It rises with each change, by a random step: after a restore, a counter could reach the same number again with
 different content. Groups store the revision of the topics that they were last compared with, so they are protected in
 the same way.

@@ -31,8 +31,7 @@ from kcoord.access.rights import Principal
 from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection
 from kcoord.process import off_loop
-from kcoord.process.runtime import Runtime
-from kcoord.process.watched_copy import WatchedCopy
+from kcoord.process.runtime import Runtime, WatchedCopy
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget
 from kcoord.quotas.quotas import Quotas

@@ -40,7 +40,7 @@ from groups.core.model.replies import ConsumerHeartbeatReply, HeartbeatReply
 from groups.core.model.types import ClassicGroup, Millis
 from groups.engine.decision_context import group_config
 from groups.lane.store import LaneStore, NodeEnded
-from groups.nodes.hosting import Hosting, Lease
+from groups.nodes.hosting import Hosting
 from groups.store.store import Copy, GroupStore
 from kcoord.database import request_age
 from kcoord.database.notifications import ECHO
@@ -725,3 +725,20 @@ class HeartbeatLane:
     async def _close(self) -> None:
         await self._comparing.close()
         await self._loading.close()
+
+
+class Lease:
+    """Written by the node of this process (`groups.nodes.agent`), read by what acts under it.
+
+    `incarnation`: the row of the node, None: this process is not a node at the moment. `until`: until when the lease
+    surely lasts, in seconds of the monotonic clock, taken before the renewal was sent.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.incarnation: int | None = None
+        self.until = 0.0
+
+    @property
+    def runs(self) -> bool:
+        """The lease surely has not run out."""
+        return self.incarnation is not None and time.monotonic() < self.until

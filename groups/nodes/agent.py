@@ -30,10 +30,10 @@ from psycopg.rows import TupleRow
 from groups.core.shards import ShardState
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
-from groups.lane.heartbeats import Flusher
+from groups.lane.heartbeats import Flusher, Lease
 from groups.nodes import membership
 from groups.nodes.directory import NodeDirectory, kafka_address, node_name, node_url
-from groups.nodes.hosting import Hosting, Lease
+from groups.nodes.hosting import Hosting
 from groups.nodes.membership import NodeRefused
 from groups.nodes.store import Identity, NodeStore
 from groups.nodes.view import View
@@ -41,8 +41,8 @@ from groups.store.store import GroupStore
 from kcoord import __version__
 from kcoord.config import INT_MAX, LEASE, RENEWAL, Config
 from kcoord.database import sessions
+from kcoord.database.liveness import Origins
 from kcoord.database.notifications import NODES
-from kcoord.database.origin import Origins
 from kcoord.database.pool import Connection
 from kcoord.metrics import LEASES_LOST, NODE_PARTITIONS, PARTITION_LOAD_MS
 from kcoord.process.runtime import Runtime

@@ -4,14 +4,11 @@ With the routing `any` every node answers for every group. With `owner` a reques
 group's partition at this node: NOT_COORDINATOR, with the owner's URL, or COORDINATOR_LOAD_IN_PROGRESS. Operators' pages
 and work without a request are not routed: the store keeps groups correct at whatever node they are changed.
 
-Its lease as a coordinator node is here as far as the process knows it.
-
 Source: offsets.md 9.2, 9.3; classic.md 8.6; architecture.md 6; docs/models, rules 1 and 17.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from groups.core.model.group import partition_of
@@ -20,24 +17,6 @@ from groups.nodes.directory import NodeDirectory
 from kcoord.http import context
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
-
-
-class Lease:
-    """Written by the node of this process (`groups.nodes.agent`), read by what acts under it.
-
-    `incarnation`: the row of the node, None: this process is not a node at the moment. `until`: until when the lease
-    surely lasts, in seconds of the monotonic clock, taken before the renewal was sent.
-    """
-
-    def __init__(self, runtime: Runtime) -> None:
-        self.incarnation: int | None = None
-        self.until = 0.0
-
-    @property
-    def runs(self) -> bool:
-        """The lease surely has not run out."""
-        return self.incarnation is not None and time.monotonic() < self.until
-
 
 API = "/v1/"
 

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from groups.core.shards import ShardState
+from groups.lane.heartbeats import Lease
 from groups.nodes.agent import NodeAgent
 from groups.nodes.directory import NodeDirectory, node_name
-from groups.nodes.hosting import Hosting, Lease
+from groups.nodes.hosting import Hosting
 from kcoord.config import LEASE
 from kcoord.http.health import Check
 from kcoord.metrics import COORDINATOR_PARTITIONS, LIVE_NODES, NODE_LEASE, RENEWAL_AGE

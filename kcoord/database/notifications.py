@@ -22,8 +22,7 @@ import psycopg
 import structlog
 from psycopg.rows import TupleRow
 
-from kcoord.database.liveness import ANSWER_SECONDS, hang_up
-from kcoord.database.origin import Origins
+from kcoord.database.liveness import ANSWER_SECONDS, Origins, hang_up
 from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)

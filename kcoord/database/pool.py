@@ -34,8 +34,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 from kcoord.config import Config
 from kcoord.database import request_age, sessions
 from kcoord.database.clock import Clock, DatabaseClock
-from kcoord.database.liveness import LivenessWatch, WatchedConnection
-from kcoord.database.origin import Origins
+from kcoord.database.liveness import LivenessWatch, Origins, WatchedConnection
 from kcoord.database.request_age import Receipt, RequestAge
 from kcoord.process.turnstile import Places
 from kcoord.protocol.errors import Error, ProtocolError
@@ -254,6 +253,8 @@ class Database:
         self._statement_ms = config.int("database.statement.timeout.ms")
         self._lane = LockWaits(config)
         self._acquire_seconds = config.int("database.acquire.timeout.ms") / 1000
+        self._most_waiting = config.int("http.max.queue")
+        self._retry_after_ms = config.int("http.retry.after.ms")
         size = config.int("database.pool.size")
         self._for_keys = Places(size - max(size // KEPT_PART, 1), "group_transactions")
         self._patience = LivenessWatch(self._waits_for_standby)
@@ -490,13 +491,13 @@ class Database:
 
     def check_queue(self) -> None:
         """Raises ProtocolError COORDINATOR_NOT_AVAILABLE if a group that is not known would wait for long."""
-        most = self._config.int("http.max.queue")
+        most = self._most_waiting
         if time.monotonic() - self._for_keys.since(line=False) > LONG_QUEUE_SECONDS or self._for_keys.waiting >= most:
             raise ProtocolError(
                 Error.COORDINATOR_NOT_AVAILABLE,
                 f"groups that this server has not served lately wait for {LONG_QUEUE_SECONDS:.0f} s, or {most} groups "
                 "wait (http.max.queue); send it again",
-                retry_after_ms=self._config.int("http.retry.after.ms"),
+                retry_after_ms=self._retry_after_ms,
             )
 
     async def _try(
@@ -659,7 +660,7 @@ class Database:
         return ProtocolError(
             Error.COORDINATOR_NOT_AVAILABLE,
             detail,
-            retry_after_ms=self._config.int("http.retry.after.ms"),
+            retry_after_ms=self._retry_after_ms,
         )
 
 

@@ -17,16 +17,17 @@ and in bytes, while they are answered. How many wait in each queue is in the met
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import math
 import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kcoord import metrics
 from kcoord.protocol.errors import Error, ProtocolError
@@ -312,3 +313,43 @@ def come(turn: asyncio.Future[None]) -> bool:
         return False
     turn.set_result(None)
     return True
+
+
+BATCHES = 2
+"""At once: one is prepared and answered while Postgres works on the other."""
+
+
+class Batches:
+    """Parameters: `waits`, whether anything waits; `prepare`, the next batch, None if nothing can go now."""
+
+    def __init__(self, waits: Callable[[], bool], prepare: Callable[[], Coroutine[Any, Any, None] | None]) -> None:
+        self._waits = waits
+        self._prepare = prepare
+        self._running: set[asyncio.Task[None]] = set()
+        self._is_called = False
+
+    def call(self) -> None:
+        """Let a batch begin, with everything that arrives in this turn of the loop."""
+        if self._waits() and not self._is_called and len(self._running) < BATCHES:
+            self._is_called = True
+            asyncio.get_running_loop().call_soon(self._take_off)
+
+    def _take_off(self) -> None:
+        self._is_called = False
+        batch = self._prepare() if len(self._running) < BATCHES else None
+        if batch is None:
+            return
+        # A context of its own: it works for others after the request that called it has ended.
+        task = asyncio.get_running_loop().create_task(batch, context=contextvars.Context())
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        self.call()
+
+    def _ended(self, batch: asyncio.Task[None]) -> None:
+        self._running.discard(batch)
+        self.call()
+
+    async def close(self) -> None:
+        """Wait until all batches have ended."""
+        while self._running:
+            await asyncio.gather(*self._running, return_exceptions=True)

@@ -14,7 +14,7 @@ from groups.catalogue.topics import TopicService
 from groups.engine.service import GroupService
 from groups.nodes.agent import NodeAgent
 from kcoord.config import Config
-from kcoord.database import origin
+from kcoord.database import liveness
 from kcoord.database.django_backend.base import _connect, limited_statements
 from kcoord.http.health import readiness
 from kcoord.process.runtime import Runtime
@@ -100,8 +100,8 @@ async def test_who_is_at_the_new_one_serves_and_says_that_there_are_two(pair: Pa
 async def test_who_was_at_the_old_one_already_stops_when_it_sees_the_new_one(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(origin, "LOOK_SECONDS", 0.1)
-    monkeypatch.setattr(origin.Origins, "start", _without_the_first_look)
+    monkeypatch.setattr(liveness, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(liveness.Origins, "start", _without_the_first_look)
     async with service(pair.both) as running:
         assert not running.db.origins.problem
         await running.get(TopicService).create("early", 1)
@@ -116,13 +116,13 @@ async def test_who_was_at_the_old_one_already_stops_when_it_sees_the_new_one(
                 await asyncio.sleep(0.05)
 
 
-async def _without_the_first_look(self: origin.Origins) -> None:
+async def _without_the_first_look(self: liveness.Origins) -> None:
     """As if there had been one server when the process began."""
     self._looking = asyncio.create_task(self._keep_looking())
 
 
 async def test_another_cluster_is_refused_until_the_process_is_started_again(pair: Pair, database: str) -> None:
-    origins = origin.Origins(pair.conninfo)
+    origins = liveness.Origins(pair.conninfo)
     async with await psycopg.AsyncConnection.connect(pair.conninfo, autocommit=True) as connection:
         assert await origins.check(connection) == 1
     async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
@@ -134,4 +134,4 @@ async def test_a_role_without_rights_may_ask(pair: Pair) -> None:
     with psycopg.connect(pair.conninfo, autocommit=True) as connection:
         connection.execute("create role plain login")
     async with await psycopg.AsyncConnection.connect(make_conninfo(pair.conninfo, user="plain")) as connection:
-        assert await origin.Origins(pair.conninfo).check(connection) == 1
+        assert await liveness.Origins(pair.conninfo).check(connection) == 1

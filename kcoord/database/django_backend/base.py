@@ -15,8 +15,7 @@ from typing import Any
 import psycopg
 from django.db.backends.postgresql import base
 
-from kcoord.database.liveness import TCP_BOUNDS, PatientConnection
-from kcoord.database.origin import refuse_past
+from kcoord.database.liveness import TCP_BOUNDS, PatientConnection, refuse_past
 from kcoord.sql import queries
 
 Q = queries("kcoord")

@@ -11,8 +11,7 @@ import psycopg
 from groups.catalogue.topics import TopicService
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.engine.service import GroupService
-from groups.lane.heartbeats import Flusher
-from groups.nodes.hosting import Lease
+from groups.lane.heartbeats import Flusher, Lease
 from kcoord.metrics import HEARTBEATS_FROM_MEMORY
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime

@@ -11,9 +11,8 @@ from groups.core.model.commands import ConsumerHeartbeat, LeaveGroup, LeavingMem
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
 from groups.lane import heartbeats
-from groups.lane.heartbeats import Flusher
+from groups.lane.heartbeats import Flusher, Lease
 from groups.lane.store import LaneStore
-from groups.nodes.hosting import Lease
 from groups.store.classic import ClassicRows
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock

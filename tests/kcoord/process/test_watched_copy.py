@@ -9,8 +9,7 @@ import pytest
 from kcoord.config import Config
 from kcoord.database.notifications import TOPICS
 from kcoord.http import context
-from kcoord.process.runtime import Runtime
-from kcoord.process.watched_copy import WatchedCopy
+from kcoord.process.runtime import Runtime, WatchedCopy
 from kcoord.protocol.errors import Error, ProtocolError
 
 

@@ -15,9 +15,8 @@ from kcoord.database.clock import VirtualClock
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from offsets import fetch_lane
 from offsets.core.types import NO_OFFSET, OffsetFetch
-from offsets.lane import fetching
-from offsets.lane import lane as batches
 from offsets.service import OffsetService
 from tests.support.offsets import commit
 
@@ -67,7 +66,7 @@ async def test_fetches_of_many_groups_share_a_statement(runtime: Runtime, topic:
     asked = [fetched(runtime, f"g{number}", 2, 1, 0) for number in range(11)]
     expected = [[number, -1, number] for number in range(10)] + [[-1, -1, -1]]
     assert await asyncio.gather(*asked) == expected
-    assert statements == [batches.Q.fetch_batch]
+    assert statements == [fetch_lane.Q.fetch_batch]
 
 
 @pytest.mark.parametrize("at", ["here", "elsewhere"])
@@ -102,13 +101,13 @@ async def test_switch_turns_it_off(
     for number in range(3):
         await commit(runtime, f"g{number}", topic, 0, offset=number)
     together = list[object]()
-    read = batches.FetchStore.read
+    read = fetch_lane.FetchStore.read
 
-    async def noted(self: batches.FetchStore, asked: Any, group_ids: Any) -> Any:
+    async def noted(self: fetch_lane.FetchStore, asked: Any, group_ids: Any) -> Any:
         together.append(asked)
         return await read(self, asked, group_ids)
 
-    monkeypatch.setattr(batches.FetchStore, "read", noted)
+    monkeypatch.setattr(fetch_lane.FetchStore, "read", noted)
     for here, expected in ((without, 0), (runtime, 1)):
         assert await asyncio.gather(*(fetched(here, f"g{number}", 0) for number in range(3))) == [[0], [1], [2]]
         assert len(together) == expected
@@ -117,7 +116,7 @@ async def test_switch_turns_it_off(
 async def test_fetches_that_find_the_queue_full_are_told_to_come_back(
     runtime: Runtime, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "MOST_WAITING", 2)
+    monkeypatch.setattr(fetch_lane, "MOST_WAITING", 2)
     await commit(runtime, "g", topic, 0, offset=7)
     answers = await asyncio.gather(*(fetched(runtime, "g", 0) for _ in range(4)), return_exceptions=True)
     assert answers[:2] == [[7], [7]]

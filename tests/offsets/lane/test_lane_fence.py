@@ -18,10 +18,9 @@ from kcoord.database.clock import VirtualClock
 from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from offsets import service as lane
 from offsets.core.commit import OVERTAKEN_MS
 from offsets.core.types import OffsetCommitReply
-from offsets.lane import lane
-from offsets.lane import lane as batches
 from offsets.service import OffsetService
 from tests.offsets.lane.ways import ways
 from tests.support.commits import OffsetCommit, PartitionCommit
@@ -68,7 +67,7 @@ def held(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> Held:
     found, one = Held(), runtime.db.one
 
     async def slow(connection: Any, statement: str, parameters: Any) -> Any:
-        if statement is batches.Q.write_batch:
+        if statement is lane.Q.write_batch:
             await connection.execute("select 1")  # the locks are taken, whatever is still in the pipeline
             await (await connection.execute("select 1")).fetchone()
             found.locked.set()

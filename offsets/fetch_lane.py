@@ -28,11 +28,14 @@ from groups.store.rows import number_array, text_array
 from kcoord import metrics
 from kcoord.database.pool import Database
 from kcoord.process.runtime import Runtime
+from kcoord.process.turnstile import Batches
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.sql import queries
 from offsets.core.types import FetchedOffset, OffsetFetch, TopicPartition
-from offsets.lane.lane import Batches, Parameters, Q
 
 log = structlog.get_logger(__name__)
+
+Q = queries("offsets")
 
 MOST_FETCHES = 256
 """Of one statement."""
@@ -162,7 +165,7 @@ def _names_member(fetch: OffsetFetch) -> bool:
     return fetch.member_id is not None or fetch.member_epoch >= 0
 
 
-def fetch_parameters(asked: Sequence[tuple[str, Sequence[TopicPartition]]]) -> Parameters:
+def fetch_parameters(asked: Sequence[tuple[str, Sequence[TopicPartition]]]) -> dict[str, Any]:
     """The parameters of `fetch_batch`: groups, each with the partitions that are asked for."""
     topics: dict[str, int] = {}
     topic = [topics.setdefault(name, len(topics) + 1) for _, partitions in asked for name, _ in partitions]
