@@ -34,7 +34,7 @@ from kcoord.process.garbage import GarbageSearch
 from kcoord.quotas.stored import StoredQuotas
 from offsets import acknowledged
 from offsets.api.routes import OPERATIONS as OFFSETS
-from offsets.metrics.series import group_series
+from offsets.metrics import group_series
 
 if TYPE_CHECKING:
     from kcoord.http.tracing import Traces

@@ -18,7 +18,7 @@ from offsets.retention.sweep import Report, RetentionService
 from offsets.runs.service import SparkRuns
 from offsets.share.timers import LockTimers
 from offsets.transactions.service import TransactionService
-from offsets.verdicts.checks import VerdictChecks
+from offsets.verdicts import VerdictChecks
 
 LONGEST_RUN_SECONDS = 3_600.0
 """A run that takes longer is interrupted; what it has removed stays removed, the next one continues."""

@@ -9,7 +9,7 @@ from frontend.ui.rows import Millis, Names
 from frontend.ui.states import State, state
 from frontend.ui.wording import Due, elided, joined, member_name, plural, span
 from groups.core.model.types import VerdictKind
-from offsets.verdicts.reads import Summary
+from offsets.verdicts import Summary
 
 KINDS: Mapping[VerdictKind, State] = {
     VerdictKind.UNCOVERED: State("uncovered", "Uncovered", "bad", "Nobody owns some partitions of a topic it reads."),

@@ -25,9 +25,8 @@ from kcoord.database.address import pgdata
 from kcoord.database.lineage import not_migratable, too_old
 from kcoord.stack import owner
 from kcoord.stack.embedded import SUPERUSER
-from kcoord.stack.preflight import one_line
+from kcoord.stack.preflight import EXIT_STATUS, StartProblem, one_line
 from kcoord.stack.prepared import applied_migrations, is_prepared
-from kcoord.stack.problem import EXIT_STATUS, StartProblem
 
 STARTING_SECONDS = 120.0
 """How long Postgres may take to start; after a crash it replays its log first."""

@@ -14,13 +14,11 @@ from kcoord import __version__
 from kcoord.config import Config
 from kcoord.http.addresses import advertised_url, local_url
 from kcoord.stack import address, credentials, embedded, install, preflight, services
+from kcoord.stack.alive import wait_until_ready
 from kcoord.stack.embedded import Embedded
 from kcoord.stack.gate import Gate
-from kcoord.stack.logbook import Logbook
-from kcoord.stack.preflight import Plan
-from kcoord.stack.problem import EXIT_STATUS, StartProblem
-from kcoord.stack.readable import readable
-from kcoord.stack.readiness import wait_until_ready
+from kcoord.stack.logbook import Logbook, readable
+from kcoord.stack.preflight import EXIT_STATUS, Plan, StartProblem
 from kcoord.stack.supervisor import OWN_NAME, Supervisor
 
 LOG_FILE = "kcoord.log"

@@ -26,7 +26,7 @@ from pathlib import Path
 from kcoord.config import BASE_DIR
 from kcoord.database.address import CONNINFO_FILE, EMBEDDED_DATABASE, pgdata
 from kcoord.stack.owner import OWNER
-from kcoord.stack.problem import StartProblem
+from kcoord.stack.preflight import StartProblem
 from kcoord.stack.process import Command
 
 SUPERUSER = "postgres"

@@ -12,8 +12,8 @@ from psycopg.conninfo import make_conninfo
 
 from kcoord.database.address import EMBEDDED_OWNER
 from kcoord.database.lineage import too_old
+from kcoord.stack.preflight import StartProblem
 from kcoord.stack.prepared import applied_migrations
-from kcoord.stack.problem import StartProblem
 
 OWNER = EMBEDDED_OWNER
 """Not `kcoord`: a role finds the schema of its own name before `public`, where the tables are."""

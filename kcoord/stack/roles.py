@@ -16,8 +16,7 @@ from kcoord.config import Config
 from kcoord.database.address import libpq_conninfo
 from kcoord.http import logs
 from kcoord.stack import bootstrap, services
-from kcoord.stack.preflight import bind, check_broker, read_config
-from kcoord.stack.problem import EXIT_STATUS, StartProblem
+from kcoord.stack.preflight import EXIT_STATUS, StartProblem, bind, check_broker, read_config
 
 log = structlog.get_logger(__name__)
 

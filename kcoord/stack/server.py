@@ -28,8 +28,7 @@ from kcoord.http.connection import HttpProtocol
 from kcoord.http.peers import HttpPeers, PeerLimits
 from kcoord.process import runtime as runtimes
 from kcoord.process.off_loop import in_slices
-from kcoord.stack.preflight import bind, read_config
-from kcoord.stack.problem import EXIT_STATUS, StartProblem
+from kcoord.stack.preflight import EXIT_STATUS, StartProblem, bind, read_config
 
 log = structlog.get_logger(__name__)
 

@@ -12,7 +12,7 @@ from kcoord.database.fields import MillisField
 class GroupVerdict(ProtocolOwned):
     """A verdict on a group (`offsets.core.verdicts.Verdict`): what lists, /metrics and the overview show.
 
-    No foreign key constraint, as in `GroupLag`; `offsets.verdicts.checks` removes the rows of deleted groups.
+    No foreign key constraint, as in `GroupLag`; `offsets.verdicts` removes the rows of deleted groups.
     """
 
     pk = models.CompositePrimaryKey("group_id", "kind", "topic")

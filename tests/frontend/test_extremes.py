@@ -23,8 +23,8 @@ from kcoord.access.tokens import ALL_RULES, create_token
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from offsets.lag.samples import GroupsFailed, SampleService, Spared
-from offsets.metrics.series import GroupMetrics
-from offsets.verdicts.checks import VerdictChecks
+from offsets.metrics import GroupMetrics
+from offsets.verdicts import VerdictChecks
 from tests.frontend.seed import Seed
 
 LEAST, MOST = -(2**63), 2**63 - 1

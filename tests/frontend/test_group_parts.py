@@ -11,7 +11,7 @@ from django.test import Client
 from frontend.pages.group import look
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.runs.findings import FindingReads
-from offsets.verdicts.checks import VerdictChecks
+from offsets.verdicts import VerdictChecks
 from tests.frontend.seed import Seed, working_group
 
 

@@ -16,7 +16,7 @@ from frontend.ui.states import found_state, run_state
 from kcoord.access.rights import Operation, Resource
 from kcoord.access.tokens import parse_rule
 from kcoord.database.task_health import TaskHealth
-from offsets.verdicts.reads import Attention
+from offsets.verdicts import Attention
 from tests.frontend.seed import Seed
 from tests.support.spark_runs import put_run
 

@@ -48,7 +48,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.alerts.types import Outcomes
 from offsets.core.verdicts import Verdict
-from offsets.verdicts.reads import Minute, VerdictReads, summaries
+from offsets.verdicts import Minute, VerdictReads, summaries
 from tests.frontend.seed import Seed
 from tests.frontend.verdict_seed import judged, troubled, verdict
 from tests.frontend.viewers import ALL, LOOK, allow, viewer

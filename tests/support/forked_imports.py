@@ -13,7 +13,7 @@ MODULES = (
     "celery.apps.beat", "celery.apps.worker", "celery.bin.celery", "celery.concurrency.thread",
     "django_celery_beat.schedulers", "groups.api.routes", "groups.nodes.agent", "groups.nodes.standing",
     "groups.tasks", "groups.wire.apis", "kcoord.client", "kcoord.stack.server", "kcoord.tasks", "kcoord.wire.gateway",
-    "offsets.api.routes", "offsets.metrics.series", "offsets.tasks", "offsets.wire.apis", "uvloop",
+    "offsets.api.routes", "offsets.metrics", "offsets.tasks", "offsets.wire.apis", "uvloop",
 )  # fmt: skip
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")

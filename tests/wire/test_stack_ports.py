@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from kcoord.config import Config
-from kcoord.stack.nodes import nodes_of
-from kcoord.stack.preflight import check_kafka
-from kcoord.stack.problem import StartProblem
+from kcoord.stack.preflight import StartProblem, check_kafka, nodes_of
 from tests.support.processes import free_ports
 
 

@@ -28,7 +28,7 @@ from offsets.core.verdicts import STUCK_STATES, Verdict
 from offsets.retention.sweep import RetentionService
 from offsets.runs.findings import FindingReads, GroupFindings
 from offsets.share.operators import ItemOperators, ShareOffset
-from offsets.verdicts.checks import Check, VerdictChecks
+from offsets.verdicts import Check, VerdictChecks
 
 PARTITIONS_SHOWN = 500
 

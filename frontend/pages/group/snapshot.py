@@ -28,8 +28,7 @@ from frontend.ui.wording import duration, iso, iso_if_known, number, ranges
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.verdicts.checks import thresholds
-from offsets.verdicts.reads import summaries
+from offsets.verdicts import summaries, thresholds
 
 Snapshot = Mapping[str, Any]
 

@@ -67,8 +67,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import MAX_LIMIT
 from offsets.lag.service import LagReads, TopicLag
 from offsets.readmodel import OffsetReads
-from offsets.verdicts.checks import thresholds
-from offsets.verdicts.reads import summaries
+from offsets.verdicts import summaries, thresholds
 
 MEMBER_SORTS: Mapping[str, str] = {
     "": "As they joined",

@@ -29,7 +29,7 @@ from groups.core.model.types import VerdictKind
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
-from offsets.verdicts.reads import Minute, VerdictReads
+from offsets.verdicts import Minute, VerdictReads
 
 LINES = 100
 KEPT = {

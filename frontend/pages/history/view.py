@@ -26,7 +26,7 @@ from kcoord.rest.paging import encode_cursor
 from offsets.core.types import ChangeKind
 from offsets.core.verdicts import of_window
 from offsets.journal.reading import FREQUENT, JournalFilter
-from offsets.verdicts.checks import thresholds
+from offsets.verdicts import thresholds
 
 CHANGES_SHOWN = 20
 

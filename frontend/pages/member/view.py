@@ -35,8 +35,7 @@ from offsets.core.lag import PartitionLag, Watermark, partition_lag
 from offsets.core.samples import Sample
 from offsets.core.verdicts import Verdict
 from offsets.lag.samples import in_order
-from offsets.verdicts.checks import Check, VerdictChecks, thresholds
-from offsets.verdicts.reads import summaries
+from offsets.verdicts import Check, VerdictChecks, summaries, thresholds
 
 Q = queries("frontend")
 

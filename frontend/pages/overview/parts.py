@@ -32,7 +32,7 @@ from offsets import acknowledged
 from offsets.alerts.service import AlertService
 from offsets.alerts.types import Outcomes
 from offsets.runs.service import SparkRun, SparkRuns
-from offsets.verdicts.reads import Attention, Minute, VerdictReads
+from offsets.verdicts import Attention, Minute, VerdictReads
 
 log = structlog.get_logger(__name__)
 

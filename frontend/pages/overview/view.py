@@ -22,8 +22,7 @@ from frontend.ui.verdicts import KINDS, VerdictLine, lines
 from frontend.ui.viewer import viewer_of
 from groups.readmodel import GroupSort
 from kcoord.process import bridge
-from offsets.verdicts.checks import thresholds
-from offsets.verdicts.reads import Minute
+from offsets.verdicts import Minute, thresholds
 
 
 def _list_url(name: str, value: str) -> str:

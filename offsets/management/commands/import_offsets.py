@@ -1,6 +1,6 @@
 """`manage.py import_offsets FILE`: commit the offsets of a file that `kafka-consumer-groups --export` wrote.
 
-With `--from-kafka-dump`, the file is a dump of `__consumer_offsets`: see `offsets.kafka.importing`.
+With `--from-kafka-dump`, the file is a dump of `__consumer_offsets`: see `offsets.kafka`.
 
 One plan per group, all of them created before the first is applied, so each import can be reviewed and undone. With
 `--dry-run` the plans are created and shown, and nothing is committed.
@@ -30,7 +30,7 @@ from kcoord.resets.offset_file import OffsetFile, read_offset_file
 from kcoord.resets.strategies import Reset, Strategy
 from offsets.core.plan_types import PlanHeader
 from offsets.core.types import TopicPartition
-from offsets.kafka.dump_command import DumpImport
+from offsets.kafka import DumpImport
 from offsets.plans.service import PlanService
 from offsets.plans.table import HEADINGS, cells, plan_lines, table_row
 

@@ -21,8 +21,7 @@ from kcoord.config import Config
 from kcoord.database.django_backend.base import _connect, limited_statements
 from kcoord.database.pool import FIRST_TRY_MS, Connection, Database
 from kcoord.stack import preflight
-from kcoord.stack.preflight import check_database
-from kcoord.stack.problem import StartProblem
+from kcoord.stack.preflight import StartProblem, check_database
 from tests.support.http_members import HttpMember, make_token
 from tests.support.pgbouncer import pgbouncer
 from tests.support.processes import start_server

@@ -22,8 +22,8 @@ from kcoord.http.health import readiness
 from kcoord.models import AccessRule, ApiToken
 from kcoord.process.runtime import Runtime
 from kcoord.stack import bootstrap, credentials
+from kcoord.stack.preflight import StartProblem
 from kcoord.stack.prepared import is_prepared, migration_files
-from kcoord.stack.problem import StartProblem
 from tests.support.processes import free_port
 
 

@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from kcoord.database.address import pgdata
 from kcoord.stack import embedded
-from kcoord.stack.problem import StartProblem
+from kcoord.stack.preflight import StartProblem
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from psycopg.conninfo import make_conninfo
 
 from kcoord.stack import embedded, owner
 from kcoord.stack.bootstrap import wait_for
-from kcoord.stack.problem import StartProblem
+from kcoord.stack.preflight import StartProblem
 from tests.kcoord.stack.test_stack import up
 from tests.support.processes import ROOT
 

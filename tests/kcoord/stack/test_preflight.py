@@ -18,7 +18,7 @@ from kcoord.config import Config
 from kcoord.stack import preflight, services
 from kcoord.stack.embedded import Embedded
 from kcoord.stack.gate import Gate
-from kcoord.stack.problem import StartProblem
+from kcoord.stack.preflight import StartProblem
 from tests.support.processes import ROOT, environment, free_port
 
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from kcoord.access.tokens import ALL_RULES, create_token
-from kcoord.stack.readiness import wait_until_ready
+from kcoord.stack.alive import wait_until_ready
 from tests.support.processes import free_port, start, start_server
 
 pytestmark = pytest.mark.processes

@@ -18,8 +18,7 @@ import pytest
 
 from kcoord.config import Config
 from kcoord.stack import credentials, preflight, services
-from kcoord.stack.nodes import nodes_of
-from kcoord.stack.problem import StartProblem
+from kcoord.stack.preflight import StartProblem, nodes_of
 from tests.support.make import shown_by_make
 from tests.support.processes import Running, free_ports, start, wait_until_gone
 

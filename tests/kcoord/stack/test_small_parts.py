@@ -7,10 +7,9 @@ import stat
 from pathlib import Path
 
 from kcoord.stack import supervisor
-from kcoord.stack.backoff import FIRST_SECONDS, LONGEST_SECONDS, STEADY_SECONDS, Backoff
-from kcoord.stack.logbook import Logbook
+from kcoord.stack.logbook import Logbook, readable
 from kcoord.stack.process import describe_exit
-from kcoord.stack.readable import readable
+from kcoord.stack.supervisor import FIRST_SECONDS, LONGEST_SECONDS, STEADY_SECONDS, Backoff
 
 
 def test_backoff_doubles_up_to_its_bound() -> None:

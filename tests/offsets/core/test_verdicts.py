@@ -27,7 +27,7 @@ from offsets.core.verdicts import (
     with_beginnings,
     worst_first,
 )
-from offsets.verdicts.checks import CHECKS, thresholds
+from offsets.verdicts import CHECKS, thresholds
 from tests.conftest import START_MS
 
 T = thresholds(Config({}))

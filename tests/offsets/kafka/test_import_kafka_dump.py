@@ -21,7 +21,7 @@ from kcoord.http import logs
 from kcoord.http.local_transport import local_operator
 from kcoord.process.runtime import Runtime
 from kcoord.resets.strategies import Reset, Strategy
-from offsets.kafka.dump import KafkaOffset, read_kafka_dump
+from offsets.kafka import KafkaOffset, read_kafka_dump
 from offsets.plans.service import PlanService
 from offsets.service import OffsetService
 from tests.conftest import START_MS

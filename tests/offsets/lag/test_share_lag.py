@@ -15,7 +15,7 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from offsets.lag.samples import SampleService
-from offsets.metrics.series import GroupMetrics
+from offsets.metrics import GroupMetrics
 from offsets.share.operators import ItemOperators
 from tests.support.fixtures import ClientWith
 from tests.support.items import GROUP, acquire, held, joined, report, settle

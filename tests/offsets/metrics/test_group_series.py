@@ -18,10 +18,8 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from kcoord.setting import Value
 from offsets.lag.samples import SampleService
-from offsets.metrics.dialects import DIALECTS, GroupRow, TopicRow, VerdictRow
-from offsets.metrics.series import GroupMetrics
-from offsets.metrics.text import rendered
-from offsets.verdicts.checks import VerdictChecks
+from offsets.metrics import DIALECTS, GroupMetrics, GroupRow, TopicRow, VerdictRow, rendered
+from offsets.verdicts import VerdictChecks
 from tests.support.api import Members, assert_problem, client_of
 from tests.support.fixtures import ClientWith
 from tests.support.offsets import commit
@@ -230,14 +228,14 @@ async def test_an_answer_is_repeated_for_a_while_to_those_who_may_see_the_same(
     await sampled()
     for age, client, earlier in ((4.9, api, before), (4.9, limited, few)):
         now = time.monotonic() + age
-        monkeypatch.setattr("offsets.metrics.series.monotonic", lambda now=now: now)
+        monkeypatch.setattr("offsets.metrics.monotonic", lambda now=now: now)
         again = await scrape(client)
         assert again["kcoord_sample_age_seconds"] == earlier["kcoord_sample_age_seconds"]
         assert again["kcoord_group_lag"] == earlier["kcoord_group_lag"]
         monkeypatch.undo()
     assert set(few["kcoord_group_lag"]) == {(("group", "mailing"),)}
     now = time.monotonic() + 6
-    monkeypatch.setattr("offsets.metrics.series.monotonic", lambda: now)
+    monkeypatch.setattr("offsets.metrics.monotonic", lambda: now)
     assert (await scrape(api))["kcoord_group_lag_seconds"][BILLING] == 183
 
 

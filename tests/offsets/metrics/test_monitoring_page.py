@@ -21,8 +21,8 @@ from groups.catalogue.topics import TopicService, Watermark
 from kcoord.config import SETTINGS
 from kcoord.process.runtime import Runtime
 from offsets.lag.samples import SampleService
-from offsets.metrics.dialects import DIALECTS
-from offsets.verdicts.checks import VerdictChecks
+from offsets.metrics import DIALECTS
+from offsets.verdicts import VerdictChecks
 from tests.docs.pages import ROOT
 from tests.support.offsets import commit
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from kcoord.process.runtime import Runtime
-from offsets.verdicts.checks import VerdictChecks
+from offsets.verdicts import VerdictChecks
 from tests.offsets.verdicts.rows import Rows
 
 

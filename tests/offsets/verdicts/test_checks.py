@@ -17,7 +17,7 @@ from kcoord.sql import queries
 from offsets.core.types import Millis
 from offsets.core.verdicts import Verdict
 from offsets.lag.samples import GroupsFailed
-from offsets.verdicts.checks import ACTIVITY_KEPT_MS, CHECKS, LAST_KEY, Check, VerdictChecks, thresholds
+from offsets.verdicts import ACTIVITY_KEPT_MS, CHECKS, LAST_KEY, Check, VerdictChecks, thresholds
 from tests.conftest import START_MS
 from tests.frontend.seed import Seed, now_ms
 from tests.offsets.verdicts.rows import LONG_AGO, Rows

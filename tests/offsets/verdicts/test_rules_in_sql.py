@@ -27,7 +27,7 @@ from offsets.core.verdicts import (
     unsettled,
 )
 from offsets.retention.sweep import RetentionService
-from offsets.verdicts.checks import VerdictChecks, thresholds
+from offsets.verdicts import VerdictChecks, thresholds
 from tests.conftest import START_MS
 from tests.offsets.verdicts.rows import LONG_AGO, Rows
 

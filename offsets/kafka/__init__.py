@@ -1,1 +1,0 @@
-"""Kafka's offsets: dumps of `__consumer_offsets`."""

@@ -1,1 +1,0 @@
-"""What /metrics says about groups, from samples."""
