@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from groups.configs import DecisionContext, DecisionContexts
 from groups.core.assignors import Assignor, AssignorFailed, GroupSpec, MemberSpec
 from groups.core.consumer.target import preferred_assignor
 from groups.core.model.consumer_group import ConsumerGroup, ShareGroup
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, TopicView
 from groups.engine.assign import assign as assign_classic
-from groups.engine.decision_context import DecisionContext, DecisionContexts
 from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
 from kcoord.assignors import MemberSubscription, known_assignors

@@ -17,9 +17,9 @@ class OffsetsConfig(AppConfig):
         """
         from django.db.models.signals import post_migrate
 
-        from groups.catalogue.topics import on_topic_deletion, on_watermarks
         from groups.nodes.store import on_gap
         from groups.store.locked import before_deletion, on_share_change
+        from groups.topics import on_topic_deletion, on_watermarks
         from offsets import checks  # noqa: F401
         from offsets.commit_function import tell_settings
         from offsets.retention import deleted_topics

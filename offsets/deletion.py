@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from groups.catalogue.topics import TopicService, partition_counts
 from groups.core.model.commands import DeleteOffsets
 from groups.core.model.events import EventKind
 from groups.core.model.replies import DeleteOffsetsReply
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
+from groups.topics import TopicService, partition_counts
 from kcoord.audit.recording import Act
 from kcoord.metrics import OFFSETS_DELETED
 from kcoord.process.runtime import Runtime

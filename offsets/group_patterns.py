@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from groups.engine.decision_context import regex_error
+from groups.configs import regex_error
 from groups.readmodel import LONGEST_REGEX
 from kcoord.protocol.errors import Error, ProtocolError
 

@@ -29,12 +29,12 @@ from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from groups.catalogue.topics import TopicService, partition_counts
 from groups.core.model.commands import ResetOffsets
 from groups.core.model.events import EventKind
 from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
+from groups.topics import TopicService, partition_counts
 from kcoord.access.rights import Principal
 from kcoord.audit.recording import Act
 from kcoord.config import Config

@@ -29,7 +29,6 @@ import structlog
 from prometheus_client import Counter
 from psycopg import errors as pg
 
-from groups.catalogue.topics import TopicService
 from groups.core.commit_lane import SteadyCommit, steady_commit
 from groups.core.consumer.offsets import check_fetch
 from groups.core.model.consumer_group import ConsumerGroup
@@ -38,6 +37,7 @@ from groups.core.model.replies import CommitReply
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from groups.store.rows import Int4Array, Int8Array, Stored, text_array
+from groups.topics import TopicService
 from kcoord import metrics
 from kcoord.database import request_age
 from kcoord.database.pool import Connection, Database

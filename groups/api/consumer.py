@@ -16,13 +16,13 @@ from groups.api import wire
 from groups.api.endpoints import GROUP
 from groups.api.handlers import CONSUMER, SHARE, admit_member, raise_for_error
 from groups.api.wire import ConsumerHeartbeatResponse, ShareHeartbeatRequest
-from groups.catalogue.topics import TopicService, unknown_partition
 from groups.core.assignors import Partitions
 from groups.core.model.commands import ConsumerHeartbeat, ShareHeartbeat
 from groups.core.model.replies import ConsumerHeartbeatReply
 from groups.core.model.types import Topic, TopicRights, TopicView
 from groups.engine.service import GroupService
 from groups.readmodel import GroupReads, Holdings
+from groups.topics import TopicService, unknown_partition
 from kcoord.access.rights import Operation, Resource
 from kcoord.config import REBALANCE_PROTOCOLS
 from kcoord.http.problem import invalid

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from groups.api import endpoints, handlers, wire
-from groups.catalogue.topics import TopicService, partition_counts
 from groups.engine.assign import assign as compute
 from groups.engine.assign import member_subscription
 from groups.engine.availability import CoordinatorAvailability
 from groups.nodes.directory import CoordinatorNode, NodeDirectory
+from groups.topics import TopicService, partition_counts
 from kcoord.access.rights import Operation
 from kcoord.assignors import MemberSubscription
 from kcoord.http.addresses import came_by

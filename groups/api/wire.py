@@ -11,7 +11,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from groups.catalogue.topics import MAX_PARTITIONS
+from groups.topics import MAX_PARTITIONS
 from kcoord.http.types import (
     INT32_MAX,
     ClientId,

@@ -21,6 +21,7 @@ from typing import Any
 import structlog
 from psycopg.pq import PipelineStatus
 
+from groups.configs import DecisionContext, DecisionContexts
 from groups.core.classic.rebalance import members_at_once
 from groups.core.consumer.members import OVERTAKEN_MS
 from groups.core.consumer.target import compute
@@ -42,9 +43,8 @@ from groups.core.model.replies import Done, Parked, Reply
 from groups.core.model.turn import ComputeTarget, Decision, Effect, ResolveRegexes, WakeMembers
 from groups.core.model.types import ClassicGroup, Env, Millis
 from groups.engine.acts import OF_OPERATORS, act_of
-from groups.engine.decision_context import DecisionContext, DecisionContexts
+from groups.engine.heartbeats import HeartbeatLane
 from groups.engine.parked_requests import Claim, ParkedRequests, Waiter
-from groups.lane.heartbeats import HeartbeatLane
 from groups.store.locked import Deletion, Guard, LockedGroup, ShareChange, Within, run_deletion_hooks, run_share_hooks
 from groups.store.rows import GroupAppeared, OwnerLapsed, Ownership, Stored
 from groups.store.store import GroupStore

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import structlog
 
 from groups.core.model.group import partition_of
+from groups.engine.heartbeats import Flusher
 from groups.engine.mailbox import OwnerEpoch
 from groups.engine.service import GroupService
-from groups.lane.heartbeats import Flusher
 from groups.nodes.overview import NodeOverviews
 from groups.store.bulk import WakeUps
 from groups.store.store import EventStore, GroupStore

@@ -28,9 +28,9 @@ import structlog
 from psycopg.rows import TupleRow
 
 from groups.core.shards import ShardState
+from groups.engine.heartbeats import Flusher, Lease
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
-from groups.lane.heartbeats import Flusher, Lease
 from groups.nodes import membership
 from groups.nodes.directory import NodeDirectory, kafka_address, node_name, node_url
 from groups.nodes.hosting import Hosting

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from groups.core.shards import ShardState
-from groups.lane.heartbeats import Lease
+from groups.engine.heartbeats import Lease
 from groups.nodes.agent import NodeAgent
 from groups.nodes.directory import NodeDirectory, node_name
 from groups.nodes.hosting import Hosting

@@ -14,9 +14,9 @@ from rest_framework.serializers import Serializer
 
 from groups import states
 from groups.clients import Client, ClientSoftware
+from groups.configs import DecisionContexts
 from groups.core.model.group import Group, partition_of
 from groups.core.model.types import ClassicGroup, GroupState, Hold
-from groups.engine.decision_context import DecisionContexts
 from groups.engine.deletion import DeletedGroup, GroupDeletion
 from groups.engine.service import GroupService
 from groups.labels import GroupLabels

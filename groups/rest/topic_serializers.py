@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from groups.catalogue.topics import MAX_NAME_LENGTH, MAX_PARTITIONS
+from groups.topics import MAX_NAME_LENGTH, MAX_PARTITIONS
 from kcoord.http.types import INT32_MAX
 from kcoord.rest.fields import (
     Flag,

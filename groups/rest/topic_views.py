@@ -12,7 +12,8 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from groups.catalogue.topics import (
+from groups.rest import topic_serializers as s
+from groups.topics import (
     Topic,
     TopicService,
     Watermark,
@@ -22,7 +23,6 @@ from groups.catalogue.topics import (
     check_topic_name,
     unknown_topic,
 )
-from groups.rest import topic_serializers as s
 from kcoord.access.rights import Operation, Principal, Resource
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.schema import TOPIC_NAME, describe

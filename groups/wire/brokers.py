@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, cast
 
 from groups.api import wire
 from groups.api.coordination import coordinator
-from groups.catalogue.topics import TopicService, check_topic_name
 from groups.core.model.types import Topic
 from groups.nodes.directory import NodeDirectory, kafka_address, node_name
 from groups.nodes.hosting import Hosting
 from groups.nodes.view import Node
+from groups.topics import TopicService, check_topic_name
 from kcoord.access.rights import Operation, Resource
 from kcoord.http import serving
 from kcoord.protocol.errors import Error, ProtocolError

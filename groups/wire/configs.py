@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from groups.catalogue.topics import TopicService, check_topic_name, unknown_topic
 from groups.configs import SETTINGS, Entry, GroupConfigs, Source, invalid_config
 from groups.kept_configs import KEPT, KeptSetting, Kind
+from groups.topics import TopicService, check_topic_name, unknown_topic
 from groups.wire.brokers import brokers
 from kcoord.access.rights import Operation, Principal
 from kcoord.http.paths import check_group_id

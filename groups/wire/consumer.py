@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from groups.api import wire
 from groups.api.consumer import consumer_heartbeat
+from groups.configs import DecisionContexts
 from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
-from groups.engine.decision_context import DecisionContexts
 from groups.engine.service import GroupService
 from groups.nodes.directory import NodeDirectory
 from groups.readmodel import unknown_group

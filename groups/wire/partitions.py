@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.types import Topic
+from groups.topics import TopicService
 from groups.wire.brokers import brokers, led
 from kcoord.access.rights import Operation, Resource
 from kcoord.protocol.errors import Error, ProtocolError

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.types import Topic, TopicView
 from groups.nodes.directory import node_name
+from groups.topics import TopicService
 from groups.wire.brokers import brokers, led
 from kcoord.access.rights import Operation
 from kcoord.protocol.errors import Error

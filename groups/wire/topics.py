@@ -5,7 +5,7 @@ The rights are those of `/v1/topics`.
 
 Differs from Kafka: settings of a new topic are passed over; the answer names none. Consoles send some with every topic
 that they create. To change a setting is refused (`groups.wire.configs`): all of them say how records are stored.
-Source: KIP-4, 195, 516 for the versions; the rules are those of `groups.catalogue.topics`.
+Source: KIP-4, 195, 516 for the versions; the rules are those of `groups.topics`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
-from groups.catalogue.topics import (
+from groups.topics import (
     Topic,
     TopicService,
     admit_creation,

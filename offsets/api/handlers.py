@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 from msgspec import UNSET, UnsetType
 
 from groups.api.handlers import admit_group
-from groups.catalogue.topics import TopicService, partition_counts
 from groups.core.model.commands import Heartbeat
 from groups.core.model.types import TopicView
 from groups.engine.service import GroupService
+from groups.topics import TopicService, partition_counts
 from kcoord.access.rights import Operation, Principal
 from kcoord.http.paths import check_group_id
 from kcoord.http.problem import invalid

@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from groups.catalogue.topics import TopicService, unknown_topic
+from groups.topics import TopicService, unknown_topic
 from kcoord.access.rights import Operation
 from kcoord.http.problem import invalid
 from kcoord.http.serving import Call, Endpoint, serve

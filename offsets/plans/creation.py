@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from groups.catalogue.topics import TopicService, partition_counts
 from groups.configs import GroupConfigs
 from groups.core.model.commands import ResetOffsets
 from groups.core.model.events import EventKind
 from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
+from groups.topics import TopicService, partition_counts
 from kcoord.audit.recording import Act
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
-from groups.catalogue.topics import TopicService, partition_counts
 from groups.readmodel import unknown_group
+from groups.topics import TopicService, partition_counts
 from kcoord.access.rights import Operation, Principal
 from kcoord.http.types import rfc3339
 from kcoord.process.runtime import Runtime

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from groups.catalogue.topics import TopicDeletion
 from groups.core.model.commands import Tick
 from groups.core.model.events import EventKind
 from groups.store.locked import LockedGroup
+from groups.topics import TopicDeletion
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from kcoord.rest.paging import INT64_MAX

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
-from groups.catalogue.topics import check_topic_name
 from groups.core.model.commands import Tick
 from groups.core.model.events import EventKind, GroupEvent
 from groups.core.model.group import Group
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
+from groups.topics import check_topic_name
 from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from groups.catalogue.topics import TopicService
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.access.rights import Principal
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError

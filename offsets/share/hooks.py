@@ -5,8 +5,8 @@ Called in the transactions of these changes, in any process. Source: share.md 7.
 
 from __future__ import annotations
 
-from groups.catalogue.topics import TopicDeletion
 from groups.store.locked import Deletion, ShareChange
+from groups.topics import TopicDeletion
 from kcoord.database.pool import Connection
 from kcoord.sql import queries
 from offsets.core.types import Millis

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from groups.catalogue.topics import TopicService, unknown_partition, unknown_topic
 from groups.configs import GroupConfigs
 from groups.core.model.commands import ResetShare
 from groups.core.model.replies import Done
 from groups.core.share import no_share_group
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
+from groups.topics import TopicService, unknown_partition, unknown_topic
 from kcoord.access.rights import Operation, Principal
 from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection

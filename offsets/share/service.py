@@ -11,13 +11,13 @@ import random
 from dataclasses import replace
 from uuid import UUID
 
-from groups.catalogue.topics import TopicService
 from groups.configs import GroupConfigs
 from groups.core.consumer.members import unknown_member
 from groups.core.model.consumer_group import ConsumerMember
 from groups.core.model.types import TopicView
 from groups.core.share import check_epoch, no_share_group
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.access.rights import Operation, Principal
 from kcoord.database import request_age
 from kcoord.process.runtime import Runtime

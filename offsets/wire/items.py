@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from groups.catalogue.topics import TopicService
 from groups.configs import GroupConfigs
 from groups.core.model.types import TopicView
+from groups.topics import TopicService
 from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import Error, ProtocolError

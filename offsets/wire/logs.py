@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.types import TopicView
+from groups.topics import TopicService
 from kcoord.access.rights import Operation
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.types import TopicView
+from groups.topics import TopicService
 from kcoord.access.rights import Operation, Resource
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import Error, ProtocolError

@@ -6,12 +6,12 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 
-from groups.catalogue.topics import TopicService
 from groups.core.assignors import Partitions
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.core.model.consumer_group import ConsumerGroup, ConsumerGroupState
 from groups.core.model.replies import ConsumerHeartbeatReply
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error

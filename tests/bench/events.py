@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from tests.support.members import join, leave, sync

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.replies import JoinReply
+from groups.topics import TopicService
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.journal.journal_days import JournalDays

@@ -9,12 +9,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.commands import Heartbeat
 from groups.core.model.replies import JoinReply
 from groups.core.model.types import Protocol
 from groups.engine.service import GroupService
 from groups.store.store import GroupStore
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime

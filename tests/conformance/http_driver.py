@@ -10,12 +10,12 @@ from typing import Any
 from prometheus_client.metrics import MetricWrapperBase
 from psycopg import sql
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.types import ClassicGroup, GroupState
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
 from groups.store.store import GroupStore
+from groups.topics import TopicService
 from kcoord.access.tokens import Rule, create_token
 from kcoord.config import SESSION_TIMEOUT
 from kcoord.database import counters

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from groups.configs import DecisionContexts, group_config
 from groups.core.shards import ShardState
-from groups.engine.decision_context import DecisionContexts, group_config
 from groups.engine.service import GroupService
 from groups.nodes.agent import Loader
 from groups.nodes.hosting import Hosting

@@ -14,7 +14,7 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from groups.wire.apis import APIS as GROUPS
 from kcoord.access.rights import digest
 from kcoord.asgi import BY_PATH, application
@@ -35,12 +35,8 @@ from tests.support.told import told
 from tests.wire.client import request_frame
 
 MOST_FILES = {"join": 52, "consumer-heartbeat": 53, "offsets/commit": 51, "heartbeat": 23}
-"""Entered for one reason each: of coordinator nodes whether this node answers (`groups.nodes.hosting`), and the
-partition of the group (`groups.core.model.group`); what the lanes may answer or write without a transaction of the
-group (`groups.lane`, `offsets.service`); counts without a lock (`kcoord.metrics`); of quotas what a request counts as
-(`groups.api.handlers`) and who is limited (`kcoord.quotas.quotas`); of fail-overs whether Postgres was taken over from
-(`kcoord.database.liveness`), and what was acknowledged (`offsets.acknowledged`); of rows how many of them become one
-parameter (`groups.store.rows`)."""
+"""Entered for a function or two, of an idea of their own: whether this node answers (`groups.nodes.hosting`), counts
+without a lock (`kcoord.metrics`), and what was acknowledged before a fail-over (`offsets.acknowledged`)."""
 
 JOIN = {
     "member_id": "",

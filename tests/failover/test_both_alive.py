@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from groups.catalogue.topics import TopicService
 from groups.engine.service import GroupService
 from groups.nodes.agent import NodeAgent
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.database import liveness
 from kcoord.database.django_backend.base import _connect, limited_statements

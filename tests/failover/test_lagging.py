@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.client import AsyncConsumer, TopicPartition
 from kcoord.config import Config
 from kcoord.metrics import LOST_COMMITS

@@ -19,9 +19,9 @@ from pytest_django.fixtures import SettingsWrapper
 
 from frontend.pages.groups.bulk import Act
 from frontend.urls import urlpatterns
-from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
+from groups.topics import TopicService, Watermark
 from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.access.tokens import create_token, parse_rule
 from kcoord.audit.acts import ACTS, FORMS, PAGES, resource_of

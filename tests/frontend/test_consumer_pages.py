@@ -11,11 +11,11 @@ from frontend.pages.group import reads as queries
 from frontend.pages.group.present import HandoverLine, MemberLine
 from frontend.pages.group.reads import GroupPage, Limits
 from frontend.pages.groups.reads import Wanted, group_list
-from groups.catalogue.topics import TopicService
 from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember, ConsumerMembers, MemberState, Timers
 from groups.core.model.persistent import DeadlineMap, Timer
 from groups.engine.service import GroupService
 from groups.readmodel import GroupFilter
+from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from frontend.ui.episodes import CAUSES, HOUR_MS, KINDS, Episode, Phase, episodes, unrest
 from frontend.ui.reads import EVENTS_READ, MOST_SHOWN, Wanted, history
 from frontend.ui.rows import Event
-from groups.catalogue.topics import TopicService
 from groups.core.model.events import EventKind
 from groups.core.model.types import Cause
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from tests.frontend.consumer_members import ConsumerClient, settle

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 from offsets import acknowledged

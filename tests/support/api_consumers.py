@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.process.runtime import Runtime
 
 BEAT = "/v1/groups/g/consumer-heartbeat"

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime

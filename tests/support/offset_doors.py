@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.types import Topic, TopicView
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.process.off_loop import Later
 from kcoord.protocol.errors import Error, ProtocolError

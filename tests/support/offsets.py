@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from groups.catalogue.topics import TopicService, Watermark, partition_counts
+from groups.topics import TopicService, Watermark, partition_counts
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.core.commit import Commit

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from groups.catalogue.topics import TopicService, Watermark
+from groups.topics import TopicService, Watermark
 
 GROUP = "/v1/groups/g"
 

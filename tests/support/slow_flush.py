@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groups.lane.heartbeats import Flusher
+from groups.engine.heartbeats import Flusher
 from kcoord.stack.server import main
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.commands import ConsumerHeartbeat, Heartbeat
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.off_loop import settled

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from psycopg.rows import namedtuple_row
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.access.rights import Access
 from kcoord.access.tokens import create_token, parse_rule
 from kcoord.audit.acts import KAFKA

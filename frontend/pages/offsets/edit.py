@@ -17,7 +17,7 @@ from frontend.ui.states import state
 from frontend.ui.table import csv_of, rows_of
 from frontend.ui.viewer import CREATE_GROUP, DELETE_OFFSETS, PIN, missing, require, viewer_of
 from frontend.ui.wording import plural
-from groups.catalogue.topics import TopicService, partition_counts
+from groups.topics import TopicService, partition_counts
 from kcoord.access.rights import Principal
 from kcoord.http.paths import check_group_id
 from kcoord.process import bridge

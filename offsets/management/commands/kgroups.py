@@ -14,7 +14,7 @@ import psycopg
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from groups.engine.decision_context import regex_error
+from groups.configs import regex_error
 from kcoord.http import local_transport as local
 from kcoord.http import logs
 from kcoord.kgroups import arguments, options

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.types import TopicView
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339

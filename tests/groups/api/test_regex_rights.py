@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from tests.support.api_consumers import Consumers, partitions

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from groups.catalogue import topics as module
-from groups.catalogue.topics import TopicService
+from groups import topics as module
 from groups.core.model.types import TopicView
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Connection, Database

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.core.assignors import BUILT_IN
 from groups.core.model.commands import ConsumerHeartbeat, Parked, ParkKind
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.replies import ConsumerHeartbeatReply
 from groups.core.model.types import TopicRights
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.database import request_age
 from kcoord.database.clock import VirtualClock
 from kcoord.database.request_age import Receipt

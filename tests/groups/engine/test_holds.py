@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.core.assignors import BUILT_IN
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.process import off_loop
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.engine.service import GroupService
 from groups.store.classic import ClassicRows
 from groups.store.consumer import ConsumerRows
+from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime

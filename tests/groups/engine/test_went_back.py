@@ -9,11 +9,11 @@ from functools import partial
 
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.configs import HEARTBEAT_INTERVAL, GroupConfigs
 from groups.core.model.commands import CommitOffsets, ConsumerHeartbeat
 from groups.core.model.types import ClassicGroup
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.access.rights import Access
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock

@@ -8,10 +8,10 @@ from typing import Any
 
 import psycopg
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.commands import ConsumerHeartbeat
+from groups.engine.heartbeats import Flusher, Lease
 from groups.engine.service import GroupService
-from groups.lane.heartbeats import Flusher, Lease
+from groups.topics import TopicService
 from kcoord.metrics import HEARTBEATS_FROM_MEMORY
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime

@@ -13,7 +13,7 @@ from groups.core.model.commands import Heartbeat
 from groups.core.model.group import Group
 from groups.core.model.replies import HeartbeatReply
 from groups.core.model.types import ClassicGroup
-from groups.lane import heartbeats
+from groups.engine import heartbeats
 from groups.store import bulk, classic
 from groups.store.bulk import BulkLoad, Sized, parts
 from groups.store.rows import GroupRow

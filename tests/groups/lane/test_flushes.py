@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from groups.engine import sessions
+from groups.engine.heartbeats import LATER_MS, Entry
+from groups.engine.sessions import LaneStore
 from groups.engine.timers import TimerService
-from groups.lane import store
-from groups.lane.heartbeats import LATER_MS, Entry
-from groups.lane.store import LaneStore
 from kcoord.database.clock import VirtualClock
 from kcoord.process.off_loop import settled
 from kcoord.protocol.errors import Error
@@ -41,7 +41,7 @@ async def test_row_that_another_transaction_holds_is_stored_later(
 async def test_sessions_of_many_members_are_stored_in_parts(
     one: Process, clock: VirtualClock, database: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "SESSIONS_AT_ONCE", at_once)
+    monkeypatch.setattr(sessions, "SESSIONS_AT_ONCE", at_once)
     commands = [await joined_consumer(one, member_id, f"of {member_id}") for member_id in "abcde"]
     member = await stable_member(one.groups, clock)
     await one.notified()

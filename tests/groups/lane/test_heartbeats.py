@@ -8,11 +8,11 @@ import math
 import pytest
 
 from groups.core.model.commands import ConsumerHeartbeat, LeaveGroup, LeavingMember
+from groups.engine import heartbeats
+from groups.engine.heartbeats import Flusher, Lease
 from groups.engine.service import GroupService
+from groups.engine.sessions import LaneStore
 from groups.engine.timers import TimerService
-from groups.lane import heartbeats
-from groups.lane.heartbeats import Flusher, Lease
-from groups.lane.store import LaneStore
 from groups.store.classic import ClassicRows
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from groups import configs
 from groups.core.model.commands import ConsumerHeartbeat, Heartbeat, SyncGroup, Tick
 from groups.core.model.consumer_group import ConsumerGroup, plain
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup
-from groups.engine import decision_context
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.off_loop import settled
@@ -144,7 +144,7 @@ async def test_heartbeats_are_answered_and_stored_the_same_with_the_lane_and_wit
     runtimes: list[Runtime], database: str, clock: VirtualClock, protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = Ids()
-    monkeypatch.setattr(decision_context, "fresh_member_id", ids.fresh)
+    monkeypatch.setattr(configs, "fresh_member_id", ids.fresh)
     lane, normal, other = runtimes
     process = register(lane, database, "lane")
     await process.open()

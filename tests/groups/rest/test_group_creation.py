@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.protocol.errors import Error
 from tests.support.api import assert_problem

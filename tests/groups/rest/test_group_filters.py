@@ -8,9 +8,9 @@ import httpx
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.config import SESSION_TIMEOUT
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime

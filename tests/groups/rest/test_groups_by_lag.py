@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
+from groups.topics import TopicService, Watermark
 from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
 from kcoord.process.runtime import Runtime

@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.types import ClassicMember, GroupState, Protocol
 from groups.engine.service import GroupService
+from groups.topics import TopicService, Watermark
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription

@@ -9,9 +9,9 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.types import ClassicGroup, GroupState
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
 from kcoord.protocol.errors import Error

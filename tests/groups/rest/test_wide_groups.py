@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.rest import group_views
+from groups.topics import TopicService
 from kcoord.process import off_loop
 from offsets.core import lag as lag_rules
 from offsets.lag.service import LagReads

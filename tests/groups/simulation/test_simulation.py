@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.protocol.errors import Error
 from tests.support.api import Members, assert_problem, sync_body
 from tests.support.api_consumers import joining

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from groups.configs import CONSUMER_PROTOCOL, regex_error
 from groups.core.machine import decide
 from groups.core.model.commands import Command
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, Env, TopicView
-from groups.engine.decision_context import CONSUMER_PROTOCOL, regex_error
 from groups.store.rows import MISSING, Stored
 from groups.store.store import GroupStore
 from kcoord.config import Config

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from groups.wire import storage
 from groups.wire.brokers import Broker
 from kcoord.process.runtime import Runtime

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.configs import GroupConfigs
+from groups.topics import TopicService
 from kcoord.process.runtime import Runtime
 from tests.support.wire import BY_NAME, Wire, WireWith
 

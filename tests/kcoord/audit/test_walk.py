@@ -15,9 +15,9 @@ import psycopg
 import pytest
 from psycopg.rows import namedtuple_row
 
-from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
+from groups.topics import TopicService, Watermark
 from kcoord.audit.acts import ACTS, OPERATIONS, resource_of
 from kcoord.audit.chain import Audit
 from kcoord.config import Config

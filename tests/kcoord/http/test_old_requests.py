@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime

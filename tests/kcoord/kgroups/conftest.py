@@ -15,9 +15,9 @@ import httpx
 import pytest
 from django.db import connections
 
-from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
+from groups.topics import TopicService, Watermark
 from kcoord.http import logs
 from kcoord.process.runtime import Runtime
 from offsets.management.commands.kgroups import Command

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
+from groups.topics import TopicService, Watermark
 from kcoord.protocol.consumer_protocol import Assignment, encode_assignment
 from tests.kcoord.kgroups.conftest import Committer, Kgroups
 from tests.support.api_consumers import Consumers

@@ -14,7 +14,7 @@ from django.conf import settings
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.access.rights import TRUSTED_CALLER, Principal, Rules, trusted_caller
 from kcoord.http.local_transport import BASE_URL, LocalTransport, local_operator
 from kcoord.process import bridge

@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
+from groups.topics import TopicService, Watermark
 from kcoord.database.clock import VirtualClock
 from kcoord.kgroups.api import Api
 from kcoord.process.runtime import Runtime

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groups.catalogue.topics import TopicService, Watermark
+from groups.topics import TopicService, Watermark
 from tests.kcoord.kgroups.conftest import Committer, Kgroups
 
 pytestmark = pytest.mark.usefixtures("orders")

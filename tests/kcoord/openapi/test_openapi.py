@@ -12,9 +12,9 @@ import pytest
 from django.contrib.auth.models import Group as AccountGroup
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
+from groups.topics import TopicService, Watermark
 from kcoord.http.serving import Endpoint
 from kcoord.openapi.examples import EXAMPLES
 from kcoord.protocol.errors import Action, Error

@@ -63,9 +63,9 @@ def secret(worker_database: str, django_db_setup: None, django_db_blocker) -> It
 @pytest.fixture(scope="module")
 def document(secret: str) -> Iterator[schemathesis.BaseSchema]:
     """The document as the running application serves it. Requests are held for 20 ms at most."""
-    from groups.catalogue.topics import TopicService
     from groups.engine.service import GroupService
     from groups.store.store import GroupStore
+    from groups.topics import TopicService
 
     before = settings.KCOORD
     settings.KCOORD = before.override(

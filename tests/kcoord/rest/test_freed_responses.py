@@ -6,7 +6,7 @@ import gc
 
 import httpx
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 
 TOPICS = 200
 

@@ -10,7 +10,7 @@ from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.db import OperationalError
 from rest_framework import exceptions
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.protocol.errors import Error
 from kcoord.rest.base import problem_handler
 from tests.support.api import assert_problem, client_of

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
 from kcoord.process import off_loop

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Database

@@ -20,12 +20,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
+from groups.configs import CONSUMER_PROTOCOL
 from groups.core.machine import decide
 from groups.core.model.commands import ForceState
 from groups.core.model.consumer_group import ConsumerGroup, TimerKind
 from groups.core.model.group import Group, wake_at
 from groups.core.model.types import ClassicGroup, Env, GroupState, Topic, TopicView
-from groups.engine.decision_context import CONSUMER_PROTOCOL
 from groups.engine.service import GroupService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.process.runtime import Runtime
 from tests.offsets.commit_function.test_commit_function import BY_M1, member, put
 from tests.support.commit_function import Refusal, commit

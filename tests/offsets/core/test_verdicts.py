@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groups.core.model.types import RANKS, VerdictKind
-from groups.lane.heartbeats import LAST_PARTS, STORED_PARTS
+from groups.engine.heartbeats import LAST_PARTS, STORED_PARTS
 from kcoord.config import Config
 from offsets.core.verdicts import (
     FIRST_SEEN,

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Connection

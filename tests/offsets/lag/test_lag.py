@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService, Watermark
+from groups.topics import TopicService, Watermark
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from offsets.core import lag as rules

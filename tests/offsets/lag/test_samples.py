@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.types import ClassicGroup
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from offsets import tasks

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from frontend.pages.group.look import ShareLook
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock

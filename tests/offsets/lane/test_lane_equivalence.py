@@ -15,8 +15,8 @@ from random import Random
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService
-from groups.engine import decision_context
+from groups import configs
+from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from tests.offsets.commit_function.test_commit_function_equivalence import COUNTS, PAUSES_MS
@@ -55,7 +55,7 @@ async def test_commits_are_answered_and_stored_the_same_whatever_way_they_take(
     runtimes: list[Runtime], database: str, clock: VirtualClock, protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = Ids()
-    monkeypatch.setattr(decision_context, "fresh_member_id", ids.fresh)
+    monkeypatch.setattr(configs, "fresh_member_id", ids.fresh)
     lane, normal, other = runtimes
     before = ways()
     for seed in range(HISTORIES):

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.commands import CommitOffsets
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime

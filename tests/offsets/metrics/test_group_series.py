@@ -10,8 +10,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.types import VerdictKind
+from groups.topics import TopicService, Watermark
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime

@@ -17,7 +17,7 @@ import yaml
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
-from groups.catalogue.topics import TopicService, Watermark
+from groups.topics import TopicService, Watermark
 from kcoord.config import SETTINGS
 from kcoord.process.runtime import Runtime
 from offsets.lag.samples import SampleService

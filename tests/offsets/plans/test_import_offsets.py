@@ -13,8 +13,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connections
 
-from groups.catalogue.topics import TopicService, Watermark
 from groups.engine.service import GroupService
+from groups.topics import TopicService, Watermark
 from kcoord.database.clock import VirtualClock
 from kcoord.http import logs
 from kcoord.http.local_transport import local_operator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.http.local_transport import local_operator
 from kcoord.process.runtime import Runtime

@@ -7,10 +7,10 @@ import asyncio
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.commands import CommitOffsets
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
+from groups.topics import TopicService, Watermark
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.http.local_transport import local_operator

@@ -8,9 +8,9 @@ import httpx
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.metrics import OFFSETS_DELETED
 from kcoord.protocol.errors import Error
 from tests.support.api import assert_problem

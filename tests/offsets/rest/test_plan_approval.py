@@ -9,7 +9,7 @@ import httpx
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.access.rights import ALL_ALLOWED, Holder, Principal
 from kcoord.config import Config
 from kcoord.http.local_transport import local_operator

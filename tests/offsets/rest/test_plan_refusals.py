@@ -9,7 +9,7 @@ import httpx
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.http.types import rfc3339
 from kcoord.protocol.errors import Error

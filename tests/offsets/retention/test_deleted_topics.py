@@ -5,9 +5,9 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
@@ -51,7 +51,7 @@ async def no_follow_up(runtime: Runtime, topic: str) -> None:
 @pytest.fixture
 def left_to_celery(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deletions are noted and nothing more."""
-    from groups.catalogue import topics as topic_deletion
+    from groups import topics as topic_deletion
 
     monkeypatch.setattr(topic_deletion, "_hooks", [(deleted_topics.note, no_follow_up)])
 

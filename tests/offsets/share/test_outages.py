@@ -8,8 +8,8 @@ import httpx
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService
 from groups.nodes.agent import NodeAgent
+from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from offsets.share.timers import LockTimers

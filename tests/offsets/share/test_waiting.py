@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.commands import ShareHeartbeat
 from groups.engine.service import GroupService
+from groups.topics import TopicService, Watermark
 from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock

@@ -13,8 +13,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from groups.catalogue.topics import TopicService, Watermark
 from groups.engine.service import GroupService
+from groups.topics import TopicService, Watermark
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.http.local_transport import local_operator

@@ -12,11 +12,11 @@ import psycopg
 import pytest
 
 import kcoord.database.pool
-from groups.catalogue.topics import TopicService
 from groups.core.model.events import EventKind
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from groups.readmodel import GroupReads
+from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.database import counters
 from kcoord.database.clock import VirtualClock

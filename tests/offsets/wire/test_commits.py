@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.process.runtime import Runtime
 from offsets.api import handlers
 from tests.support.api import Members

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from groups.catalogue.topics import TopicService
+from groups.topics import TopicService
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.support.wire import Wire, WireWith

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groups.catalogue.topics import TopicService, Watermark
+from groups.topics import TopicService, Watermark
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from offsets.lag import ends

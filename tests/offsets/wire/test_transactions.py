@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from kio.serial.errors import OutOfBoundValue
 
-from groups.catalogue.topics import TopicService
 from groups.core.model.group import partition_of
+from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from tests.offsets.wire.test_commits import fetch, topic_of

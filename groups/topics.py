@@ -23,10 +23,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from groups.catalogue import revisions
-from groups.catalogue.revisions import Subject
+from groups import revisions
 from groups.core.model import types as core
 from groups.core.model.types import Millis, TopicView
+from groups.revisions import Subject
 from kcoord.access.rights import Principal
 from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection

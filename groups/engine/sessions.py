@@ -15,8 +15,8 @@ from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 
-if TYPE_CHECKING:  # which writes what it has with this
-    from groups.lane.heartbeats import Unstored
+if TYPE_CHECKING:
+    from groups.engine.heartbeats import Unstored
 
 Q = queries("groups")
 

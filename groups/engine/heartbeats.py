@@ -29,8 +29,7 @@ from typing import NamedTuple
 
 import structlog
 
-from groups.catalogue.topics import TopicService
-from groups.configs import HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs
+from groups.configs import HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs, group_config
 from groups.core.classic import sessions as classic
 from groups.core.consumer import renewal as consumer
 from groups.core.model.commands import ConsumerHeartbeat, Heartbeat
@@ -38,10 +37,10 @@ from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
 from groups.core.model.group import Group, wake_at, wake_at_extended
 from groups.core.model.replies import ConsumerHeartbeatReply, HeartbeatReply
 from groups.core.model.types import ClassicGroup, Millis
-from groups.engine.decision_context import group_config
-from groups.lane.store import LaneStore, NodeEnded
+from groups.engine.sessions import LaneStore, NodeEnded
 from groups.nodes.hosting import Hosting
 from groups.store.store import Copy, GroupStore
+from groups.topics import TopicService
 from kcoord.database import request_age
 from kcoord.database.notifications import ECHO
 from kcoord.database.pool import Database

@@ -1,1 +1,0 @@
-"""Topics: what groups subscribe to."""

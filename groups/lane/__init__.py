@@ -1,1 +1,0 @@
-"""Heartbeats that are answered from memory, and their sessions, which are written behind."""
