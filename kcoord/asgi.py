@@ -22,14 +22,13 @@ from starlette.types import ASGIApp
 from groups.api.routes import OPERATIONS as GROUPS
 from groups.nodes import standing
 from groups.nodes.agent import NodeAgent
-from kcoord.audit import caller as callers
 from kcoord.database.pool import Database
 from kcoord.http import health, logs, metrics_page
 from kcoord.http.body import BodyLimit
 from kcoord.http.door import DOOR, Door, Operations
 from kcoord.http.middleware import NotAnOperation, ProblemNet, RequestLog
 from kcoord.http.serving import Endpoint, Operation
-from kcoord.process import off_loop, runtime
+from kcoord.process import current, off_loop, runtime
 from kcoord.process.garbage import GarbageSearch
 from kcoord.quotas.stored import StoredQuotas
 from offsets import acknowledged
@@ -88,7 +87,7 @@ async def lifespan(application: Starlette) -> AsyncIterator[dict[str, object]]:
     running.get(NodeAgent).start()
     running.get(StoredQuotas).start()
     running.get(acknowledged.AcknowledgedCommits)  # it reads what others found, also if no commit comes here
-    callers.is_service(running.get(NodeAgent).node_id)
+    current.is_service(running.get(NodeAgent).node_id)
     off_loop.share_interpreter()
     garbage = GarbageSearch()
     garbage.start()

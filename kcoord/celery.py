@@ -69,9 +69,9 @@ def configure_logging(**kwargs: Any) -> None:
 @worker_init.connect  # type: ignore[untyped-decorator]
 def act_as_service(sender: Any, **kwargs: Any) -> None:
     """What tasks do is recorded as done by this worker."""
-    from kcoord.audit import caller
+    from kcoord.process import current
 
-    caller.is_service(str(sender))
+    current.is_service(str(sender))
 
 
 @task_failure.connect  # type: ignore[untyped-decorator]

@@ -39,10 +39,9 @@ from groups.store.locked import LockedGroup
 from groups.store.rows import Int4Array, Int8Array, Stored, text_array
 from groups.topics import TopicService
 from kcoord import metrics
-from kcoord.database import request_age
 from kcoord.database.pool import Connection, Database
-from kcoord.database.request_age import Receipt
-from kcoord.process import off_loop
+from kcoord.process import current, off_loop
+from kcoord.process.current import Receipt
 from kcoord.process.off_loop import Later
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Batches
@@ -498,7 +497,7 @@ class CommitLane:
             _REFUSED.inc()
             detail = f"{MOST_WAITING} commits wait to be written; the same request may succeed later"
             raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, detail, retry_after_ms=self._retry_after_ms)
-        receipt = request_age.current()
+        receipt = current.receipt()
         if plain is None or not 0 < len(plain.lines) <= LARGEST or (receipt is not None and receipt.extra_ms):
             _KIND.inc()
             plain = None
@@ -622,7 +621,7 @@ class OffsetService:
             return None
         size = off_loop.PER_OFFSET * len(commit.lines)
 
-        receipt, written_at = request_age.current(), 0
+        receipt, written_at = current.receipt(), 0
 
         async def write(locked: LockedGroup) -> OffsetCommitReply:
             nonlocal written_at

@@ -30,9 +30,8 @@ from frontend.ui.viewer import Forbidden, Viewer, tokens_missing, viewer_of
 from frontend.ui.wording import iso
 from kcoord.access import read_only
 from kcoord.access.rights import Resource
-from kcoord.audit import caller as callers
 from kcoord.http import problem
-from kcoord.process import bridge
+from kcoord.process import bridge, current
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import MAX_CURSOR_LENGTH, Key, decode_cursor, encode_cursor
@@ -161,7 +160,7 @@ def _page(view: View[P]) -> View[P]:
         try:
             if not request.user.is_authenticated:
                 return _to_sign_in(request)
-            callers.identify(request.user.get_username(), account_id=request.user.pk)
+            current.identify(request.user.get_username(), account_id=request.user.pk)
             if refused := read_only.refusal(request):
                 raise Forbidden(refused)
             _refuse_nul(request)

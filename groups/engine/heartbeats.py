@@ -41,10 +41,10 @@ from groups.engine.sessions import LaneStore, NodeEnded
 from groups.nodes.hosting import Hosting
 from groups.store.store import Copy, GroupStore
 from groups.topics import TopicService
-from kcoord.database import request_age
 from kcoord.database.notifications import ECHO
 from kcoord.database.pool import Database
 from kcoord.metrics import FLUSH_SECONDS, HEARTBEATS_FROM_MEMORY, SESSIONS_FLUSHED
+from kcoord.process import current
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.server_settings import FLUSH_INTERVAL, LANE
@@ -636,7 +636,7 @@ class HeartbeatLane:
         now = self._flusher.now()
         if now is None or (self._hosting.routes and self._hosting.answer(group_id) is not Error.NONE):
             return None
-        receipt = request_age.current()
+        receipt = current.receipt()
         if receipt is not None and not self._age.is_young(receipt):
             return None  # its age is checked in the store
         return now

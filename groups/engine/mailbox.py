@@ -48,16 +48,13 @@ from groups.engine.parked_requests import Claim, ParkedRequests, Waiter
 from groups.store.locked import Deletion, Guard, LockedGroup, ShareChange, Within, run_deletion_hooks, run_share_hooks
 from groups.store.rows import GroupAppeared, OwnerLapsed, Ownership, Stored
 from groups.store.store import GroupStore
-from kcoord.audit import caller as callers
-from kcoord.audit.caller import Caller
 from kcoord.audit.recording import Act, record
 from kcoord.config import RENEWAL
-from kcoord.database import request_age
 from kcoord.database.clock import DatabaseClock
 from kcoord.database.pool import MAX_ATTEMPTS, Connection, Database
-from kcoord.database.request_age import Receipt
 from kcoord.metrics import BATCH_SIZE, TRANSACTIONS
-from kcoord.process import off_loop
+from kcoord.process import current, off_loop
+from kcoord.process.current import Caller, Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 
@@ -458,8 +455,8 @@ class Mailbox:
         request is too old.
         """
         own = within is None and isinstance(command, OWN)
-        receipt = None if own else request_age.current()
-        caller = None if own else callers.of_request()
+        receipt = None if own else current.receipt()
+        caller = None if own else current.caller_of_request()
         work = Work(command, within, guard, principal, skip_locked, owner, long=long, receipt=receipt, caller=caller)
         queue = self._queues.get(command.group_id)
         if queue is None:
@@ -483,7 +480,7 @@ class Mailbox:
         self._spawn(self._submit_quietly(command), self._background)
 
     async def _drain(self, group_id: str, queue: deque[Work]) -> None:
-        request_age.enter(None)  # it continues for others after the request that started it has ended
+        current.enter_receipt(None)  # it continues for others after the request that started it has ended
         while queue:
             works = self._take(queue)
             if not works:

@@ -50,8 +50,8 @@ from groups.nodes.hosting import Hosting
 from groups.store.locked import Guard, Within
 from groups.store.rows import MISSING, Stored
 from groups.store.store import GroupStore
-from kcoord.database import request_age
 from kcoord.database.pool import Connection
+from kcoord.process import current
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Action, Error, ProblemFields, ProtocolError
 
@@ -131,7 +131,7 @@ class GroupService:
         loop = asyncio.get_running_loop()
         longest_ms = command.max_wait_ms
         until = loop.time() + longest_ms / 1000
-        received = request_age.current()
+        received = current.receipt()
         while True:
             result = await self._submit_waiting(command)
             if not isinstance(result, Waiter):
@@ -144,7 +144,7 @@ class GroupService:
             # A heartbeat is not answered by the process that changed the group: it is rerun, which gives the answer.
             left_ms = 0 if over else max(round((until - loop.time()) * 1000), 0)
             command = replace(command, max_wait_ms=left_ms, resumes=result.parked)
-            request_age.enter(request_age.held(received, longest_ms))
+            current.enter_receipt(current.held(received, longest_ms))
 
     async def share_heartbeat(self, command: ShareHeartbeat) -> ConsumerHeartbeatReply:
         """ShareGroupHeartbeat. Answered at once."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from groups.core.model.group import partition_of
 from groups.core.shards import Shards, ShardState
 from groups.nodes.directory import NodeDirectory
-from kcoord.http import context
+from kcoord.process import current
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
 
@@ -71,7 +71,7 @@ class Hosting:
     def _is_routed(self) -> bool:
         if not self.routes or not self.is_node:
             return False
-        request = context.current()
+        request = current.request()
         if request is None:
             return False
         return request.is_api or (request.scope is not None and request.scope["path"].startswith(API))

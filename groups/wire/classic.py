@@ -19,8 +19,8 @@ from groups.clients import Client, ClientSoftware, Software
 from groups.core.model.commands import JoinGroup, SyncGroup
 from groups.core.model.replies import JoinReply, SyncReply
 from kcoord.access.rights import Operation
-from kcoord.database import request_age
 from kcoord.http.paths import check_group_id
+from kcoord.process import current
 from kcoord.process.off_loop import then
 from kcoord.protocol.errors import Action, Error, ProtocolError
 from kcoord.wire.api import SUCCESS, Answer, Api, Call, struct_of
@@ -160,7 +160,7 @@ async def _held(call: Call, ask: Callable[[C], Awaitable[R]], command: C) -> R:
             if call.runtime.is_draining:
                 raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "this server is stopping") from None
             command = replace(command, member_id=error.fields.get("member_id") or command.member_id)
-            request_age.enter(call.runtime.db.request_age.receive())
+            current.enter_receipt(call.runtime.db.request_age.receive())
 
 
 def heartbeat(call: Call, request: Fields) -> Answer | Awaitable[Answer]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kcoord.audit import caller as callers
-from kcoord.audit.caller import Caller
 from kcoord.audit.encoding import canonical, clean
 from kcoord.database.pool import Connection, Database
+from kcoord.process import current
+from kcoord.process.current import Caller
 from kcoord.sql import queries
 
 Q = queries("kcoord")
@@ -39,7 +39,7 @@ class Act:
 
 def parameters(act: Act, caller: Caller | None = None, clock: int | None = None) -> dict[str, Any]:
     """Those of the statement `append_audit`. `clock` in ms, None: that of the database."""
-    who = caller or callers.current()
+    who = caller or current.caller()
     return {
         "clock": clock,
         "kind": who.kind.value,

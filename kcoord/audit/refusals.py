@@ -19,11 +19,11 @@ from typing import Any
 
 import structlog
 
-from kcoord.audit import caller as callers
 from kcoord.audit.acts import KAFKA
-from kcoord.audit.caller import Caller, Kind
 from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection
+from kcoord.process import current
+from kcoord.process.current import Caller, Kind
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import BY_CODE, Action, Error, ProtocolError
 
@@ -197,7 +197,7 @@ def note_error(runtime: Runtime, operation: str, error: ProtocolError) -> None:
     """Record that the current caller was refused an operation as a whole."""
     act = KAFKA.get(operation, "request")
     refused = Act(act, "operation", operation, reason=error.detail, error=error.error.name)
-    runtime.get(Refusals).note_later(refused, callers.current())
+    runtime.get(Refusals).note_later(refused, current.caller())
 
 
 def note_refusals(runtime: Runtime, api: str, group_id: str, answer: Mapping[str, Any] | None) -> None:
@@ -213,7 +213,7 @@ def note_refusals(runtime: Runtime, api: str, group_id: str, answer: Mapping[str
         error = BY_CODE.get(code)
         if error is None or not is_temporary(error.value.action):
             refused = Act(act, resource, name, reason=reason, error=str(code) if error is None else error.name)
-            runtime.get(Refusals).note_later(refused, callers.current())
+            runtime.get(Refusals).note_later(refused, current.caller())
 
 
 def _refused(answer: Mapping[str, Any], group_id: str) -> Iterator[tuple[int, str, str]]:

@@ -20,14 +20,12 @@ from django.http.request import RawPostDataException
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
-from kcoord.audit import caller as callers
 from kcoord.audit.acts import FORMS, OPERATIONS, PAGES, resource_of
-from kcoord.audit.caller import Caller, Door
 from kcoord.audit.recording import Act, record_here
 from kcoord.audit.refusals import Refusals, is_temporary
-from kcoord.http import context
-from kcoord.process import bridge
+from kcoord.process import bridge, current
 from kcoord.process import runtime as runtimes
+from kcoord.process.current import Caller, Door
 from kcoord.protocol.errors import Action, ProtocolError
 
 log = structlog.get_logger(__name__)
@@ -48,7 +46,7 @@ def Audited(get_response: Handler) -> Handler:  # noqa: N802 - settings name it 
     if iscoroutinefunction(get_response):
 
         async def asynchronous(request: HttpRequest) -> HttpResponseBase:
-            with callers.calling(caller_of(request)) as caller:
+            with current.calling(caller_of(request)) as caller:
                 awaited: Awaitable[HttpResponseBase] = get_response(request)
                 response = await awaited
                 acts = refusals(request, response, caller)
@@ -59,7 +57,7 @@ def Audited(get_response: Handler) -> Handler:  # noqa: N802 - settings name it 
         return asynchronous
 
     def synchronous(request: HttpRequest) -> HttpResponseBase:
-        with callers.calling(caller_of(request)) as caller:
+        with current.calling(caller_of(request)) as caller:
             response: HttpResponseBase = get_response(request)
             note(refusals(request, response, caller), caller)
             return response
@@ -69,7 +67,7 @@ def Audited(get_response: Handler) -> Handler:  # noqa: N802 - settings name it 
 
 def note(acts: Iterable[Act], caller: Caller | None = None) -> None:
     """Record what was refused of a request, from a thread that runs no event loop. `caller` None: the current one."""
-    refused, who = list(acts), caller or callers.current()
+    refused, who = list(acts), caller or current.caller()
     if not refused:
         return
     try:
@@ -82,7 +80,7 @@ def caller_of(request: HttpRequest) -> Caller:
     """The caller of a request that nobody has authenticated yet."""
     door = Door.HTTP if request.path.startswith(API) else Door.DASHBOARD
     door = Door.ADMIN if request.path.startswith(ADMIN) else door
-    return Caller(door, address=str(request.META.get("REMOTE_ADDR") or ""), request_id=context.request_id())
+    return Caller(door, address=str(request.META.get("REMOTE_ADDR") or ""), request_id=current.request_id())
 
 
 def refusals(request: HttpRequest, response: HttpResponseBase, caller: Caller) -> list[Act]:
@@ -169,13 +167,13 @@ def connect() -> None:
 
 def _signed_in(sender: Any, request: HttpRequest | None, user: Any, **kwargs: Any) -> None:
     backend = str(getattr(user, "backend", "")).rpartition(".")[2]
-    callers.identify(user.get_username(), account_id=user.pk)
+    current.identify(user.get_username(), account_id=user.pk)
     record_here(Act(SIGN_IN, "account", user.get_username(), after={"backend": backend}))
 
 
 def _signed_out(sender: Any, request: HttpRequest | None, user: Any, **kwargs: Any) -> None:
     if user is not None:
-        callers.identify(user.get_username(), account_id=user.pk)
+        current.identify(user.get_username(), account_id=user.pk)
         record_here(Act(SIGN_OUT, "account", user.get_username()))
 
 
@@ -184,6 +182,6 @@ def _failed(sender: Any, credentials: Mapping[str, Any], request: HttpRequest | 
     model = get_user_model()
     given = credentials.get(model.USERNAME_FIELD) or credentials.get("username") or ""
     name = given if model._default_manager.filter(**{model.USERNAME_FIELD: given}).exists() else ""
-    caller = callers.of_request() or (caller_of(request) if request is not None else callers.of_process())
+    caller = current.caller_of_request() or (caller_of(request) if request is not None else current.caller_of_process())
     caller.refused = True
     note([Act(SIGN_IN, "account", name, error="WRONG CREDENTIALS")], caller)

@@ -17,9 +17,9 @@ from django.db.models.signals import m2m_changed, post_delete, post_save, pre_sa
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from kcoord.audit import caller as callers
 from kcoord.audit.recording import Act, record_here
 from kcoord.audit.requests import READING
+from kcoord.process import current
 
 NAMED: Mapping[str, str] = {"auth.user": "account", "auth.group": "role"}
 """Models that have acts of their own; all others are rows."""
@@ -51,7 +51,7 @@ def audited_view(admin_view: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(view)
         def audited(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if request.user.is_authenticated:
-                callers.identify(request.user.get_username(), account_id=request.user.pk)
+                current.identify(request.user.get_username(), account_id=request.user.pk)
             if request.method in READING:
                 return view(request, *args, **kwargs)
             with transaction.atomic():

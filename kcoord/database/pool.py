@@ -32,10 +32,11 @@ from psycopg.rows import AsyncRowFactory, RowMaker, TupleRow, kwargs_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from kcoord.config import Config
-from kcoord.database import request_age, sessions
+from kcoord.database import sessions
 from kcoord.database.clock import Clock, DatabaseClock
 from kcoord.database.liveness import LivenessWatch, Origins, WatchedConnection
-from kcoord.database.request_age import Receipt, RequestAge
+from kcoord.process import current
+from kcoord.process.current import Receipt, RequestAge
 from kcoord.process.turnstile import Places
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
@@ -436,7 +437,7 @@ class Database:
         key: str = "",
         known: bool = True,
         long: bool = False,
-        receipt: Callable[[], Receipt | None] = request_age.current,
+        receipt: Callable[[], Receipt | None] = current.receipt,
     ) -> T:
         """Run `work` in one transaction and commit; what it returns was committed.
 

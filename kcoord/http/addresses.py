@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kcoord.config import ANY_ADDRESS, Config
-from kcoord.http import context
+from kcoord.process import current
 
 _AUTHORITY = re.compile(rb"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 
@@ -60,5 +60,5 @@ def _is_authority(host: bytes) -> bool:
 
 def came_by() -> str:
     """The address by which the current request came; "" outside of one, and for a command of this machine."""
-    request = context.current()
+    request = current.request()
     return "" if request is None or request.scope is None else requested_url(request.scope)

@@ -34,8 +34,6 @@ from uvicorn.server import ServerState
 
 from kcoord import metrics
 from kcoord.access.rights import trusted_caller
-from kcoord.database.request_age import RECEIPT, Receipt
-from kcoord.http import context
 from kcoord.http.cycle import HIGH_WATER_BYTES, Cycle, Writable
 from kcoord.http.door import (
     DOOR,
@@ -50,7 +48,9 @@ from kcoord.http.door import (
     body_length,
 )
 from kcoord.http.peers import TOO_LATE, TOO_MANY, HttpPeers, Peer, Phase, Reason, refusal
+from kcoord.process import current
 from kcoord.process import runtime as runtimes
+from kcoord.process.current import RECEIPT, Receipt
 from kcoord.process.turnstile import Kind
 from kcoord.protocol.errors import Error
 from kcoord.quotas.connections import PEER
@@ -528,9 +528,9 @@ class HttpProtocol(asyncio.Protocol):
         admission, operation, scope = door.admission, route.operation, said.scope
         self._started = time.perf_counter()
         scope["path"], scope["raw_path"] = route.path, route.raw
-        request_id = said.request_id or context.new_request_id()
+        request_id = said.request_id or current.new_request_id()
         audited = None if self._trusted else scope
-        about = context.RequestContext(request_id, route.template, scope=audited, is_hot=operation.is_hot)
+        about = current.RequestContext(request_id, route.template, scope=audited, is_hot=operation.is_hot)
         own = self._own.copy()
         if door.spans is not None:
             self._span = door.spans.begin(operation.endpoint.method, scope, own)
@@ -701,7 +701,7 @@ class HttpProtocol(asyncio.Protocol):
         else:
             close = (b"connection", b"close")
             stays_open = stays_open and close not in headers
-            found = [*self._server.default_headers, *headers, (context.HEADER, request_id)]
+            found = [*self._server.default_headers, *headers, (current.HEADER, request_id)]
             if not stays_open and close not in headers:
                 found.append(close)
             transport.write(answer_head(status, found) + content)

@@ -10,7 +10,7 @@ which checks the rules of the token. Each step goes on where it is called if it 
 nothing is answered while it is read. What it has to wait for is a task (an unknown token, a large body, an operation
 that is a coroutine), or a future (`kcoord.process.off_loop.Later`), which costs no task.
 
-All of it runs in the context of the request (`kcoord.http.context`, `kcoord.database.request_age`). A client that goes
+All of it runs in the context of the request (`kcoord.process.current`, `kcoord.process.current`). A client that goes
 away ends a request that only waits (`Operation.waits`); what any other one has begun is carried out.
 
 Source: http-api.md 1.
@@ -35,16 +35,13 @@ from starlette.responses import Response
 from kcoord import metrics
 from kcoord.access.rights import Access, Principal, bearer, digest
 from kcoord.access.token_watch import Holder, TokenWatch
-from kcoord.audit import caller as callers
-from kcoord.audit.caller import Caller
 from kcoord.audit.refusals import NOT_ALLOWED, note_error
-from kcoord.database import request_age
 from kcoord.http import body as bodies
-from kcoord.http import context, paths, problem
-from kcoord.http.context import AccessLines
+from kcoord.http import paths, problem
 from kcoord.http.serving import NO_QUERY, Call, Operation
 from kcoord.metrics import Durations, Tally
-from kcoord.process import off_loop
+from kcoord.process import current, off_loop
+from kcoord.process.current import AccessLines, Caller
 from kcoord.process.off_loop import Later, settled, then
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Kind, Turnstile
@@ -132,7 +129,7 @@ class Head(NamedTuple):
             authorization,
             secret,
             token,
-            context.sane_request_id(headers) if context.HEADER in by_name else None,
+            current.sane_request_id(headers) if current.HEADER in by_name else None,
             is_plain and by_name.get(b"content-type") == JSON and b"content-encoding" not in by_name,
             client[0] if client else "",
             scope,
@@ -174,7 +171,7 @@ class Spans(Protocol):
     def begin(self, method: str, scope: Mapping[str, Any], own: Context) -> Any:
         """The span of a request, which is the current one in its context from now on."""
 
-    def end(self, span: Any, method: str, request: context.RequestContext, name: bytes | None) -> None:
+    def end(self, span: Any, method: str, request: current.RequestContext, name: bytes | None) -> None:
         """The request is answered. `name`: in its path, as it was sent."""
 
 
@@ -337,8 +334,8 @@ class Asked:
         route: Route,
         query: bytes,
         head: Head,
-        about: context.RequestContext,
-        receipt: request_age.Receipt,
+        about: current.RequestContext,
+        receipt: current.Receipt,
         own: Context,
         tasks: set[Any],
         answered: Answered,
@@ -413,8 +410,8 @@ class Asked:
     # Steps
 
     def _begin(self) -> None:
-        context.enter(self.about)
-        request_age.enter(self.receipt)
+        current.enter_request(self.about)
+        current.enter_receipt(self.receipt)
         if (self.head.length or 0) > self._admission.longest_body:
             raise bodies.TooLarge(self._admission.longest_body)
         if math.isnan(self.head.patience_ms):
@@ -690,10 +687,10 @@ class Asked:
 
     def _note(self, error: ProtocolError) -> None:
         """Record in the audit that the caller may not do this."""
-        caller = Caller(callers.Door.HTTP, address=self.head.client_host, request_id=self.about.request_id)
-        with callers.calling(caller):
+        caller = Caller(current.Door.HTTP, address=self.head.client_host, request_id=self.about.request_id)
+        with current.calling(caller):
             if error.error is not Error.SASL_AUTHENTICATION_FAILED and self._principal is not None:
-                callers.identify(self._principal.name, self._principal.token_id)
+                current.identify(self._principal.name, self._principal.token_id)
             note_error(self._admission.runtime, self.operation.endpoint.operation_id, error)
 
 

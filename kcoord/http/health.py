@@ -20,7 +20,7 @@ from kcoord import metrics
 from kcoord.config import Config
 from kcoord.database.lineage import newer, too_old
 from kcoord.database.pool import Connection
-from kcoord.http import context
+from kcoord.process import current
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
@@ -179,9 +179,9 @@ def readyz(others: Checks) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _name_route(request: Request) -> None:
-    current = context.current()
-    if current is not None:
-        current.route = request.url.path
+    about = current.request()
+    if about is not None:
+        about.route = request.url.path
 
 
 def routes(others: Checks) -> list[Route]:

@@ -18,7 +18,7 @@ import psycopg
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from kcoord.http import context
+from kcoord.process import current
 
 LOGGERS = ("celery.beat", "celery.app.trace", "celery.worker.consumer.consumer", "django_celery_beat.schedulers")
 """Loggers of whatever tries again by itself."""
@@ -95,7 +95,7 @@ def without_traceback(record: logging.LogRecord) -> bool:
 
 def add_request_id(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
     """Processor: the id of the current request, if any."""
-    request = context.current()
+    request = current.request()
     if request is not None:
         event.setdefault("request_id", request.request_id)
     return event

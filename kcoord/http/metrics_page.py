@@ -16,12 +16,12 @@ from starlette.routing import Route
 
 from kcoord import metrics
 from kcoord.access.rights import ALL_ALLOWED, Access, Principal, bearer
-from kcoord.audit import caller as callers
-from kcoord.audit.caller import Caller, Door
 from kcoord.audit.refusals import note_error
 from kcoord.database import counters, task_health
-from kcoord.http import context, problem
+from kcoord.http import problem
+from kcoord.process import current
 from kcoord.process import runtime as runtimes
+from kcoord.process.current import Caller, Door
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
@@ -44,9 +44,9 @@ def route(group_series: GroupSeries, look: Look) -> Route:
 
     async def page(request: Request) -> Response:
         """All metrics in the text format; while the database is unavailable without those stored there."""
-        current = context.current()
-        if current is not None:
-            current.route = PATH
+        about = current.request()
+        if about is not None:
+            about.route = PATH
         stored = b""
         if runtimes.is_running():
             runtime = runtimes.current()
@@ -91,7 +91,7 @@ async def _caller(runtime: Runtime, request: Request) -> Principal | None:
 def _note(runtime: Runtime, request: Request, error: ProtocolError) -> None:
     """Record in the audit that a wrong token was sent."""
     address = request.client.host if request.client else ""
-    with callers.calling(Caller(Door.HTTP, address=address, request_id=context.request_id())):
+    with current.calling(Caller(Door.HTTP, address=address, request_id=current.request_id())):
         note_error(runtime, "metrics", error)
 
 

@@ -16,13 +16,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kcoord import metrics
 from kcoord.access.rights import Access, bearer, digest, trusted_caller
-from kcoord.database import request_age
-from kcoord.http import context, paths, problem
+from kcoord.http import paths, problem
 from kcoord.http.body import LONGEST_ECHO
-from kcoord.http.context import AccessLines
 from kcoord.http.door import Operations
 from kcoord.http.serving import Operation
+from kcoord.process import current
 from kcoord.process import runtime as runtimes
+from kcoord.process.current import AccessLines
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
@@ -46,9 +46,9 @@ class RequestLog:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request = context.RequestContext(context.request_id_of(scope["headers"]), route=_plane(scope["path"]))
+        request = current.RequestContext(current.request_id_of(scope["headers"]), route=_plane(scope["path"]))
         request.scope = None if trusted_caller(scope) else scope
-        id_header = (context.HEADER, request.request_id.encode())
+        id_header = (current.HEADER, request.request_id.encode())
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -56,8 +56,8 @@ class RequestLog:
                 message = {**message, "headers": [*message.get("headers", ()), id_header]}
             await send(message)
 
-        token = context.enter(request)
-        receipt = request_age.enter(_receipt(scope))
+        token = current.enter_request(request)
+        receipt = current.enter_receipt(_receipt(scope))
         started = time.perf_counter()
         try:
             await self.app(scope, receive, send_with_id)
@@ -68,18 +68,18 @@ class RequestLog:
             await problem.response(Error.UNKNOWN_SERVER_ERROR)(scope, receive, send_with_id)
         finally:
             self._finish(scope, request, time.perf_counter() - started)
-            request_age.leave(receipt)
-            context.leave(token)
+            current.leave_receipt(receipt)
+            current.leave_request(token)
 
-    def _finish(self, scope: Scope, request: context.RequestContext, seconds: float) -> None:
+    def _finish(self, scope: Scope, request: current.RequestContext, seconds: float) -> None:
         method = scope["method"] if scope["method"] in METHODS else "other"
         metrics.requests(request.route, method, request.status).inc()
         metrics.latency(request.route).observe(seconds)
         AccessLines.write(scope["method"], paths.raw_path(scope), request, seconds)
 
 
-def _receipt(scope: Scope) -> request_age.Receipt | None:
-    found: request_age.Receipt | None = scope.get(request_age.RECEIPT)
+def _receipt(scope: Scope) -> current.Receipt | None:
+    found: current.Receipt | None = scope.get(current.RECEIPT)
     if found is not None:
         return found
     return runtimes.current().db.request_age.receive() if runtimes.is_running() else None
@@ -108,7 +108,7 @@ class NotAnOperation:
         if found is None:
             await self.app(scope, receive, send)
             return
-        request = context.current()
+        request = current.request()
         if request is not None:
             request.route = found[0]
         await self._refusal(scope["method"], found[1])(scope, receive, send)
@@ -226,7 +226,7 @@ class _Catcher:
             await self._replace()
 
     def _note_error(self) -> None:
-        request = context.current()
+        request = current.request()
         if request is not None:
             request.error = msgspec.json.decode(self._body, type=_Problem).error
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from kcoord.http import context
+from kcoord.process import current
 from kcoord.protocol.errors import Action, Error, ProblemFields, ProtocolError
 
 MEDIA_TYPE = "application/problem+json"
@@ -47,7 +47,7 @@ def body(
         # A wait that timed out is answered with an error that Kafka does not call retriable; here the same request is.
         "retriable": info.retriable or (chosen is Action.RETRY and info.action is not Action.RETRY),
         "action": chosen.value,
-        "request_id": context.request_id(),
+        "request_id": current.request_id(),
     }
     return {**fixed, **{name: value for name, value in (fields or {}).items() if name not in fixed}}
 
@@ -79,7 +79,7 @@ def response(
     extra_headers: Mapping[str, str] | None = None,
 ) -> Response:
     """A problem as a response; records the error for the access log."""
-    request = context.current()
+    request = current.request()
     if request is not None:
         request.error = error.name
     content = body(error, detail, status=status, action=action, fields=fields)

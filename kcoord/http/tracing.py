@@ -29,12 +29,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kcoord import __version__
 from kcoord.config import Config
-from kcoord.database import request_age
 from kcoord.database.pool import Database, Work
-from kcoord.database.request_age import Receipt
-from kcoord.http import context
-from kcoord.http.context import QUIET_ROUTES
 from kcoord.http.middleware import METHODS
+from kcoord.process import current
+from kcoord.process.current import QUIET_ROUTES, Receipt
 from kcoord.protocol.errors import ProtocolError
 
 T = TypeVar("T")
@@ -73,7 +71,7 @@ class Traces:
         own.run(attach, set_span_in_context(span))
         return span
 
-    def end(self, span: Span, method: str, request: context.RequestContext, name: bytes | None) -> None:
+    def end(self, span: Span, method: str, request: current.RequestContext, name: bytes | None) -> None:
         """See `kcoord.http.door.Spans`."""
         if span.is_recording():
             _describe(span, method, request)
@@ -97,7 +95,7 @@ class RequestSpans:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        request = context.current()
+        request = current.request()
         if scope["type"] != "http" or request is None or scope["path"] in QUIET_ROUTES:
             await self.app(scope, receive, send)
             return
@@ -110,7 +108,7 @@ class RequestSpans:
                     _describe(span, method, request)
 
 
-def _describe(span: Span, method: str, request: context.RequestContext) -> None:
+def _describe(span: Span, method: str, request: current.RequestContext) -> None:
     span.update_name(f"{method} {request.route}")
     span.set_attributes(
         {
@@ -140,7 +138,7 @@ class TracedDatabase(Database):
         key: str = "",
         known: bool = True,
         long: bool = False,
-        receipt: Callable[[], Receipt | None] = request_age.current,
+        receipt: Callable[[], Receipt | None] = current.receipt,
     ) -> T:
         """As in `Database`."""
         # A request that has been answered gets no more children.

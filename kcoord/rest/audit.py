@@ -9,9 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kcoord.audit.acts import ACTS
-from kcoord.audit.caller import Door, Kind
 from kcoord.audit.encoding import to_json
 from kcoord.audit.reading import AuditFilter, Sight, read_records
+from kcoord.process.current import Door, Kind
 from kcoord.process.runtime import Runtime
 from kcoord.rest.fields import Choice, Instant, Int32, NextCursor, PageQuery, Text
 from kcoord.rest.paging import Page, decode_cursor, encode_cursor

@@ -22,10 +22,9 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from kcoord.access.rights import Access, Principal, bearer, trusted_caller
-from kcoord.audit import caller as callers
 from kcoord.http import body as bodies
 from kcoord.http import problem
-from kcoord.process import bridge
+from kcoord.process import bridge, current
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget
@@ -44,7 +43,7 @@ class BearerAuthentication(BaseAuthentication):
         """The principal as `request.auth`. Raises ProtocolError SASL_AUTHENTICATION_FAILED."""
         trusted = trusted_caller(getattr(request._request, "scope", {}))
         if trusted is not None:
-            callers.identify(trusted.name)
+            current.identify(trusted.name)
             return None, trusted
         header = request.META.get("HTTP_AUTHORIZATION")
         secret = bearer([] if header is None else [(b"authorization", header.encode("latin-1", "replace"))])
@@ -54,7 +53,7 @@ class BearerAuthentication(BaseAuthentication):
 async def _admitted(runtime: Runtime, secret: str, request: Request) -> Principal:
     """The holder of a secret whose request is within its quotas. Raises THROTTLING_QUOTA_EXCEEDED."""
     principal = await runtime.get(Access).authenticate(secret)
-    callers.identify(principal.name, principal.token_id)
+    current.identify(principal.name, principal.token_id)
     quotas = runtime.get(Quotas)
     if quotas.limits_connections:
         runtime.get(Connections).claim_of(getattr(request._request, "scope", {}), principal)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from django.db import connection, transaction
 
-from kcoord.database import request_age
+from kcoord.process import current
 from kcoord.process import runtime as runtimes
 from kcoord.sql import queries
 
@@ -21,7 +21,7 @@ def written_in_time() -> Iterator[None]:
     It is bounded as those of the pools are: Postgres ends it if this process is frozen before the commit.
     Raises ProtocolError COORDINATOR_NOT_AVAILABLE; nothing was committed then.
     """
-    receipt = request_age.current()
+    receipt = current.receipt()
     if receipt is None or not runtimes.is_running():
         with transaction.atomic():
             yield

@@ -21,10 +21,9 @@ from rest_framework.serializers import BaseSerializer, ListField, Serializer
 from rest_framework.views import APIView
 
 from kcoord.access.rights import Principal, Resource
-from kcoord.audit import caller as callers
 from kcoord.audit.requests import subject_of
 from kcoord.http import paths, problem
-from kcoord.process import bridge
+from kcoord.process import bridge, current
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.quotas.quotas import Quotas
@@ -126,7 +125,7 @@ class ControlView(APIView):
 
     def given(self, serializer: type[Serializer[Any]]) -> Mapping[str, Any]:
         """The validated fields of the body. Raises INVALID_REQUEST naming the first invalid one."""
-        caller, data = callers.of_request(), self.request.data
+        caller, data = current.caller_of_request(), self.request.data
         if caller is not None:
             caller.subject = subject_of(data)
         return validated(serializer(data=data))

@@ -24,11 +24,9 @@ import structlog
 
 from kcoord import metrics
 from kcoord.access.rights import Access, Principal
-from kcoord.audit import caller as callers
-from kcoord.audit.caller import Caller, Door
 from kcoord.audit.refusals import SIGN_IN, is_refusal, note_error, note_refusals
-from kcoord.database import request_age
-from kcoord.http import context
+from kcoord.process import current
+from kcoord.process.current import Caller, Door
 from kcoord.process.off_loop import Later
 from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Turnstile
@@ -126,7 +124,7 @@ LONGEST_AT_ONCE = 4_096
 """Bytes of a request that is begun without a task."""
 NO_CORRELATION = bytes(4)
 
-Receipt = request_age.Receipt | None
+Receipt = current.Receipt | None
 
 
 @dataclass(slots=True)
@@ -177,7 +175,7 @@ def respond(gateway: Any, peer: Session, frame: bytes, receipt: Receipt) -> byte
         found = gateway.decoded(frame[:4] + frame[8:])
     except Malformed:  # which is said where all of it is read
         return _read(gateway, peer, frame, receipt)
-    entered = request_age.enter(receipt)
+    entered = current.enter_receipt(receipt)
     try:
         body = found.api.handler(Call(runtime, gateway, peer, caller, found.version, found.client_id), found.content)
         if body is SUCCESS:
@@ -187,7 +185,7 @@ def respond(gateway: Any, peer: Session, frame: bytes, receipt: Receipt) -> byte
     except Exception as error:  # noqa: BLE001 - the task that answers it logs it
         body = _failed(error)
     finally:
-        request_age.leave(entered)
+        current.leave_receipt(entered)
     if answer is None:
         number = int.from_bytes(correlation_id, "big", signed=True)
         request = Request(found.api, found.version, number, found.client_id, len(frame), started, found.content)
@@ -200,7 +198,7 @@ def respond(gateway: Any, peer: Session, frame: bytes, receipt: Receipt) -> byte
 
 
 def _begin(
-    gateway: Any, peer: Session, api: Api, raw: bytes, receipt: request_age.Receipt, caller: Principal
+    gateway: Any, peer: Session, api: Api, raw: bytes, receipt: current.Receipt, caller: Principal
 ) -> InTask | Waiting:
     """Begin a request of which nothing was read, and that mostly waits for nothing but a future."""
     started, frame = time.perf_counter(), Frame(raw)
@@ -225,13 +223,13 @@ def _begin(
     return Waiting(body.future, lambda future: own.run(finish, future))
 
 
-def _carried_out(gateway: Any, peer: Session, request: Request, receipt: request_age.Receipt, caller: Principal) -> Any:
+def _carried_out(gateway: Any, peer: Session, request: Request, receipt: current.Receipt, caller: Principal) -> Any:
     """What the handler returns. The present context is that of the request from now on."""
-    about = context.RequestContext(context.new_request_id(), route=request.api.name, is_api=True)
-    context.enter(about)
-    request_age.enter(receipt)
-    callers.enter(Caller(Door.WIRE, address=peer.client_host, request_id=about.request_id))
-    callers.identify(caller.name, caller.token_id)
+    about = current.RequestContext(current.new_request_id(), route=request.api.name, is_api=True)
+    current.enter_request(about)
+    current.enter_receipt(receipt)
+    current.enter_caller(Caller(Door.WIRE, address=peer.client_host, request_id=about.request_id))
+    current.identify(caller.name, caller.token_id)
     call = Call(gateway.runtime, gateway, peer, caller, request.version, request.client_id)
     return request.api.handler(call, request.content)
 
@@ -240,7 +238,7 @@ def _landed(
     gateway: Any,
     peer: Session,
     request: Request,
-    receipt: request_age.Receipt,
+    receipt: current.Receipt,
     caller: Principal,
     finish: Callable[[Any], Answer | Awaitable[Answer]],
     future: asyncio.Future[Any],
@@ -265,7 +263,7 @@ async def _failed(error: Exception) -> Answer:
 
 async def _awaited(caller: Principal, answer: Awaitable[Answer | None], _request: Request) -> Answer | None:
     """The answer to a request that was begun."""
-    callers.identify(caller.name, caller.token_id)
+    current.identify(caller.name, caller.token_id)
     return await answer
 
 
@@ -334,15 +332,15 @@ async def _read(gateway: Any, peer: Session, raw: bytes, receipt: Receipt) -> by
 
 async def _answer(gateway: Any, peer: Session, request: Request, receipt: Receipt, work: Work) -> bytes | None:
     """The answer that `work` brings, which may be an error."""
-    about = context.RequestContext(context.new_request_id(), route=request.api.name, is_api=True)
-    tokens = context.enter(about), request_age.enter(receipt)
+    about = current.RequestContext(current.new_request_id(), route=request.api.name, is_api=True)
+    tokens = current.enter_request(about), current.enter_receipt(receipt)
     try:
-        with callers.calling(Caller(Door.WIRE, address=peer.client_host, request_id=about.request_id)):
+        with current.calling(Caller(Door.WIRE, address=peer.client_host, request_id=about.request_id)):
             body = await _body(gateway.runtime, request, work)
     finally:
         _count(request)
-        request_age.leave(tokens[1])
-        context.leave(tokens[0])
+        current.leave_receipt(tokens[1])
+        current.leave_request(tokens[0])
     return _packed(gateway.runtime, peer, request, body)
 
 
@@ -413,7 +411,7 @@ async def _begun(gateway: Any, peer: Session, header: Header, frame: Frame, requ
         await runtime.get(Turnstile).pass_through(peer.who, again=True)
     caller = await _authenticated(runtime, peer, api) if api.needs_login else None
     if caller is not None:
-        callers.identify(caller.name, caller.token_id)
+        current.identify(caller.name, caller.token_id)
         if api.budget is Budget.COMMITS:
             runtime.get(Quotas).admit_commit(caller)
     found = api.handler(Call(runtime, gateway, peer, caller, header.version, header.client_id), content)
@@ -446,7 +444,7 @@ async def _raw_token(gateway: Any, peer: Session, frame: Frame) -> bytes:
     try:
         await session.log_in(gateway.runtime, peer, frame)
     except ProtocolError as error:
-        with callers.calling(Caller(Door.WIRE, address=peer.client_host)):
+        with current.calling(Caller(Door.WIRE, address=peer.client_host)):
             note_error(gateway.runtime, SIGN_IN, error)
         raise HangUp(error.detail) from None
     return SIZE.pack(0)

@@ -27,7 +27,7 @@ from groups.readmodel import unknown_group
 from groups.store.locked import LockedGroup
 from kcoord.access.rights import Operation, Principal
 from kcoord.audit.recording import Act
-from kcoord.database import request_age
+from kcoord.process import current
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.instants import parse_duration
@@ -151,7 +151,7 @@ class PlanService:
         the group to copy from).
         """
         self._groups.check_active()
-        request_age.allow(EXTRA_MS)
+        current.allow(EXTRA_MS)
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
         check(reset)
         share = isinstance((await self._groups.describe(group_id, partitions=False)).group, ShareGroup)
@@ -188,7 +188,7 @@ class PlanService:
         applied, and if no partition would be left; GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED.
         """
         self._groups.check_active()
-        request_age.allow(EXTRA_MS)
+        current.allow(EXTRA_MS)
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
         found = await self._store.find(group_id, plan_id)
         check_readable(await self._store.topics(found.id), principal, known=False)
@@ -287,7 +287,7 @@ class PlanService:
 
     async def _carry_out(self, step: _Step, group_id: str, plan_id: str, principal: Principal) -> PlanHeader:
         self._groups.check_active()
-        request_age.allow(EXTRA_MS)
+        current.allow(EXTRA_MS)
         principal.require_group(Operation.ALTER_OFFSETS, group_id)
         found = await self._store.find(group_id, plan_id)
         topics = await self._store.topics(found.id)

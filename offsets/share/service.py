@@ -19,7 +19,7 @@ from groups.core.share import check_epoch, no_share_group
 from groups.engine.service import GroupService
 from groups.topics import TopicService
 from kcoord.access.rights import Operation, Principal
-from kcoord.database import request_age
+from kcoord.process import current
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import Millis
@@ -56,7 +56,7 @@ class ItemService:
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + max_wait_ms / 1000
-        received = request_age.current()
+        received = current.receipt()
         reply = await self._acquire_idle(asked, principal)
         settled = reply.settled
         pause = 0.0
@@ -68,7 +68,7 @@ class ItemService:
             await self._waiters.wait(asked.group_id, waiter, left - pause)
             if self._waiters.closed:
                 break  # its client asks another server
-            request_age.enter(request_age.held(received, max_wait_ms))
+            current.enter_receipt(current.held(received, max_wait_ms))
             again = replace(asked, member_epoch=None, settle=None, locks=())
             reply = await self._acquire_idle(again, principal)
             # What it was woken for may stay out of reach, such as a lock that is being settled in a long transaction.
@@ -106,7 +106,7 @@ class ItemService:
         self._groups.check_active(asked.group_id)
         rules = rules_of(await self._configs.resolved(asked.group_id))
         lock_ms = self._checked(asked.lock_ms) if asked.lock_ms else rules.lock_ms
-        return replace(asked, lock_ms=lock_ms, rules=rules, receipt=request_age.current())
+        return replace(asked, lock_ms=lock_ms, rules=rules, receipt=current.receipt())
 
     def _checked(self, lock_ms: Millis) -> Millis:
         if not self._shortest_ms <= lock_ms <= self._longest_ms:

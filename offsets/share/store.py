@@ -14,7 +14,7 @@ from uuid import UUID
 
 from groups.store.rows import number_array, text_array
 from kcoord.database.pool import Connection, Database
-from kcoord.database.request_age import Receipt
+from kcoord.process.current import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.setting import Value
 from kcoord.sql import queries

@@ -45,12 +45,11 @@ from frontend.identity.provider import Attempt, Provider, Vouched
 from frontend.identity.refusals import Reason, SignInRefused
 from frontend.ui.page import header, message
 from kcoord.access import read_only
-from kcoord.audit import caller as callers
 from kcoord.audit.recording import Act
 from kcoord.audit.refusals import network
 from kcoord.audit.requests import note
-from kcoord.http import context
 from kcoord.identity_settings import ISSUER, PASSWORDS, SIGN_OUT, is_safe_url
+from kcoord.process import current
 from kcoord.sql import queries
 
 Q = queries("frontend")
@@ -158,7 +157,7 @@ class ChangePassword(PasswordChangeView):
         if request.user.is_authenticated and not request.user.has_usable_password():
             raise PermissionDenied("This account has no password: it signs in at the identity provider.")
         if request.user.is_authenticated:
-            callers.identify(request.user.get_username(), account_id=request.user.pk)
+            current.identify(request.user.get_username(), account_id=request.user.pk)
             if refused := read_only.refusal(request):
                 return message(request, 403, "Not allowed", refused)
         with transaction.atomic():  # the password with its record
@@ -394,7 +393,7 @@ def _target(request: HttpRequest, next_url: str) -> str:
 
 def _refuse(request: HttpRequest, configured: Provider, refused: SignInRefused) -> HttpResponse:
     """The page of a failed sign-in. Details are in the log, under the reference that the page shows."""
-    reference = context.request_id()
+    reference = current.request_id()
     log.warning("identity_refused", reason=refused.reason.name, detail=refused.detail, user=refused.username)
     credentials = {"username": refused.username, "provider": configured.issuer, "reason": refused.reason.name}
     user_login_failed.send(sender=__name__, credentials=credentials, request=request)

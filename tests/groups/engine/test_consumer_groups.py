@@ -16,9 +16,9 @@ from groups.core.model.replies import ConsumerHeartbeatReply
 from groups.core.model.types import TopicRights
 from groups.engine.service import GroupService
 from groups.topics import TopicService
-from kcoord.database import request_age
 from kcoord.database.clock import VirtualClock
-from kcoord.database.request_age import Receipt
+from kcoord.process import current
+from kcoord.process.current import Receipt
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
@@ -76,9 +76,9 @@ async def test_heartbeat_that_another_server_decides_late_gives_nothing_up(
     first = await settled(service.consumer_heartbeat(joining("a")))
     second = await settled(other.consumer_heartbeat(joining("b")))
     told = await settled(service.consumer_heartbeat(beat(first)))
-    token = request_age.enter(Receipt(time.monotonic() - 3))
+    token = current.enter_receipt(Receipt(time.monotonic() - 3))
     late = asyncio.create_task(settled(other.consumer_heartbeat(joining("a"))))
-    request_age.leave(token)
+    current.leave_receipt(token)
     assert (await late).error is Error.COORDINATOR_NOT_AVAILABLE
     assert (await settled(other.consumer_heartbeat(beat(second)))).assignment is None, "a still reads its partitions"
     await settled(service.consumer_heartbeat(beat(told, topic_partitions=told.assignment)))

@@ -18,10 +18,10 @@ from groups.core.model.types import ClassicGroup, Env
 from groups.engine import mailbox
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
-from kcoord.database import request_age
 from kcoord.database.clock import VirtualClock
-from kcoord.database.request_age import Receipt
 from kcoord.metrics import TRANSACTIONS
+from kcoord.process import current
+from kcoord.process.current import Receipt
 from kcoord.process.off_loop import settled
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.support.members import eventually, heartbeat, join, leave, parked_join, pending_id, stable_member
@@ -195,11 +195,11 @@ async def test_an_old_request_is_refused_and_the_others_of_its_batch_go_on(
 
     def sent(seconds_ago: float | None, request: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         receipt = None if seconds_ago is None else Receipt(time.monotonic() - seconds_ago)
-        token = request_age.enter(receipt)
+        token = current.enter_receipt(receipt)
         try:
             return asyncio.create_task(request)
         finally:
-            request_age.leave(token)
+            current.leave_receipt(token)
 
     late = sent(60, service.leave(leave(member.member_id)))
     beat = sent(0, settled(service.heartbeat(heartbeat(member))))

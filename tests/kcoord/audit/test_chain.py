@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg import errors as pg
 
-from kcoord.audit.caller import Caller, Door, Kind, calling
 from kcoord.audit.chain import TRIM_BATCH, Audit, Chain, Head, Problem, Verifier, verify_lines
 from kcoord.audit.encoding import GENESIS, HIDDEN, Record, canonical, digest, from_json, to_json
 from kcoord.audit.recording import Act, record
 from kcoord.config import Config
+from kcoord.process.current import Caller, Door, Kind, calling
 from kcoord.process.runtime import Runtime
 from tests.conftest import START_MS
 

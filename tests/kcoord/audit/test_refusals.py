@@ -11,9 +11,9 @@ import pytest
 from psycopg.rows import namedtuple_row
 
 from kcoord.audit import refusals as module
-from kcoord.audit.caller import Caller, Door, Kind
 from kcoord.audit.recording import Act
 from kcoord.audit.refusals import Refusals
+from kcoord.process.current import Caller, Door, Kind
 from kcoord.process.runtime import Runtime
 from tests.support.api import client_of, join_body
 from tests.support.fixtures import ClientWith

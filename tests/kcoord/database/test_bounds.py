@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from kcoord.config import Config
-from kcoord.database import request_age, sessions
+from kcoord.database import sessions
 from kcoord.database.pool import Connection, Database
-from kcoord.database.request_age import Receipt
-from kcoord.process import off_loop
+from kcoord.process import current, off_loop
+from kcoord.process.current import Receipt
 from kcoord.protocol.errors import Error, ProtocolError
 
 ROWS = "create table if not exists bounds_row (id int primary key, value int not null)"
@@ -246,16 +246,16 @@ async def test_constant_traffic_at_two_servers_starves_neither(db: Database, con
 @pytest.mark.parametrize("long", [False, True])
 async def test_a_write_of_an_old_request_is_not_committed(db: Database, mode: str, long: bool) -> None:
     receipt = Receipt(time.monotonic() - 3.0)  # 4 s less the transaction's time are over
-    token = request_age.enter(receipt)
+    token = current.enter_receipt(receipt)
     try:
         with pytest.raises(ProtocolError, match=r"request\.max\.age\.ms"):
             await db.transaction(add_first, long=long)
-        request_age.allow(2_000)
+        current.allow(2_000)
         await db.transaction(add_first, long=long)
-        request_age.enter(None)
+        current.enter_receipt(None)
         await db.transaction(add_first, long=long)
     finally:
-        request_age.leave(token)
+        current.leave_receipt(token)
     assert await value(db) == 2
 
 

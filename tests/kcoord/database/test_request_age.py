@@ -7,8 +7,8 @@ import time
 import pytest
 
 from kcoord.config import Config
-from kcoord.database import request_age
-from kcoord.database.request_age import DatabaseTime, FreezeDetector, Receipt, RequestAge
+from kcoord.process import current
+from kcoord.process.current import DatabaseTime, FreezeDetector, Receipt, RequestAge
 
 
 class Clocks:
@@ -106,9 +106,9 @@ def test_the_best_measurement_of_the_database_clock_is_the_largest(clocks: Clock
 def test_time_in_which_a_request_was_held_does_not_count(clocks: Clocks) -> None:
     receipt = Receipt(1_000.0, 500_000.0)
     clocks.now += 5.0
-    assert request_age.held(receipt, 30_000) == Receipt(1_005.0, 505_000.0)
-    assert request_age.held(receipt, 2_000) == Receipt(1_002.0, 502_000.0)
-    assert request_age.held(None, 2_000) is None
+    assert current.held(receipt, 30_000) == Receipt(1_005.0, 505_000.0)
+    assert current.held(receipt, 2_000) == Receipt(1_002.0, 502_000.0)
+    assert current.held(None, 2_000) is None
 
 
 def test_a_pulse_that_does_not_run_sees_no_gap(clocks: Clocks) -> None:

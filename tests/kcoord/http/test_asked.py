@@ -18,10 +18,9 @@ from structlog.testing import capture_logs
 from groups.api.handlers import MOST_AT_ONCE
 from kcoord.access.rights import Access, digest
 from kcoord.config import Config
-from kcoord.database import request_age
-from kcoord.http import context
 from kcoord.http.connection import MOST_HEADS, HttpProtocol
 from kcoord.http.door import Admission, Head
+from kcoord.process import current
 from kcoord.process.turnstile import Kind, Turnstile
 from tests.support.doors import (
     DATE,
@@ -296,11 +295,11 @@ def test_what_code_can_know_of_the_request() -> None:
     seen: list[Any] = []
 
     def look() -> None:
-        request = context.current()
+        request = current.request()
         assert request is not None
         assert request.scope is not None
         seen.append((request.request_id, request.route, request.scope["path"], request.scope["client"][0]))
-        seen.append(request_age.current())
+        seen.append(current.receipt())
 
     door = Door(Config({}), Service(seen=look))
     asked(door, heartbeat(BODY, b"X-Request-Id: mine"))
@@ -312,7 +311,7 @@ def test_a_client_says_how_long_it_waits() -> None:
     seen: list[float] = []
 
     def look() -> None:
-        receipt = request_age.current()
+        receipt = current.receipt()
         assert receipt is not None
         seen.append(receipt.patience_ms)
 

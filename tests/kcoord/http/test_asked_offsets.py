@@ -10,8 +10,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from kcoord.database import request_age
-from kcoord.http import context
+from kcoord.process import current
 from tests.kcoord.http.test_asked import asked, other, told
 from tests.support.doors import DATE, FORBIDDEN, TOKEN, heartbeat, run
 from tests.support.offset_doors import Offsets, commit, fetch, offset_door
@@ -171,10 +170,10 @@ def test_what_code_can_know_of_the_request() -> None:
     seen: list[tuple[Any, ...]] = []
 
     def look() -> None:
-        request = context.current()
+        request = current.request()
         assert request is not None
         assert request.scope is not None
-        seen.append((request.request_id, request.scope["path"], request_age.current()))
+        seen.append((request.request_id, request.scope["path"], current.receipt()))
 
     async def conversation() -> None:
         async with door.open() as connect:

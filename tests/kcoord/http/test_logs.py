@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import structlog
 
-from kcoord.http import context, logs
+from kcoord.http import logs
+from kcoord.process import current
 
 Written = pytest.CaptureFixture[str]
 
@@ -45,10 +46,10 @@ def test_lines_of_libraries(written: Written) -> None:
 
 
 def test_lines_of_a_request_carry_its_id(written: Written) -> None:
-    token = context.enter(context.RequestContext("r-1"))
+    token = current.enter_request(current.RequestContext("r-1"))
     structlog.get_logger().info("ours")
     logging.getLogger("some.library").error("theirs")
-    context.leave(token)
+    current.leave_request(token)
     structlog.get_logger().info("later")
     assert [line.get("request_id") for line in lines(written)] == ["r-1", "r-1", None]
 

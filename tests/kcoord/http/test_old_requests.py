@@ -13,7 +13,7 @@ from psycopg import sql
 
 from groups.topics import TopicService
 from kcoord.config import Config
-from kcoord.database.request_age import Receipt
+from kcoord.process.current import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.kcoord.openapi.test_openapi import document, operations  # noqa: F401 - a fixture

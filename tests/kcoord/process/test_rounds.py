@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kcoord.database import request_age
-from kcoord.database.request_age import RECEIPT, Receipt
 from kcoord.http.middleware import RequestLog
+from kcoord.process import current
+from kcoord.process.current import RECEIPT, Receipt
 from kcoord.process.turnstile import Kind, Rounds
 from tests.support.members import eventually
 from tests.support.rounds import counted_rounds
@@ -64,7 +64,7 @@ async def test_a_request_that_waited_for_its_start_is_as_old_as_when_it_was_read
     found = []
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
-        found.append(request_age.current())
+        found.append(current.receipt())
 
     scope = {"type": "http", "method": "GET", "path": "/", "raw_path": b"/", "headers": [], "client": None}
     await RequestLog(application)({**scope, RECEIPT: receipt}, None, None)  # type: ignore[arg-type]

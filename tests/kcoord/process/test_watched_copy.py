@@ -8,7 +8,7 @@ import pytest
 
 from kcoord.config import Config
 from kcoord.database.notifications import TOPICS
-from kcoord.http import context
+from kcoord.process import current
 from kcoord.process.runtime import Runtime, WatchedCopy
 from kcoord.protocol.errors import Error, ProtocolError
 
@@ -72,13 +72,13 @@ async def test_repairs_do_not_bear_the_id_of_the_request_that_asked_first(runtim
     seen: asyncio.Queue[str] = asyncio.Queue()
 
     async def read(known: int | None) -> int:
-        seen.put_nowait(context.request_id())
+        seen.put_nowait(current.request_id())
         return 0
 
     runtime.config = runtime.config.replace(notifications_repair_interval_ms=100)
-    token = context.enter(context.RequestContext("first"))
+    token = current.enter_request(current.RequestContext("first"))
     await WatchedCopy(runtime, TOPICS, read).get()
-    context.leave(token)
+    current.leave_request(token)
     assert [await asyncio.wait_for(seen.get(), 10) for _ in range(2)] == ["first", ""]
 
 

@@ -11,9 +11,9 @@ import pytest
 from prometheus_client import REGISTRY
 
 from kcoord.config import Config
-from kcoord.database import request_age
 from kcoord.http.connection import HttpProtocol
 from kcoord.http.peers import Phase, Reason
+from kcoord.process import current
 from tests.support.doors import (
     CLOSE,
     LAST,
@@ -227,7 +227,7 @@ def test_a_request_is_as_old_as_its_head(member: str) -> None:
     seen = []
 
     async def work(door: Door, protocol: HttpProtocol, client: Client) -> None:
-        door.service.seen = lambda: seen.append(request_age.current())
+        door.service.seen = lambda: seen.append(current.receipt())
         request = beat(member, CLOSE)
         client.writer.write(request[:-5])
         await until(lambda: protocol.peer.phase is Phase.BODY)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from groups.core.model.commands import Heartbeat
 from groups.core.model.replies import HeartbeatReply
 from kcoord.config import Config
-from kcoord.database import request_age
+from kcoord.process import current
 from kcoord.process.turnstile import Kind
 from tests.support.doors import LAST, Client, Door, Service, all_of, beat, heartbeat, one_by_one, run, statuses, until
 from tests.support.selection import sample
@@ -93,7 +93,7 @@ def test_many_connections_together_do_not_keep_the_loop_either() -> None:
 
         def answered() -> None:
             turns[-1] += 1
-            receipt = request_age.current()
+            receipt = current.receipt()
             assert receipt is not None
             ages.append(receipt.at)
 

@@ -13,9 +13,9 @@ import pytest
 from groups.core.model.replies import JoinReply
 from groups.engine.service import GroupService
 from kcoord.config import Config
-from kcoord.database import request_age
 from kcoord.database.clock import VirtualClock
-from kcoord.database.request_age import Receipt
+from kcoord.process import current
+from kcoord.process.current import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets import service as lane
@@ -132,12 +132,12 @@ async def test_request_that_is_too_old_writes_nothing_and_those_beside_it_do(
 ) -> None:
     now = asyncio.get_running_loop().time()
     before = len(journal_lines(database))
-    old = request_age.enter(Receipt(now - 60))
+    old = current.enter_receipt(Receipt(now - 60))
     late = commit(runtime, member, 66)
-    request_age.leave(old)
-    young = request_age.enter(Receipt(now))
+    current.leave_receipt(old)
+    young = current.enter_receipt(Receipt(now))
     fresh = commit(runtime, member, 7)
-    request_age.leave(young)
+    current.leave_receipt(young)
     with pytest.raises(ProtocolError) as refusal:
         await late
     assert refusal.value.error is Error.COORDINATOR_NOT_AVAILABLE
@@ -250,9 +250,9 @@ async def test_commit_that_a_later_one_of_another_server_overtook_is_refused(
     clock.advance(1_000)
     assert (await reply_to(elsewhere, later)).error is Error.NONE
     clock.advance(1)
-    token = request_age.enter(received_ago(runtime, age_ms))
+    token = current.enter_receipt(received_ago(runtime, age_ms))
     reply = await reply_to(runtime.get(OffsetService), late)
-    request_age.leave(token)
+    current.leave_receipt(token)
     is_late = age_ms > OVERTAKEN_MS
     assert reply.error is (Error.COORDINATOR_NOT_AVAILABLE if is_late else Error.NONE)
     assert await stored(runtime) == [("g", "orders", 0, 110 if is_late else 100)]
@@ -265,7 +265,7 @@ async def test_commits_that_wait_long_here_are_not_overtaken_by_those_before_the
     clock.advance(1_000)
     assert (await commit(runtime, member, 50)).error is Error.NONE
     clock.advance(1)
-    token = request_age.enter(received_ago(runtime, 2_000))
+    token = current.enter_receipt(received_ago(runtime, 2_000))
     waiting = commit(runtime, member, 60)
-    request_age.leave(token)
+    current.leave_receipt(token)
     assert (await waiting).error is Error.NONE

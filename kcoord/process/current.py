@@ -1,4 +1,12 @@
-"""How old a request is, and whether it may still write.
+"""The current request: its id and outcome, on whose behalf it is made, when it was received, and how old it is.
+
+Each of these travels in a context variable, over the bridge too. Threads that run Django's views see them, because
+asgiref copies the context. `RequestContext` is read by the log processor, by problem bodies of both planes and by the
+access log: each request has a line in the log, but of successful hot calls only a sample.
+
+A `Caller` is what a record of the audit says about its author. It is made where a request enters; who it is may become
+known later, when the token or the session was looked at. Code that outlives the request, such as the queue of a group,
+takes the caller along (`Work.caller`).
 
 A client that got no answer in time sends its request to another server. The first server may have been frozen meanwhile
 (SIGSTOP, a paused virtual machine) and resume later: what it writes then would undo what the other one acknowledged. So
@@ -13,13 +21,231 @@ because the database's may be set back; the larger age counts.
 from __future__ import annotations
 
 import asyncio
+import getpass
 import math
+import os
+import random
+import re
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from typing import NamedTuple
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import msgspec
+import structlog
 
 from kcoord.config import Config
 from kcoord.protocol.errors import Error, ProtocolError
+
+HEADER = b"x-request-id"
+
+_ids = random.Random()  # noqa: S311 - ids tell requests apart, and are no secret
+os.register_at_fork(after_in_child=_ids.seed)
+_SANE = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
+
+
+class RequestContext(msgspec.Struct):
+    """One request. `status` is 0 until the response begins, 499 if the client disconnected before that.
+
+    `scope` is that of ASGI, None if it did not come over a network. `is_hot`: one of the calls that members make all
+    the time. `is_api`: a request of Kafka's protocol, which is routed as those of the API are.
+    """
+
+    request_id: str
+    route: str = ""
+    status: int = 0
+    error: str | None = None
+    scope: Mapping[str, Any] | None = None
+    is_hot: bool = False
+    is_api: bool = False
+
+
+_request: ContextVar[RequestContext | None] = ContextVar("kcoord_request", default=None)
+
+
+def request() -> RequestContext | None:
+    """The current request; None outside of one."""
+    return _request.get()
+
+
+def request_id() -> str:
+    """The id of the current request; "" outside of one."""
+    context = _request.get()
+    return "" if context is None else context.request_id
+
+
+def enter_request(context: RequestContext) -> object:
+    """Make `context` the current one; pass the result to `leave`."""
+    return _request.set(context)
+
+
+def leave_request(token: object) -> None:
+    """Undo `enter`."""
+    _request.reset(token)  # type: ignore[arg-type]
+
+
+def request_id_of(headers: list[tuple[bytes, bytes]]) -> str:
+    """The caller's `X-Request-Id` if it is safe to log and to echo, else a new one."""
+    return sane_request_id(headers) or new_request_id()
+
+
+def sane_request_id(headers: list[tuple[bytes, bytes]]) -> str | None:
+    """The caller's `X-Request-Id` if it is safe to log and to echo, else None."""
+    for name, value in headers:
+        if name == HEADER and _SANE.fullmatch(value):
+            return value.decode("ascii")
+    return None
+
+
+def new_request_id() -> str:
+    """32 hexadecimal digits, 128 random bits."""
+    return f"{_ids.getrandbits(128):032x}"
+
+
+log = structlog.get_logger("kcoord.access_log")
+
+QUIET_ROUTES = frozenset({"/livez", "/readyz", "/metrics"})
+"""Routes that machines request every few seconds: logged at level debug."""
+
+
+class AccessLines:
+    """Writes the lines of answered requests.
+
+    Parameters: of `one_hot_of` successful calls that members make all the time one has a line; 0: none.
+    """
+
+    def __init__(self, one_hot_of: int) -> None:
+        self._one_hot_of = one_hot_of
+        self._hot = 0
+
+    def skips(self, request: RequestContext) -> bool:
+        """No line is written for this request, the next one of its kind."""
+        if not request.is_hot or request.status >= 400:
+            return False
+        self._hot += 1
+        return self._one_hot_of == 0 or self._hot % self._one_hot_of != 0
+
+    @staticmethod
+    def write(method: str, path: bytes, request: RequestContext, seconds: float) -> None:
+        """The line of a request, which is the current one. `path` as it was sent."""
+        write = log.debug if request.route in QUIET_ROUTES else log.info
+        write(
+            "request",
+            method=method,
+            path=path.decode("latin-1"),
+            status=request.status,
+            ms=round(seconds * 1000, 1),
+            error=request.error,
+        )
+
+
+class Kind(StrEnum):
+    """What a principal is."""
+
+    PERSON = "person"
+    TOKEN = "token"  # noqa: S105 - not a secret
+    LOCAL = "local"
+    NODE = "node"
+    UNKNOWN = "unknown"
+
+
+class Door(StrEnum):
+    """Where a request came in."""
+
+    HTTP = "http"
+    DASHBOARD = "dashboard"
+    ADMIN = "admin"
+    WIRE = "wire"
+    COMMAND = "command"
+    SERVICE = "service"
+
+
+@dataclass(slots=True)
+class Caller:
+    """Who acts. `identifier`: the id of a token or an account. `address`: of the client, "" if it came by no network.
+
+    `subject`: what its request names, as far as it was read. `refused`: a refusal of it was noted already.
+    """
+
+    door: Door
+    kind: Kind = Kind.UNKNOWN
+    name: str = ""
+    identifier: str = ""
+    address: str = ""
+    request_id: str = ""
+    subject: str = ""
+    refused: bool = False
+
+
+_caller: ContextVar[Caller | None] = ContextVar("kcoord_caller", default=None)
+_process: Caller | None = None
+
+
+def caller() -> Caller:
+    """The caller; outside of a request the process itself."""
+    return _caller.get() or caller_of_process()
+
+
+def caller_of_request() -> Caller | None:
+    """The caller of the current request; None outside of one."""
+    return _caller.get()
+
+
+def caller_of_process() -> Caller:
+    """The process: a server or worker after `is_service`, else a command of a user of this machine."""
+    global _process
+    if _process is None:
+        _process = Caller(Door.COMMAND, Kind.LOCAL, f"local:{_user()}", address=os.uname().nodename)
+    return _process
+
+
+def is_service(node: str) -> None:
+    """This process serves requests or runs tasks: what nobody asked for is done by this node."""
+    global _process
+    _process = Caller(Door.SERVICE, Kind.NODE, node, address=os.uname().nodename)
+
+
+def identify(name: str, token_id: int | None = None, account_id: object = None) -> None:
+    """Who the caller of the current request is, once that is known. Without a request it has no effect.
+
+    A token without an id is the user of this machine, whose command made the request within its own process.
+    """
+    caller = _caller.get()
+    if caller is None:
+        return
+    caller.name = name
+    if account_id is not None:
+        caller.kind, caller.identifier = Kind.PERSON, str(account_id)
+    elif token_id:
+        caller.kind, caller.identifier = Kind.TOKEN, str(token_id)
+    else:
+        caller.kind, caller.door, caller.address = Kind.LOCAL, Door.COMMAND, os.uname().nodename
+
+
+def enter_caller(caller: Caller) -> None:
+    """Make `caller` that of the present context, which belongs to its request."""
+    _caller.set(caller)
+
+
+@contextmanager
+def calling(caller: Caller) -> Iterator[Caller]:
+    """Make `caller` the current one."""
+    token = _caller.set(caller)
+    try:
+        yield caller
+    finally:
+        _caller.reset(token)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # the account has no name, as in some containers
+        return str(os.getuid())
+
 
 RECEIPT = "kcoord.receipt"
 """Key of an ASGI scope: the receipt of a request that was held before the application was called; None: it was not."""
@@ -53,29 +279,29 @@ class Receipt(NamedTuple):
     patience_ms: float = math.inf
 
 
-_current: ContextVar[Receipt | None] = ContextVar("kcoord_receipt", default=None)
+_receipt: ContextVar[Receipt | None] = ContextVar("kcoord_receipt", default=None)
 
 
-def current() -> Receipt | None:
+def receipt() -> Receipt | None:
     """The receipt of the current request; None for work that the service does by itself."""
-    return _current.get()
+    return _receipt.get()
 
 
-def enter(receipt: Receipt | None) -> Token[Receipt | None]:
+def enter_receipt(receipt: Receipt | None) -> Token[Receipt | None]:
     """Make `receipt` the current one; None: the service's own work follows. The result is for `leave`."""
-    return _current.set(receipt)
+    return _receipt.set(receipt)
 
 
-def leave(token: Token[Receipt | None]) -> None:
+def leave_receipt(token: Token[Receipt | None]) -> None:
     """Undo `enter`."""
-    _current.reset(token)
+    _receipt.reset(token)
 
 
 def allow(extra_ms: float) -> None:
     """The caller was told that this request may take longer than others, by `extra_ms`."""
-    receipt = _current.get()
+    receipt = _receipt.get()
     if receipt is not None:
-        _current.set(receipt._replace(extra_ms=extra_ms))
+        _receipt.set(receipt._replace(extra_ms=extra_ms))
 
 
 def held(receipt: Receipt | None, held_ms: float) -> Receipt | None:
