@@ -26,13 +26,13 @@ from groups.server_assignors import SETTING as ASSIGNORS
 from groups.server_assignors import load_assignors
 from groups.store.store import GroupStore
 from kcoord.audit.recording import Act, record
-from kcoord.config import BY_NAME, INT_MAX, Config
+from kcoord.config import Config
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.process.watched_copy import WatchedCopy
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.setting import Value
-from kcoord.share_settings import BOUNDED
+from kcoord.setting_table import BOUNDED, BY_NAME, INT_MAX
 from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)

@@ -24,13 +24,13 @@ from groups.core.model.types import Topic, TopicView
 from groups.engine.service import GroupService
 from groups.readmodel import GroupReads, Holdings
 from kcoord.access.rights import Operation, Resource
-from kcoord.config import REBALANCE_PROTOCOLS
 from kcoord.http.endpoint import Endpoint
 from kcoord.http.problem import invalid
 from kcoord.http.serving import Call, serve
 from kcoord.http.types import rfc3339
 from kcoord.process.off_loop import settled, then
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.setting_table import REBALANCE_PROTOCOLS
 
 Beat = Call[wire.ConsumerHeartbeatRequest]
 

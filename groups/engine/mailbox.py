@@ -37,7 +37,7 @@ from groups.store.locked import Guard, Within
 from groups.store.store import GroupStore
 from groups.store.stored import GroupAppeared, OwnerLapsed
 from kcoord.audit import caller as callers
-from kcoord.config import RENEWAL
+from kcoord.constants import RENEWAL
 from kcoord.database import request_age
 from kcoord.database.clock import DatabaseClock
 from kcoord.database.pool import MAX_ATTEMPTS

@@ -29,12 +29,12 @@ from groups.lane.store import LaneStore, NodeEnded
 from groups.nodes.hosting import Lease
 from groups.store.store import GroupStore
 from groups.store.stored import Copy
+from kcoord.constants import FLUSH_INTERVAL
 from kcoord.database.notifications import ECHO
 from kcoord.database.pool import Database
 from kcoord.metrics import FLUSH_SECONDS, SESSIONS_FLUSHED
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from kcoord.server_settings import FLUSH_INTERVAL
 
 RECOUNT_AFTER_MS = 100
 """How long a group in which somebody seems overdue is left to the store before its deadlines are counted again."""

@@ -30,11 +30,11 @@ from groups.lane.turns import Turns
 from groups.nodes.hosting import Hosting
 from groups.store.store import GroupStore
 from groups.store.stored import Copy
+from kcoord.constants import LANE
 from kcoord.database import request_age
 from kcoord.metrics import HEARTBEATS_FROM_MEMORY
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from kcoord.server_settings import LANE
 
 STALE_SECONDS = 1.0
 """How old a copy of a group may be that answers come from, if a notification was lost."""

@@ -30,11 +30,12 @@ from groups.nodes.store import Identity, NodeStore
 from groups.nodes.view import View
 from groups.store.store import GroupStore
 from kcoord import __version__
-from kcoord.config import LEASE, RENEWAL
+from kcoord.constants import RENEWAL
 from kcoord.database.notifications import NODES
 from kcoord.metrics import LEASES_LOST, NODE_PARTITIONS
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
+from kcoord.setting_table import LEASE
 
 log = structlog.get_logger(__name__)
 

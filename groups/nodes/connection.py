@@ -9,10 +9,11 @@ from typing import Any
 import psycopg
 from psycopg.rows import TupleRow
 
-from kcoord.config import LEASE, Config
+from kcoord.config import Config
 from kcoord.database import sessions
 from kcoord.database.origin import Origins
 from kcoord.database.pool import Connection
+from kcoord.setting_table import LEASE
 
 LOCK_MS = 1_000
 """How long to wait for another node that changes who owns what; after that the next renewal tries again."""

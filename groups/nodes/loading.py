@@ -15,10 +15,10 @@ from groups.core.shards import ShardState
 from groups.nodes.hosting import Hosting
 from groups.nodes.store import NodeStore
 from groups.nodes.view import View
-from kcoord.config import INT_MAX
 from kcoord.database.pool import Connection
 from kcoord.metrics import PARTITION_LOAD_MS
 from kcoord.process.runtime import Runtime
+from kcoord.setting_table import INT_MAX
 
 log = structlog.get_logger(__name__)
 

@@ -10,10 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from kcoord.config import REBALANCE_PROTOCOLS, Config
+from kcoord.config import Config
 from kcoord.database.clock import Clock
 from kcoord.database.notifications import Notifications
 from kcoord.database.pool import Database
+from kcoord.setting_table import REBALANCE_PROTOCOLS
 
 T = TypeVar("T")
 

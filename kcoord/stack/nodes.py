@@ -11,8 +11,9 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kcoord.config import ANY_ADDRESS, BY_NAME, Config
+from kcoord.config import ANY_ADDRESS, Config
 from kcoord.http.addresses import http_url
+from kcoord.setting_table import BY_NAME
 from kcoord.stack.problem import StartProblem
 
 LAST_PORT = 65_535

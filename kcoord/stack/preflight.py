@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from kcoord.config import BY_NAME, Config
+from kcoord.config import Config
+from kcoord.setting_table import BY_NAME
 from kcoord.stack.nodes import Node, nodes_of
 from kcoord.stack.problem import StartProblem
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from kcoord.config import OWN_DIALECT
+from kcoord.setting_table import OWN_DIALECT
 
 Number: TypeAlias = int | float
 
