@@ -32,7 +32,7 @@ from kcoord.access.rights import digest
 from kcoord.admin_rights import AccessRuleInline, ChangedByAdministrators, RoleForm, RulesRecorded, TokenRuleInline
 from kcoord.audit.recording import Act, record_here
 from kcoord.models import ApiToken, AuditChain, AuditRecord, Counter, Quota, Throttled, TimerHeartbeat
-from kcoord.quotas.limits import Kind
+from kcoord.quotas.quotas import Kind
 from kcoord.quotas.stored import recorded
 from kcoord.resets.instants import clock
 from kcoord.sql import queries

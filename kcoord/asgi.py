@@ -27,9 +27,8 @@ from kcoord.database.pool import Database
 from kcoord.http import health, logs, metrics_page
 from kcoord.http.body import BodyLimit
 from kcoord.http.door import DOOR, Door, Operations
-from kcoord.http.endpoint import Endpoint
 from kcoord.http.middleware import NotAnOperation, ProblemNet, RequestLog
-from kcoord.http.serving import Operation
+from kcoord.http.serving import Endpoint, Operation
 from kcoord.process import off_loop, runtime
 from kcoord.process.garbage import GarbageSearch
 from kcoord.quotas.stored import StoredQuotas

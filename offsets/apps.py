@@ -17,8 +17,7 @@ class OffsetsConfig(AppConfig):
         """
         from django.db.models.signals import post_migrate
 
-        from groups.catalogue.topic_deletion import on_topic_deletion
-        from groups.catalogue.topics import on_watermarks
+        from groups.catalogue.topics import on_topic_deletion, on_watermarks
         from groups.nodes.store import on_gap
         from groups.store.locked import before_deletion, on_share_change
         from offsets import checks  # noqa: F401

@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from groups.configs import ASSIGNOR
 from groups.core.assignors import BUILT_IN
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from groups.engine.service import GroupService
 from groups.nodes.hosting import Hosting
 from groups.readmodel import MAX_TOPICS, GroupFilter, GroupSort, GroupSummary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from groups.readmodel import GroupSort
 from groups.states import STATES
 from kcoord.protocol.errors import Error, ProtocolError

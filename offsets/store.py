@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from groups.store.arrays import number_array, text_array
 from groups.store.locked import Deletion, LockedGroup
+from groups.store.rows import number_array, text_array
 from kcoord.database.pool import Database
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from frontend.ui.events import why
 from frontend.ui.rows import Event, Millis
-from groups.core.model.causes import Cause
 from groups.core.model.events import EventKind as Kind
+from groups.core.model.types import Cause
 
 HOUR_MS = 3_600_000
 

@@ -9,8 +9,8 @@ from typing import Any
 from frontend.ui.rows import Event, Millis
 from frontend.ui.wording import duration, member_name, plural
 from frontend.ui.zones import instant
-from groups.core.model.causes import Cause
 from groups.core.model.events import EventKind
+from groups.core.model.types import Cause
 
 
 @dataclass(frozen=True, slots=True)

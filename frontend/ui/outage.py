@@ -21,7 +21,7 @@ from psycopg import errors as pg
 
 from kcoord.database.django_backend.base import limited_statements
 from kcoord.http import problem
-from kcoord.http.outages import outage
+from kcoord.http.logs import outage
 from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)

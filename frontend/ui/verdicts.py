@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from frontend.ui.rows import Millis, Names
 from frontend.ui.states import State, state
 from frontend.ui.wording import Due, elided, joined, member_name, plural, span
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from offsets.verdicts.reads import Summary
 
 KINDS: Mapping[VerdictKind, State] = {

@@ -23,8 +23,7 @@ from django.http import HttpRequest
 
 from frontend.ui.rows import Event
 from frontend.ui.shown import OF_GROUPS, ON_TOPICS
-from groups.readmodel import GroupFilter
-from groups.seen import seen_detail
+from groups.readmodel import GroupFilter, seen_detail
 from kcoord.access import read_only
 from kcoord.access.administration import administers_cluster, sees_all
 from kcoord.access.people import principal_of

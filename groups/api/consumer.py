@@ -1,7 +1,7 @@
-"""The consumer heartbeat: one call to join, stay, give partitions up, and leave; and between its JSON and the core.
+"""The heartbeats with epochs: one call each to join, stay in, and leave a consumer group or a share group, in JSON.
 
 A topic that the caller may not describe appears not to exist, unless the member has it.
-Source: http-api.md "consumer-heartbeat"; consumer.md 2, 2.1, 4.5 and 4.6.
+Source: http-api.md "consumer-heartbeat" and "share-heartbeat"; consumer.md 2, 2.1, 4.5 and 4.6; share.md 2.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from groups.api import consumer_wire as wire
+from groups.api import wire
 from groups.api.endpoints import GROUP
-from groups.api.handlers import CONSUMER, admit_member, raise_for_error
+from groups.api.handlers import CONSUMER, SHARE, admit_member, raise_for_error
+from groups.api.wire import ConsumerHeartbeatResponse, ShareHeartbeatRequest
 from groups.catalogue.topics import TopicService, unknown_partition
 from groups.core.assignors import Partitions
-from groups.core.model.commands import ConsumerHeartbeat
+from groups.core.model.commands import ConsumerHeartbeat, ShareHeartbeat
 from groups.core.model.replies import ConsumerHeartbeatReply
-from groups.core.model.rights import TopicRights
-from groups.core.model.types import Topic, TopicView
+from groups.core.model.types import Topic, TopicRights, TopicView
 from groups.engine.service import GroupService
 from groups.readmodel import GroupReads, Holdings
 from kcoord.access.rights import Operation, Resource
-from kcoord.http.endpoint import Endpoint
 from kcoord.http.problem import invalid
-from kcoord.http.serving import Call, serve
+from kcoord.http.serving import Call, Endpoint, serve
 from kcoord.http.types import rfc3339
 from kcoord.process.off_loop import settled, then
 from kcoord.protocol.errors import Error, ProtocolError
@@ -255,3 +254,52 @@ async def _consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse:
         )
     command = heartbeat_command(call, await reported(call))
     return await settled(then(call.runtime.get(GroupService).consumer_heartbeat(command), partial(_beaten, call)))
+
+
+SHARE_HEARTBEAT = Endpoint(
+    "POST",
+    f"{GROUP}/share-heartbeat",
+    "shareGroupHeartbeat",
+    "Join, stay in and leave a share group",
+    request=ShareHeartbeatRequest,
+    response=ConsumerHeartbeatResponse,
+    errors=(
+        Error.GROUP_AUTHORIZATION_FAILED,
+        Error.TOPIC_AUTHORIZATION_FAILED,
+        Error.INVALID_GROUP_ID,
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
+        Error.GROUP_ID_NOT_FOUND,
+        Error.UNKNOWN_MEMBER_ID,
+        Error.FENCED_MEMBER_EPOCH,
+        Error.GROUP_MAX_SIZE_REACHED,
+    ),
+    description="Join with `member_epoch` 0 and `subscribed_topic_names`. Then send a heartbeat every "
+    "`heartbeat_interval_ms` with the `member_epoch` of the last response. Leave with -1. Members share partitions: an "
+    "`assignment` says which ones the member is meant to work on, and other members may have the same.",
+    takes_empty_group_id=True,
+)
+
+
+@serve(SHARE_HEARTBEAT, is_hot=True, metering=SHARE)
+async def share_heartbeat(call: Call[ShareHeartbeatRequest]) -> ConsumerHeartbeatResponse:
+    """ShareGroupHeartbeat."""
+    body = call.body
+    call.principal.require_group(Operation.READ, call.group_id)
+    require_describable(call, body.subscribed_topic_names)
+    if body.member_epoch == 0:
+        await admit_member(call.runtime, call.principal, call.group_id, body.member_id, None, is_new=True)
+    names = body.subscribed_topic_names
+    reply = await call.runtime.get(GroupService).share_heartbeat(
+        ShareHeartbeat(
+            group_id=call.group_id,
+            member_id=body.member_id,
+            member_epoch=body.member_epoch,
+            rack_id=body.rack_id,
+            client_id=body.client_id,
+            client_host=call.client_host,
+            subscribed_topic_names=None if names is None else frozenset(names),
+        )
+    )
+    raise_for_error("share_heartbeat", reply)
+    assignment = None if reply.assignment is None else await named_assignment(call, reply.assignment)
+    return heartbeat_response(reply, assignment)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from groups.api import convert, endpoints, wire
+from groups.api import endpoints, handlers, wire
 from groups.catalogue.topics import TopicService, partition_counts
 from groups.engine.assign import assign as compute
 from groups.engine.assign import member_subscription
@@ -84,7 +84,7 @@ async def assign(call: Call[wire.AssignRequest]) -> wire.AssignResponse:
 def _subscriptions(members: Sequence[wire.AssignMember]) -> list[MemberSubscription]:
     return [
         member_subscription(
-            member.member_id, member.group_instance_id, convert.assign_subscription(member, f"members[{index}]")
+            member.member_id, member.group_instance_id, handlers.assign_subscription(member, f"members[{index}]")
         )
         for index, member in enumerate(members)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groups.api import consumer, coordination, handlers, share
+from groups.api import consumer, coordination, handlers
 
 OPERATIONS = (
     handlers.join,
@@ -11,7 +11,7 @@ OPERATIONS = (
     handlers.leave,
     handlers.many_heartbeats,
     consumer.consumer_heartbeat,
-    share.share_heartbeat,
+    consumer.share_heartbeat,
     coordination.coordinator,
     coordination.assign,
 )

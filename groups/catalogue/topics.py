@@ -3,6 +3,11 @@
 A topic is a named set of partitions that members of groups share; what the partitions are is up to the user. A
 watermark says where a partition's log begins and ends, as a producer or probe last reported; lag is counted from it.
 Requests resolve topics by name and id in a copy of the catalogue in memory: `TopicService.view`, `find`, `current`.
+
+Modules that store data about topics register hooks for their deletion, like `groups.store.locked.before_deletion` for
+groups, but in two steps, because the transaction of the topic cannot hold the locks of all groups that ever read it:
+the work is recorded with the deletion, and done after it. Quotas count the partitions that are created or deleted, as
+Kafka does (KIP-599).
 Source: http-api.md 3; consumer.md 4; Kafka's rules for topic names and CreatePartitions.
 """
 
@@ -14,22 +19,65 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
+from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from groups.catalogue import revisions
 from groups.catalogue.revisions import Subject
-from groups.catalogue.topic_deletion import TopicDeletion, follow_up_deletion, note_deletion
 from groups.core.model import types as core
 from groups.core.model.types import Millis, TopicView
+from kcoord.access.rights import Principal
 from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.process.watched_copy import WatchedCopy
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.quotas.budgets import Budget
+from kcoord.quotas.quotas import Quotas
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, INT64_MAX, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeletion:
+    """A topic whose deletion is about to commit. `principal`: who requested it, "" for the service. `now` in ms."""
+
+    connection: Connection
+    topic: str
+    topic_id: UUID
+    principal: str
+    now: Millis
+
+
+Note = Callable[[TopicDeletion], Awaitable[None]]
+FollowUp = Callable[[Runtime, str], Awaitable[None]]
+
+_hooks: list[tuple[Note, FollowUp]] = []
+
+
+def on_topic_deletion(note: Note, follow_up: FollowUp) -> None:
+    """Call `note` in the transaction of every deletion of a topic, and `follow_up` once it is committed.
+
+    The deletion is answered after `follow_up`, which handles its own failures; it may not run at all if the process
+    dies. For `AppConfig.ready`.
+    """
+    if (note, follow_up) not in _hooks:
+        _hooks.append((note, follow_up))
+
+
+async def note_deletion(deletion: TopicDeletion) -> None:
+    """Call every `note` hook."""
+    for note, _ in _hooks:
+        await note(deletion)
+
+
+async def follow_up_deletion(runtime: Runtime, topic: str) -> None:
+    """Call every `follow_up` hook."""
+    for _, follow_up in _hooks:
+        await follow_up(runtime, topic)
+
 
 Q = queries("groups")
 T = TypeVar("T")
@@ -391,3 +439,30 @@ def _check_watermarks(watermarks: Sequence[Watermark]) -> None:
 
 def _invalid_watermark(where: str, detail: str) -> ProtocolError:
     return ProtocolError(Error.INVALID_REQUEST, f"{where}: {detail}", fields={"field": where})
+
+
+async def admit_creation(runtime: Runtime, principal: Principal, partitions: int) -> None:
+    """A topic is to be created. Raises THROTTLING_QUOTA_EXCEEDED."""
+    runtime.get(Quotas).admit(principal, {Budget.PARTITIONS: max(1, partitions)})
+
+
+async def admit_growth(runtime: Runtime, principal: Principal, name: str, partitions: int | None) -> None:
+    """A topic is to have this many partitions. Raises THROTTLING_QUOTA_EXCEEDED."""
+    if partitions is not None and _is_limited(runtime, principal):
+        has = await _partitions_of(runtime, name)
+        runtime.get(Quotas).admit(principal, {Budget.PARTITIONS: max(1, partitions - has)})
+
+
+async def admit_deletion(runtime: Runtime, principal: Principal, name: str) -> None:
+    """A topic is to be deleted. Raises THROTTLING_QUOTA_EXCEEDED."""
+    if _is_limited(runtime, principal):
+        runtime.get(Quotas).admit(principal, {Budget.PARTITIONS: max(1, await _partitions_of(runtime, name))})
+
+
+def _is_limited(runtime: Runtime, principal: Principal) -> bool:
+    return Budget.PARTITIONS in runtime.get(Quotas).meter(principal)
+
+
+async def _partitions_of(runtime: Runtime, name: str) -> int:
+    found = (await runtime.get(TopicService).view()).by_name.get(name)
+    return 0 if found is None else found.partitions

@@ -12,23 +12,29 @@ from dataclasses import replace
 
 from groups.core.classic import sessions
 from groups.core.classic.join import check_join, join_group
-from groups.core.classic.rebalance import prepare, release_converted, select_protocol
-from groups.core.classic.subscription import topics_of_generation
-from groups.core.consumer.checks import check_request, unknown_group
+from groups.core.classic.rebalance import prepare, release_converted, select_protocol, topics_of_generation
 from groups.core.consumer.classic_members import PROTOCOL_TYPE, join_member, protocol_of
 from groups.core.consumer.leaving import drop_members
 from groups.core.consumer.leaving import remove_members as remove_without_conversion
+from groups.core.consumer.members import check_request, unknown_group
 from groups.core.consumer.target import metadata_hash
-from groups.core.model.causes import Cause
 from groups.core.model.commands import ConsumerHeartbeat, JoinGroup
-from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
-from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, ConsumerMembers, Timers
-from groups.core.model.partitions import Assigned, plain
+from groups.core.model.consumer_group import (
+    Assigned,
+    ClassicMetadata,
+    ConsumerGroup,
+    ConsumerMember,
+    ConsumerMembers,
+    EpochGroup,
+    Timers,
+    plain,
+)
 from groups.core.model.persistent import DeadlineMap, Timer
 from groups.core.model.records import GroupConverted
 from groups.core.model.replies import JoinReply, Parked
 from groups.core.model.turn import Turn
 from groups.core.model.types import (
+    Cause,
     ClassicGroup,
     ClassicMember,
     ConsumerProtocol,

@@ -2,6 +2,18 @@
 
 Expire, then handle: first everything overdue becomes records, then the command is handled on that group, so a group is
 always up to date as of now, however late a timer runs. Errors are replies; only bugs raise.
+
+Deadlines that could not be counted start over first. While a coordinator partition has no live owner, members may not
+be able to renew their sessions. Its next owner raises the gap of the partition (`Env.gap`), and a group whose deadlines
+were armed under a smaller one gives everybody the full time again as soon as somebody looks at it. So the cost of an
+outage does not grow with the number of groups, and a member that was a millisecond from expiry gets its full session.
+
+The answer to a parked request is here, too, whatever the protocol of its group is by now (`answer_for`).
+
+Source: offsets.md 9.3 (becoming ACTIVE); classic.md 0.3, 2.6, 3.2, 7.2, 8.3, 8.5 and 8.6; consumer.md 9.5.
+
+Differs from Kafka: a rebalance that was in progress goes on, with the full time for its join or sync; Kafka returns to
+the previous generation.
 """
 
 from __future__ import annotations
@@ -9,25 +21,26 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import assert_never
 
+from groups.core import share
 from groups.core.classic import offsets as classic_offsets
-from groups.core.classic.heartbeat import heartbeat
+from groups.core.classic import rebalance as classic
+from groups.core.classic import sessions
 from groups.core.classic.join import join_group
 from groups.core.classic.leave import leave_group
 from groups.core.classic.maintenance import abandon_wait, delete_group, force_state
-from groups.core.classic.rebalance import expire
+from groups.core.classic.rebalance import expire, prepare
+from groups.core.classic.sessions import heartbeat
 from groups.core.classic.sync import sync_group
 from groups.core.consumer import classic_members
-from groups.core.consumer import deletion as consumer_deletion
+from groups.core.consumer import leaving as consumer_deletion
 from groups.core.consumer import offsets as consumer_offsets
 from groups.core.consumer.heartbeat import abandon_wait as abandon_held
-from groups.core.consumer.heartbeat import consumer_heartbeat
+from groups.core.consumer.heartbeat import consumer_heartbeat, is_over
 from groups.core.consumer.leaving import Remove
 from groups.core.consumer.leaving import leave_group as leave_members
 from groups.core.consumer.leaving import remove_members as remove_without_conversion
-from groups.core.consumer.regexes import apply_resolution
-from groups.core.consumer.target import apply_target
+from groups.core.consumer.target import apply_resolution, apply_target
 from groups.core.convert import join_consumer_group, remove_members, upgrade
-from groups.core.model.causes import Cause
 from groups.core.model.commands import (
     AbandonWait,
     ApplyRegexResolution,
@@ -44,6 +57,7 @@ from groups.core.model.commands import (
     JoinGroup,
     KickMember,
     LeaveGroup,
+    ParkKind,
     ReleaseHold,
     ResetOffsets,
     ResetShare,
@@ -51,7 +65,7 @@ from groups.core.model.commands import (
     SyncGroup,
     Tick,
 )
-from groups.core.model.consumer_group import ConsumerGroup, EpochGroup, ShareGroup
+from groups.core.model.consumer_group import ConsumerGroup, EpochGroup, ShareGroup, TimerKind, Timers
 from groups.core.model.consumer_records import (
     ConsumerMemberRemoved,
     ConsumerMemberReplaced,
@@ -59,13 +73,11 @@ from groups.core.model.consumer_records import (
     MemberReconciled,
     StaticMemberDeparted,
     TargetComputed,
+    TimersRearmed,
 )
-from groups.core.model.consumer_state import TimerKind
-from groups.core.model.decision import Decision
-from groups.core.model.effects import WakeMembers
 from groups.core.model.group import Group
-from groups.core.model.holds import expire_hold
-from groups.core.model.records import GroupConverted, Record
+from groups.core.model.persistent import DeadlineMap, Timer
+from groups.core.model.records import DeadlinesRearmed, GroupConverted, HoldReleased, Record
 from groups.core.model.replies import (
     Answer,
     CommitReply,
@@ -78,17 +90,80 @@ from groups.core.model.replies import (
     LeaveReply,
     Parked,
     Reply,
+    Rerun,
     SyncReply,
 )
-from groups.core.model.turn import Turn
-from groups.core.model.types import ClassicGroup, Env, TopicView
-from groups.core.offset_admin import delete_offsets, reset_offsets
-from groups.core.operators import hold_group, kick_member, release_hold
-from groups.core.rearming import rearm
-from groups.core.share import others
-from groups.core.share.heartbeat import share_heartbeat
-from groups.core.share.resetting import reset_share
+from groups.core.model.turn import Decision, Turn, WakeMembers
+from groups.core.model.types import Cause, ClassicGroup, Env, GroupState, JoinTimer, Millis, TopicView
+from groups.core.operators import delete_offsets, hold_group, kick_member, release_hold, reset_offsets
+from groups.core.share import reset_share, share_heartbeat
 from kcoord.protocol.errors import ProtocolError
+
+
+def rearm(turn: Turn) -> None:
+    """Start the deadlines of the group over if they were armed before the last gap, and somebody counts now."""
+    group, env = turn.group, turn.env
+    if group is None or not env.may_expire or group.armed_gap >= env.gap:
+        return
+    if isinstance(group, EpochGroup):
+        turn.emit(TimersRearmed(env.gap, _timers(turn, group), turn.now))
+        return
+    turn.emit(_classic(turn, group))
+    # As in Kafka, a group that is larger than allowed when it is loaded rebalances (classic.md 8.3).
+    running = group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE)
+    if running and len(group.members) > env.config.max_size:
+        prepare(turn, Cause.GROUP_FULL, "")
+
+
+def _classic(turn: Turn, group: ClassicGroup) -> DeadlinesRearmed:
+    now = turn.now
+    return DeadlinesRearmed(
+        turn.env.gap,
+        sessions.restarted(group, now),
+        # Differs from Kafka: ids that were handed out and have not joined yet (pending members) outlive a change of the
+        # coordinator; there they are in no log, and are forgotten.
+        {
+            member_id: max(deadline, sessions.full(now, turn.config.min_session_timeout_ms))
+            for member_id, deadline in group.pending_join.items()
+        },
+        _join_timer(group, now),
+        None if group.sync_deadline is None else max(group.sync_deadline, now + group.rebalance_timeout_ms),
+        now,
+    )
+
+
+def _join_timer(group: ClassicGroup, now: Millis) -> JoinTimer | None:
+    timer = group.join_timer
+    if timer is None:
+        return None
+    window = group.rebalance_timeout_ms if timer.initial is None else timer.initial[0]
+    return JoinTimer(max(timer.deadline, now + window), timer.initial)
+
+
+def _timers(turn: Turn, group: EpochGroup) -> Timers:
+    def restarted(kind: TimerKind) -> DeadlineMap:
+        timers: dict[str, Timer] = {}
+        for member_id, timer in group.timers.of(kind).items():
+            session = turn.limits.session_timeout_ms
+            full = session if kind is TimerKind.SESSION else group.members[member_id].rebalance_timeout_ms
+            timers[member_id] = Timer(max(timer.deadline, turn.now + full), timer.armed_at)
+        return DeadlineMap(timers)
+
+    return Timers(**{kind.value: restarted(kind) for kind in TimerKind})
+
+
+def answer_for(group: Group | None, parked: Parked) -> JoinReply | SyncReply | Rerun | None:
+    """The answer to a request that parked as `parked` says; None: it still waits.
+
+    A join or sync of a group that was converted to the consumer protocol is told to join again. A waiting heartbeat is
+    never answered from here: `Rerun` says that deciding it again will.
+    """
+    if parked.kind is ParkKind.HEARTBEAT:
+        return None if isinstance(group, ConsumerGroup) and not is_over(group, parked) else Rerun()
+    if isinstance(group, EpochGroup):
+        return classic.converted(parked)
+    return classic.answer_for(group, parked)
+
 
 FEW_NAMES = 100
 """`size_of_decision` counts the partitions of up to this number of topics; of more it counts the topics."""
@@ -239,7 +314,7 @@ def _handle_share(turn: Turn, command: ClassicCommand | ConsumerHeartbeat) -> Re
         case ForceState():
             raise ValueError(f"ForceState unloads classic groups, {command.group_id!r} is a share group")
         case _:
-            return others.refuse(command)
+            return share.refuse(command)
 
 
 def _handle_consumer(turn: Turn, command: ClassicCommand | ConsumerHeartbeat) -> Reply | Parked:
@@ -350,3 +425,10 @@ def _partitions(names: Collection[str], topics: TopicView) -> int:
     if len(names) > FEW_NAMES:
         return len(names)
     return sum(topics.by_name[name].partitions for name in names if name in topics.by_name)
+
+
+def expire_hold(turn: Turn) -> None:
+    """End a hold that has expired."""
+    hold = turn.group.hold if turn.group is not None else None
+    if hold is not None and hold.until <= turn.now:
+        turn.emit(HoldReleased(None, turn.now))

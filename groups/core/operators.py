@@ -1,7 +1,8 @@
-"""What operators do to the members of a group: hold it, end the hold, kick one member.
+"""What operators do to the members of a group, and may do to its offsets as far as its members are concerned.
 
-Source: http-api.md 4. Kafka has none of the three; a kick is what RemoveMembersFromConsumerGroup does for
-classic members, here for members of groups of every type.
+They hold a group, end the hold, and kick one member. Source: http-api.md 4; offsets.md 6 and 13.5. Kafka has none of
+the three; a kick is what RemoveMembersFromConsumerGroup does for classic members, here for members of groups of every
+type.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from groups.core.classic.rebalance import complete_if_all_joined, maybe_complete
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.consumer.leaving import remove_members as remove_without_conversion
 from groups.core.convert import remove_members
-from groups.core.model.causes import Cause
-from groups.core.model.commands import HoldGroup, KickMember, ReleaseHold
+from groups.core.model.commands import DeleteOffsets, HoldGroup, KickMember, ReleaseHold, ResetOffsets
 from groups.core.model.consumer_group import EpochGroup, ShareGroup
 from groups.core.model.group import Group
-from groups.core.model.records import GroupHeld, HoldReleased
-from groups.core.model.replies import Done, HoldReply
+from groups.core.model.records import GroupCreated, GroupHeld, HoldReleased
+from groups.core.model.replies import DeleteOffsetsReply, Done, HoldReply
 from groups.core.model.turn import Turn
-from groups.core.model.types import ClassicGroup, GroupState, Hold
+from groups.core.model.types import CONSUMER, Cause, ClassicGroup, GroupState, Hold
+from groups.core.subscription import subscribed_topics
 from kcoord.protocol.errors import Error, ProtocolError
 
 
@@ -99,3 +100,36 @@ def existing(turn: Turn, group_id: str) -> Group:
     if group is None or group.state is GroupState.DEAD:
         raise ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
     return group
+
+
+def delete_offsets(turn: Turn, command: DeleteOffsets) -> DeleteOffsetsReply:
+    """OffsetDelete, offsets.md 6 rows 3 and 5 to 8: whether, and for which topics not. Raises `ProtocolError`."""
+    if not command.group_id:
+        raise ProtocolError(Error.INVALID_GROUP_ID, "group_id must not be empty")
+    group = existing(turn, command.group_id)
+    if isinstance(group, ClassicGroup) and group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
+        raise ProtocolError(
+            Error.NON_EMPTY_GROUP,
+            f"group {group.group_id!r} is {group.state.value} and its members do not declare which topics they read: "
+            "stop them first",
+        )
+    subscribed = subscribed_topics(group)
+    return DeleteOffsetsReply(Error.NONE, frozenset(topic for topic in command.topics if topic in subscribed))
+
+
+def reset_offsets(turn: Turn, command: ResetOffsets) -> Done:
+    """May the group's offsets be set? Only while no member uses them. Raises `ProtocolError`.
+
+    `create`: a missing group is created, as by the first commit of a simple consumer.
+    """
+    if turn.group is None and command.create:
+        turn.emit(GroupCreated(command.group_id, turn.now, turn.env.gap))
+        return Done()
+    group = existing(turn, command.group_id)
+    if group.members:
+        raise ProtocolError(
+            Error.NON_EMPTY_GROUP,
+            f"group {group.group_id!r} is {group.state.value} with {len(group.members)} members: stop them, or hold "
+            "the group, first",
+        )
+    return Done()

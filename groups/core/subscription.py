@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from groups.core.classic.subscription import CONSUMER
 from groups.core.model.consumer_group import EpochGroup, ShareGroup
 from groups.core.model.group import Group
+from groups.core.model.types import CONSUMER
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,10 @@ from groups.configs import (
 )
 from groups.core.assignors import Assignor
 from groups.core.model.commands import ApplyRegexResolution
-from groups.core.model.effects import ResolveRegexes
+from groups.core.model.turn import ResolveRegexes
 from groups.core.model.types import ConsumerProtocol, Env, GroupConfig, Limits, MigrationPolicy, TopicView
 from groups.server_assignors import load_assignors
-from groups.store.stored import Ownership
+from groups.store.rows import Ownership
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import Assignment, decode_assignment, decode_subscription, encode_assignment

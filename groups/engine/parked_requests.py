@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from groups.core.machine import answer_for
 from groups.core.model.commands import ParkKind
 from groups.core.model.group import Group
 from groups.core.model.replies import Answer, JoinReply, Parked, Rerun, SyncReply
 from groups.core.model.types import Millis
-from groups.core.waiting import answer_for
 from groups.store.store import GroupStore
 from kcoord.database.notifications import TOPICS
 from kcoord.metrics import PARKED

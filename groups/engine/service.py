@@ -43,14 +43,13 @@ from groups.core.model.replies import (
     SyncReply,
 )
 from groups.core.model.types import GroupState, Millis
-from groups.engine.batch import OwnerEpoch
-from groups.engine.mailbox import Mailbox
+from groups.engine.mailbox import Mailbox, OwnerEpoch
 from groups.engine.parked_requests import BarrierReply, ParkedRequests, ShuttingDown, Waiter
 from groups.lane.heartbeats import HeartbeatLane
 from groups.nodes.hosting import Hosting
 from groups.store.locked import Guard, Within
+from groups.store.rows import MISSING, Stored
 from groups.store.store import GroupStore
-from groups.store.stored import MISSING, Stored
 from kcoord.database import request_age
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 
 import structlog
 
-from groups.core.coordinator import partition_of
-from groups.engine.batch import OwnerEpoch
+from groups.core.model.group import partition_of
+from groups.engine.mailbox import OwnerEpoch
 from groups.engine.service import GroupService
-from groups.lane.flusher import Flusher
+from groups.lane.heartbeats import Flusher
 from groups.nodes.overview import NodeOverviews
-from groups.store.events import EventStore
-from groups.store.store import GroupStore
-from groups.store.wake_ups import WakeUps
+from groups.store.bulk import WakeUps
+from groups.store.store import EventStore, GroupStore
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 

@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from groups.core.model.types import Millis
-from groups.store.stored import Copy
+from groups.store.store import Copy
 from kcoord.database.notifications import ECHO
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 
 if TYPE_CHECKING:  # which writes what it has with this
-    from groups.lane.flusher import Unstored
+    from groups.lane.heartbeats import Unstored
 
 Q = queries("groups")
 

@@ -6,9 +6,9 @@ models refuse to be saved or deleted (`ProtocolOwned`). Children of a group go w
 """
 
 from groups.models.catalogue import GroupConfigOverride, GroupLabels, Revision, Topic, Watermark
-from groups.models.clients import ClientSoftware
 from groups.models.membership import (
     Assignment,
+    ClientSoftware,
     ConsumerMember,
     Event,
     GenerationTopics,

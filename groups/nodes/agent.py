@@ -1,10 +1,16 @@
 """This process as a coordinator node: registers, renews its lease, takes over, loads, runs timers, hands over.
 
-One task renews, on a connection of its own. A second one runs the timers of the partitions that it owns, so that a slow
-group cannot delay a renewal. A lease that ended, for whatever reason, is the end of everything held under it: the node
-drops what it has in memory and takes part again as another incarnation.
+One task renews, on a connection of its own, so that a crowd of requests cannot hold up a renewal. A second one runs the
+timers of the partitions that it owns, so that a slow group cannot delay a renewal. A lease that ended, for whatever
+reason, is the end of everything held under it: the node drops what it has in memory and takes part again as another
+incarnation.
 
-Source: architecture.md 6; offsets.md 9.3.
+Loading is what a node does with a new partition before it answers for its groups and runs their timers. Everything is
+in Postgres, and groups whose sessions could not be counted start them over when somebody looks at them
+(`groups.core.machine`), so the cost does not grow with the number of groups. Groups are read only if `group.max.size`
+is set, to find those that are too large.
+
+Source: architecture.md 6; offsets.md 9.2 and 9.3; classic.md 8.3.
 """
 
 from __future__ import annotations
@@ -13,31 +19,152 @@ import asyncio
 import contextlib
 import random
 import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any
 
 import psycopg
 import structlog
+from psycopg.rows import TupleRow
 
+from groups.core.shards import ShardState
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
-from groups.lane.flusher import Flusher
+from groups.lane.heartbeats import Flusher
 from groups.nodes import membership
-from groups.nodes.connection import NodeConnection
 from groups.nodes.directory import NodeDirectory, kafka_address, node_name, node_url
 from groups.nodes.hosting import Hosting, Lease
-from groups.nodes.loading import Loader
 from groups.nodes.membership import NodeRefused
 from groups.nodes.store import Identity, NodeStore
 from groups.nodes.view import View
 from groups.store.store import GroupStore
 from kcoord import __version__
+from kcoord.config import Config
 from kcoord.constants import RENEWAL
+from kcoord.database import sessions
 from kcoord.database.notifications import NODES
-from kcoord.metrics import LEASES_LOST, NODE_PARTITIONS
+from kcoord.database.origin import Origins
+from kcoord.database.pool import Connection
+from kcoord.metrics import LEASES_LOST, NODE_PARTITIONS, PARTITION_LOAD_MS
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from kcoord.setting_table import LEASE
+from kcoord.setting_table import INT_MAX, LEASE
+
+LOCK_MS = 1_000
+"""How long to wait for another node that changes who owns what; after that the next renewal tries again."""
+
+
+class NodeConnection:
+    """Opens when it is needed, and again after it was lost."""
+
+    def __init__(self, conninfo: str, config: Config, origins: Origins | None = None) -> None:
+        """`origins`: which servers not to use; None: each will do."""
+        self._limit_ms = config.int("database.transaction.timeout.ms")
+        self._conninfo = conninfo
+        self._lease_ms = config.int(LEASE)
+        self._arguments = sessions.arguments(conninfo, "kcoord-node")
+        self._origins = origins or Origins(conninfo)
+        self._timeline: int | None = None
+        self._connection: psycopg.AsyncConnection[TupleRow] | None = None
+
+    @asynccontextmanager
+    async def transaction(self, *, long: bool = False) -> AsyncIterator[Connection]:
+        """A transaction, committed at the end of the block. Raises psycopg.Error.
+
+        Postgres ends it after `database.transaction.timeout.ms`: a node that freezes in it holds locks for no longer.
+        `long`: its statements may take longer, and Postgres ends it when the node has been silent for that time.
+        """
+        try:
+            connection = await self._open()
+            stepwise = long or connection.info.server_version < sessions.PIPELINED_FROM
+            pipeline: AbstractAsyncContextManager[Any] = nullcontext() if stepwise else connection.pipeline()
+            async with pipeline, connection.transaction():
+                if long:
+                    await sessions.lift_transaction_limit(connection)
+                yield connection
+        except BaseException:
+            # Also when the caller gave up: a connection in the middle of an exchange is of no use.
+            await self.close()
+            raise
+
+    async def _open(self) -> Connection:
+        connection = self._connection
+        if self._origins.is_past(self._timeline):
+            await self.close()
+            connection = None
+        if connection is None or connection.closed:
+            self._timeline = None
+            connection = await psycopg.AsyncConnection.connect(self._conninfo, **self._arguments)
+            self._connection = connection
+            await sessions.limit(
+                connection,
+                statement_ms=self._lease_ms,
+                idle_transaction_ms=self._limit_ms,
+                lock_ms=LOCK_MS,
+                transaction_ms=self._limit_ms,
+            )
+            self._timeline = await self._origins.check(connection)
+        return connection
+
+    async def close(self) -> None:
+        """Close the connection, if it is open."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
 
 log = structlog.get_logger(__name__)
+
+
+class Loader:
+    """Loads the partitions that this node was given."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._store = runtime.get(NodeStore)
+        self._hosting = runtime.get(Hosting)
+        self._max_size = runtime.config.int("group.max.size")
+
+    @property
+    def has_work(self) -> bool:
+        """Something loads, or its loading failed."""
+        return any(shard.state is not ShardState.ACTIVE for shard in self._hosting.shards.values())
+
+    async def load(self, connection: Connection, incarnation: int, view: View) -> None:
+        """Load all partitions that are not active, in one transaction. Raises psycopg.Error.
+
+        What failed before is loaded under a newer epoch.
+        """
+        shards = self._hosting.shards
+        failed = [partition for partition, shard in shards.items() if shard.state is ShardState.FAILED]
+        if failed:
+            for partition, epoch in await self._store.retry(connection, incarnation, failed, view.now):
+                shards.elect(partition, epoch)
+        epochs = {partition: shard.epoch for partition, shard in shards.items() if shard.state is ShardState.LOADING}
+        if not epochs:
+            return
+        try:
+            if self._max_size < INT_MAX:
+                await self._store.wake_oversized(connection, epochs, self._max_size)
+            active = await self._store.activate(connection, incarnation, epochs)
+        except Exception:
+            for partition, epoch in epochs.items():
+                shards.load_failed(partition, epoch)
+            raise
+        self._loaded(epochs, active, view)
+
+    def _loaded(self, epochs: dict[int, int], active: list[tuple[int, int, int]], view: View) -> None:
+        shards = self._hosting.shards
+        for partition, epoch, load_ms in active:
+            shards.loaded(partition, epoch)
+            PARTITION_LOAD_MS.observe(load_ms)
+        for partition, epoch in epochs.items():
+            # It may have been active under this epoch already, when only this process forgot.
+            found = view.by_partition[partition]
+            if found.epoch == epoch and found.state == ShardState.ACTIVE.value:
+                shards.loaded(partition, epoch)
+        if active:
+            log.info("partitions_loaded", partitions=len(active), slowest_ms=max(row[2] for row in active))
+
 
 LEAST_PAUSE_SECONDS = 0.05
 """Between two renewals, however often other nodes report changes."""

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from groups.nodes.store import NodeStore
 from groups.nodes.view import Node, View
 from kcoord.config import ANY_ADDRESS, Config

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from groups.core.shards import Shards, ShardState
 from groups.nodes.directory import NodeDirectory
 from kcoord.http import context

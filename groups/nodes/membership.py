@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from groups.nodes.plan import plan
 from groups.nodes.store import Identity, NodeStore
-from groups.nodes.versions import works_beside
-from groups.nodes.view import View
+from groups.nodes.view import View, plan, works_beside
 from kcoord.database.pool import Connection
 
 

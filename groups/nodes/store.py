@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from groups.core.model.types import Millis
-from groups.nodes.plan import plan
-from groups.nodes.view import Node, Partition, View
+from groups.nodes.view import Node, Partition, View, plan
 from kcoord.database.notifications import NODES
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime

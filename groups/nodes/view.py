@@ -1,13 +1,19 @@
-"""Nodes and the partitions they own, as one transaction saw them."""
+"""Nodes and the partitions they own, as one transaction saw them, and what follows: who should own which.
+
+Partitions are spread evenly, and with as few moves as possible, over nodes whose releases may run side by side.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from groups.core.model.types import Millis
+from kcoord.assignors.assignor import MemberSubscription
+from kcoord.assignors.sticky import StickyAssignor
 
 
 class Node(NamedTuple):
@@ -79,3 +85,45 @@ class View:
         """The live node that owns a partition; None: no live node does."""
         found = self.by_partition.get(partition)
         return None if found is None or found.owner is None else self.live.get(found.owner)
+
+
+_TOPIC = "partitions"
+
+
+def plan(nodes: Collection[int], owners: Mapping[int, int | None]) -> Mapping[int, int]:
+    """Partition -> node (an incarnation), for every key of `owners`, which says who owns it now.
+
+    The same arguments give the same plan in every process. Without nodes the plan is empty.
+    """
+    return _planned(tuple(sorted(nodes)), tuple(sorted(owners.items()))) if nodes else {}
+
+
+@lru_cache(maxsize=16)
+def _planned(nodes: tuple[int, ...], owners: tuple[tuple[int, int | None], ...]) -> Mapping[int, int]:
+    """Each renewal asks, and mostly nothing has changed."""
+    # The assignor counts partitions from 0: they are numbered by their order.
+    owned: dict[int | None, list[int]] = {node: [] for node in nodes}
+    for place, (_, owner) in enumerate(owners):
+        if owner in owned:
+            owned[owner].append(place)
+    # Incarnations are ordered as numbers, the assignor orders members as texts.
+    subscriptions = [
+        MemberSubscription(f"{node:020}", None, [_TOPIC], {_TOPIC: owned[node]}, generation_id=1) for node in nodes
+    ]
+    assignment = StickyAssignor().assign({_TOPIC: len(owners)}, subscriptions)
+    return {
+        owners[place][0]: int(member_id)
+        for member_id, by_topic in assignment.items()
+        for place in by_topic.get(_TOPIC, ())
+    }
+
+
+_NUMBERS = re.compile(r"(\d+)\.(\d+)")
+
+
+def works_beside(one: str, other: str) -> bool:
+    """Whether nodes of these releases share partitions. Releases that are not numbered are trusted."""
+    first, second = _NUMBERS.match(one), _NUMBERS.match(other)
+    if first is None or second is None:
+        return True
+    return first[1] == second[1] and abs(int(first[2]) - int(second[2])) <= 1

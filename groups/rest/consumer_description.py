@@ -12,9 +12,7 @@ from dataclasses import dataclass
 
 from groups.core.assignors import Assignor
 from groups.core.consumer.target import preferred_assignor
-from groups.core.model.consumer_group import EpochGroup
-from groups.core.model.consumer_state import ConsumerMember
-from groups.core.model.partitions import merged
+from groups.core.model.consumer_group import ConsumerMember, EpochGroup, merged
 from groups.core.model.types import Hold, Millis, TopicView
 from groups.nodes.directory import CoordinatorNode
 from groups.rest.description import NO_LABELS

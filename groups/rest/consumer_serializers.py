@@ -8,7 +8,7 @@ from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 
 from groups import states
-from groups.core.model.consumer_state import ConsumerGroupState, MemberState
+from groups.core.model.consumer_group import ConsumerGroupState, MemberState
 from groups.models import Group
 from groups.rest.consumer_description import TopicPartitionsDescription
 from groups.rest.group_serializers import GroupCoordinator, GroupView, LabelsOfGroup

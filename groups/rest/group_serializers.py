@@ -6,10 +6,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from groups.core.model.consumer_state import ConsumerGroupState
+from groups.core.model.consumer_group import ConsumerGroupState
 from groups.core.model.events import EventKind
-from groups.core.model.types import GroupState
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import GroupState, VerdictKind
 from groups.models import Group
 from groups.readmodel import LONGEST_REGEX, MAX_TOPICS, ON_PAGES, GroupSort
 from groups.rest.description import MemberState

@@ -14,8 +14,7 @@ from rest_framework.serializers import Serializer
 
 from groups import states
 from groups.clients import Client, ClientSoftware
-from groups.core.coordinator import partition_of
-from groups.core.model.group import Group
+from groups.core.model.group import Group, partition_of
 from groups.core.model.types import ClassicGroup, GroupState, Hold
 from groups.engine.decision_context import DecisionContexts
 from groups.engine.deletion import DeletedGroup, GroupDeletion

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from groups.simulation.service import MOST_ADDED, MOST_PARTITIONS
+from groups.simulation import MOST_ADDED, MOST_PARTITIONS
 from kcoord.rest.fields import Int32, Number, StrictSerializer, Text
 
 MOST_NAMED = 10_000

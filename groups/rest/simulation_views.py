@@ -8,8 +8,7 @@ from rest_framework.response import Response
 
 from groups.readmodel import unknown_group
 from groups.rest import simulation_serializers as s
-from groups.simulation.rules import Changes
-from groups.simulation.service import Simulations
+from groups.simulation import Changes, Simulations
 from kcoord.access.rights import Operation, Resource
 from kcoord.http.paths import check_group_id
 from kcoord.http.problem import invalid

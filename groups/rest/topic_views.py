@@ -12,8 +12,16 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from groups.catalogue.topic_quotas import admit_creation, admit_deletion, admit_growth
-from groups.catalogue.topics import Topic, TopicService, Watermark, check_topic_name, unknown_topic
+from groups.catalogue.topics import (
+    Topic,
+    TopicService,
+    Watermark,
+    admit_creation,
+    admit_deletion,
+    admit_growth,
+    check_topic_name,
+    unknown_topic,
+)
 from groups.rest import topic_serializers as s
 from kcoord.access.rights import Operation, Principal, Resource
 from kcoord.protocol.errors import Error, ProtocolError

@@ -11,10 +11,12 @@ from typing import NamedTuple, TypeVar
 import structlog
 
 from groups.core.model.group import Group
+from groups.core.model.types import Millis
 from groups.store import classic, consumer
-from groups.store.stored import GroupRow
+from groups.store.rows import GroupRow
 from kcoord.database.pool import Connection, Database
 from kcoord.process import off_loop
+from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)
@@ -111,3 +113,27 @@ def _fold(
             log.exception("group_not_loaded", group_id=names[row.id])
             continue
         yield row, group
+
+
+class WakeUps:
+    """Moves wake-ups."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db: Database = runtime.db
+
+    async def move(self, limit: int) -> int:
+        """Let due groups be due at their earliest deadline, if that is still to come; returns how many were looked at.
+
+        At most `limit` groups. Those that other transactions hold are skipped: they set it themselves. Raises
+        ProtocolError COORDINATOR_NOT_AVAILABLE.
+        """
+
+        async def work(connection: Connection) -> int:
+            now: Millis = await self._db.now_ms(connection)
+            ids = await self._db.column(connection, Q.lock_due_groups, {"now": now, "limit": limit})
+            if ids:
+                # In a statement of its own: what is read with the lock may be older than the lock.
+                await connection.execute(Q.move_wake_ups.encode(), {"id": ids, "now": now})
+            return len(ids)
+
+        return await self._db.transaction(work, receipt=lambda: None)

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from groups.core.model.group import Group
-from groups.core.model.sessions import Session
+from groups.core.model.group import Group, Session
 from groups.core.model.types import (
     ClassicGroup,
     ClassicMember,
@@ -21,8 +20,7 @@ from groups.core.model.types import (
     PendingIds,
     Protocol,
 )
-from groups.store.arrays import bytea_array, number_array, text_array
-from groups.store.stored import GroupRow, hold_columns
+from groups.store.rows import GroupRow, bytea_array, hold_columns, number_array, text_array
 from kcoord.database.pool import Connection, Database
 from kcoord.process import off_loop
 from kcoord.protocol.consumer_protocol import decode_assignment

@@ -14,23 +14,24 @@ from psycopg.types.json import Jsonb
 
 from groups import states
 from groups.core.machine import size_of
-from groups.core.model.consumer_group import ConsumerGroup, EpochGroup, ShareGroup
-from groups.core.model.consumer_state import (
+from groups.core.model.consumer_group import (
     ClassicMetadata,
+    ConsumerGroup,
     ConsumerMember,
     ConsumerMembers,
+    EpochGroup,
     Job,
     MemberState,
     RegexResolution,
+    ShareGroup,
     ShareMembers,
     TimerKind,
     Timers,
 )
-from groups.core.model.group import Group
+from groups.core.model.group import Group, Session
 from groups.core.model.persistent import DeadlineMap, Timer
-from groups.core.model.sessions import Session
 from groups.core.model.types import Millis, Protocol
-from groups.store.stored import GroupRow, hold_columns
+from groups.store.rows import GroupRow, hold_columns
 from kcoord.database.pool import Connection, Database
 from kcoord.process import off_loop
 from kcoord.sql import queries

@@ -24,9 +24,8 @@ from kcoord.access.rights import Operation, Resource
 from kcoord.http import serving
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire import session
-from kcoord.wire.api import REBOOTSTRAP_REQUIRED, Answer, Api, Call, HangUp
-from kcoord.wire.authorized import authorized_operations
-from kcoord.wire.reading import Fields
+from kcoord.wire.api import REBOOTSTRAP_REQUIRED, Answer, Api, Call, HangUp, authorized_operations
+from kcoord.wire.codec import Fields
 
 CLUSTER_ID = "kcoord"
 GROUP_KEY, TRANSACTION_KEY = 0, 1

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar, cast
 
-from groups.api import convert, handlers, wire
+from groups.api import handlers, wire
 from groups.clients import Client, ClientSoftware, Software
 from groups.core.model.commands import JoinGroup, SyncGroup
 from groups.core.model.replies import JoinReply, SyncReply
@@ -24,7 +24,7 @@ from kcoord.http.paths import check_group_id
 from kcoord.process.off_loop import then
 from kcoord.protocol.errors import Action, Error, ProtocolError
 from kcoord.wire.api import SUCCESS, Answer, Api, Call, struct_of
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 
 KNOWS_MEMBER_ID_REQUIRED = 4
 """The first version of JoinGroup whose clients join again with the id that they are given (KIP-394)."""
@@ -80,7 +80,7 @@ async def join(call: Call, request: Fields) -> Answer:
         reason=request.get("reason"),
         max_wait_ms=call.runtime.max_wait_ms,
     )
-    command = convert.join_command(request.group_id, body, call.client_host, call.runtime.max_wait_ms)
+    command = handlers.join_command(request.group_id, body, call.client_host, call.runtime.max_wait_ms)
     try:
         await remember(call)
         reply = await _held(call, partial(handlers.joined, call.over_http(body, request.group_id)), command)

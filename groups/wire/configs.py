@@ -19,7 +19,7 @@ from kcoord.access.rights import Operation, Principal
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import UNSUPPORTED_VERSION, Answer, Call
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 """Kinds of resources (`ConfigResource.Type`)."""

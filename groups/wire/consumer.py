@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-from groups.api import consumer_wire
+from groups.api import wire
 from groups.api.consumer import consumer_heartbeat
 from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
 from groups.engine.decision_context import DecisionContexts
@@ -30,7 +30,7 @@ from kcoord.http.paths import check_group_id
 from kcoord.process.off_loop import then
 from kcoord.protocol.errors import ProtocolError
 from kcoord.wire.api import Answer, Api, Call, struct_of
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 
 CLIENT_MAKES_IDS = 1
 """The first version of ConsumerGroupHeartbeat whose clients choose their member id."""
@@ -44,25 +44,25 @@ def heartbeat(call: Call, request: Fields) -> Answer | Awaitable[Answer]:
         call.principal.require_group(Operation.READ, request.group_id)
         return _joined(call, body, request.group_id)
     beaten = consumer_heartbeat.run(call.over_http(body, request.group_id))
-    return then(cast(consumer_wire.ConsumerHeartbeatResponse, beaten), heartbeat_answer)
+    return then(cast(wire.ConsumerHeartbeatResponse, beaten), heartbeat_answer)
 
 
-async def _joined(call: Call, body: consumer_wire.ConsumerHeartbeatRequest, group_id: str) -> Answer:
+async def _joined(call: Call, body: wire.ConsumerHeartbeatRequest, group_id: str) -> Answer:
     await remember(call)
     try:
         joined = consumer_heartbeat.run(call.over_http(body, group_id))
-        return heartbeat_answer(await cast(Awaitable[consumer_wire.ConsumerHeartbeatResponse], joined))
+        return heartbeat_answer(await cast(Awaitable[wire.ConsumerHeartbeatResponse], joined))
     except ProtocolError as refused:
         raise as_clients_know_it(refused) from None
 
 
-def _body(call: Call, request: Fields) -> consumer_wire.ConsumerHeartbeatRequest:
+def _body(call: Call, request: Fields) -> wire.ConsumerHeartbeatRequest:
     member_id = request.member_id
     if call.version < CLIENT_MAKES_IDS and not member_id and request.member_epoch == 0:
         member_id = str(uuid.uuid4())
     owned = request.topic_partitions
     return struct_of(
-        consumer_wire.ConsumerHeartbeatRequest,
+        wire.ConsumerHeartbeatRequest,
         member_id=member_id,
         member_epoch=request.member_epoch,
         instance_id=request.instance_id,
@@ -78,7 +78,7 @@ def _body(call: Call, request: Fields) -> consumer_wire.ConsumerHeartbeatRequest
     )
 
 
-def heartbeat_answer(answer: consumer_wire.ConsumerHeartbeatResponse) -> Answer:
+def heartbeat_answer(answer: wire.ConsumerHeartbeatResponse) -> Answer:
     """The answer to a heartbeat of a consumer or share group."""
     assignment = answer.assignment
     return {

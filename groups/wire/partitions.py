@@ -13,9 +13,8 @@ from groups.core.model.types import Topic
 from groups.wire.brokers import brokers, led
 from kcoord.access.rights import Operation, Resource
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.wire.api import Answer, Call
-from kcoord.wire.authorized import authorized_operations
-from kcoord.wire.reading import Fields
+from kcoord.wire.api import Answer, Call, authorized_operations
+from kcoord.wire.codec import Fields
 
 MOST_PARTITIONS = 2_000
 """Of one answer, as Kafka's `max.request.partition.size.limit`."""

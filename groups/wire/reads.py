@@ -21,9 +21,8 @@ from kcoord.process.runtime import Runtime
 from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget
-from kcoord.wire.api import Answer, Api, Call
-from kcoord.wire.authorized import authorized_operations
-from kcoord.wire.reading import Fields
+from kcoord.wire.api import Answer, Api, Call, authorized_operations
+from kcoord.wire.codec import Fields
 
 PAGE = 1_000
 KNOWS_NOT_FOUND = 6

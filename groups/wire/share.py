@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any, cast
 
-from groups.api.consumer_wire import ConsumerHeartbeatResponse
-from groups.api.share import share_heartbeat
-from groups.api.share_wire import ShareHeartbeatRequest
+from groups.api.consumer import share_heartbeat
+from groups.api.wire import ConsumerHeartbeatResponse, ShareHeartbeatRequest
 from groups.core.model.consumer_group import ShareGroup
 from groups.rest.consumer_description import ConsumerMemberDescription
 from groups.wire.classic import as_clients_know_it, remember
@@ -24,7 +23,7 @@ from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import ProtocolError
 from kcoord.wire.api import Answer, Api, Call, struct_of
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 
 
 async def heartbeat(call: Call, request: Fields) -> Answer:

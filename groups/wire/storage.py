@@ -15,7 +15,7 @@ from groups.wire.brokers import brokers, led
 from kcoord.access.rights import Operation
 from kcoord.protocol.errors import Error
 from kcoord.wire.api import Answer, Api, Call
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 
 LOG_DIRECTORY = "/no-records"
 """Shown as the path of the one log directory of each broker."""

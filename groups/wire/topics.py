@@ -14,12 +14,20 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
-from groups.catalogue.topic_quotas import admit_creation, admit_deletion, admit_growth
-from groups.catalogue.topics import Topic, TopicService, check_partitions, check_topic_name, unknown_topic
+from groups.catalogue.topics import (
+    Topic,
+    TopicService,
+    admit_creation,
+    admit_deletion,
+    admit_growth,
+    check_partitions,
+    check_topic_name,
+    unknown_topic,
+)
 from kcoord.access.rights import Operation, Principal
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Call
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 
 DEFAULT_PARTITIONS = 1
 """Of a topic whose creator leaves it to the server; as in Kafka."""

@@ -1,7 +1,8 @@
 """Requests to Django in the audit: who makes them, from where, and those that are refused.
 
 One middleware stands around the pages, the admin and the control plane of the API. What a view does is recorded by the
-service that does it; what is refused, by whatever code, is recorded here.
+service that does it; what is refused, by whatever code, is recorded here, and so are sign-ins, sign-outs and wrong
+passwords, by Django's signals: whatever way a person signs in.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 
 import structlog
 from asgiref.sync import iscoroutinefunction
+from django.contrib.auth import get_user_model
+from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.http import HttpRequest, UnreadablePostError
 from django.http.request import RawPostDataException
 from django.http.response import HttpResponseBase
@@ -20,7 +23,7 @@ from django.utils.decorators import sync_and_async_middleware
 from kcoord.audit import caller as callers
 from kcoord.audit.acts import FORMS, OPERATIONS, PAGES, resource_of
 from kcoord.audit.caller import Caller, Door
-from kcoord.audit.recording import Act
+from kcoord.audit.recording import Act, record_here
 from kcoord.audit.refusals import Refusals, is_temporary
 from kcoord.http import context
 from kcoord.process import bridge
@@ -152,3 +155,35 @@ def _problem(response: HttpResponseBase) -> tuple[str, str, Action]:
         return str(body["error"]), str(body["detail"]), Action(body["action"])
     except (ValueError, KeyError, TypeError):
         return f"HTTP {response.status_code}", "", Action.FIX
+
+
+SIGN_IN, SIGN_OUT = "session.sign-in", "session.sign-out"
+
+
+def connect() -> None:
+    """Record sessions. For `AppConfig.ready`."""
+    user_logged_in.connect(_signed_in, dispatch_uid="kcoord.audit.signed_in")
+    user_logged_out.connect(_signed_out, dispatch_uid="kcoord.audit.signed_out")
+    user_login_failed.connect(_failed, dispatch_uid="kcoord.audit.login_failed")
+
+
+def _signed_in(sender: Any, request: HttpRequest | None, user: Any, **kwargs: Any) -> None:
+    backend = str(getattr(user, "backend", "")).rpartition(".")[2]
+    callers.identify(user.get_username(), account_id=user.pk)
+    record_here(Act(SIGN_IN, "account", user.get_username(), after={"backend": backend}))
+
+
+def _signed_out(sender: Any, request: HttpRequest | None, user: Any, **kwargs: Any) -> None:
+    if user is not None:
+        callers.identify(user.get_username(), account_id=user.pk)
+        record_here(Act(SIGN_OUT, "account", user.get_username()))
+
+
+def _failed(sender: Any, credentials: Mapping[str, Any], request: HttpRequest | None = None, **kwargs: Any) -> None:
+    """A wrong password. The name is recorded if it is that of an account: people type passwords into its field."""
+    model = get_user_model()
+    given = credentials.get(model.USERNAME_FIELD) or credentials.get("username") or ""
+    name = given if model._default_manager.filter(**{model.USERNAME_FIELD: given}).exists() else ""
+    caller = callers.of_request() or (caller_of(request) if request is not None else callers.of_process())
+    caller.refused = True
+    note([Act(SIGN_IN, "account", name, error="WRONG CREDENTIALS")], caller)

@@ -7,6 +7,9 @@ and each has sessions with its own limits.
 A transaction that hits a lock returns its connection and tries again, a few at a time, however many there are: all
 other groups have the rest of the pool. While few wait, each try is long enough to keep its place in Postgres' own lock
 queue, so that a group with constant traffic at several servers does not starve others.
+
+Sessions of frozen processes that hold locks are ended: a backend that waits for its client to read a large result
+ignores all timeouts. A process whose lock waits time out ends such sessions, and so does each tick of the timers.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -29,15 +33,57 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout, TooManyRequests
 
 from kcoord.config import Config
 from kcoord.database import request_age, sessions
-from kcoord.database.blockers import Blockers
 from kcoord.database.clock import Clock, DatabaseClock
 from kcoord.database.liveness import LivenessWatch, WatchedConnection
 from kcoord.database.origin import Origins
-from kcoord.database.pool_usage import PoolUsage, usage_of
 from kcoord.database.request_age import Receipt, RequestAge
 from kcoord.process.turnstile import Places
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.sql import queries
+
+log = structlog.get_logger(__name__)
+
+LOOK_PAUSE_SECONDS = 0.5
+"""Minimum interval between two checks of one process."""
+
+
+class Blockers:
+    """Ends stuck sessions, for one process.
+
+    Parameters: `find` ends them all and returns pid and wait event of each.
+    """
+
+    def __init__(self, find: Callable[[], Awaitable[list[Any]]]) -> None:
+        self._find = find
+        self._looked = float("-inf")
+
+    async def end(self) -> int:
+        """Check, unless this process has just done so; returns how many sessions were ended."""
+        if time.monotonic() - self._looked < LOOK_PAUSE_SECONDS:
+            return 0
+        self._looked = time.monotonic()
+        ended = await self._find()
+        for pid, wait_event, *_ in ended:
+            log.warning("stuck_session_ended", pid=pid, wait_event=wait_event)
+        return len(ended)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolUsage:
+    """Connections of a pool: lent out, idle, how many there may be; and the callers that wait for one."""
+
+    used: int
+    idle: int
+    most: int
+    waiting: int
+
+
+def usage_of(pool: AsyncConnectionPool[Any]) -> PoolUsage:
+    """The usage of a pool right now."""
+    stats = pool.get_stats()
+    idle = stats["pool_available"]
+    return PoolUsage(stats["pool_size"] - idle, idle, pool.max_size, stats["requests_waiting"])
+
 
 FIRST_TRY_MS = 250
 """How long a transaction waits for a lock that no other transaction of this process is known to wait for."""
@@ -148,8 +194,6 @@ def _maker(kind: type[T], names: tuple[bytes, ...]) -> RowMaker[T]:
         return lambda values: kind(*values)
     return lambda values: kind(**dict(zip(columns, values, strict=True)))
 
-
-log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 Connection = psycopg.AsyncConnection[TupleRow]

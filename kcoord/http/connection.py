@@ -1,12 +1,16 @@
 """A connection of HTTP/1.1: bytes in, one request after the other, answers in their order.
 
-`kcoord.http.framing` finds where heads, chunks and requests end and refuses requests that say it in two ways; httptools
-says whether they are valid. A request for an operation
-(`kcoord.http.door`) is answered by `kcoord.http.asked`, any other one by the ASGI application
+The cutter finds where heads, chunks and requests end; httptools says whether they are valid, and both must agree where
+a request ends. A parser that is given one piece at a time never reads beyond the request that is being answered:
+pipelined requests wait as bytes, and nothing that belongs to the next request can reach the one before.
+
+A request for an operation is answered by `kcoord.http.door`, any other one by the ASGI application
 (`kcoord.http.cycle`). What a peer owes is in `kcoord.http.peers`.
 
 Members repeat the same headers for hours, so what a block of headers says is remembered for each connection, except
 whether the token in it is valid: that is asked for each request.
+
+Source: RFC 9112, section 2, 3, 7.1 and 11.2.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import socket
 import struct
 import time
 from contextvars import copy_context
+from enum import Enum
 from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
@@ -31,15 +36,151 @@ from kcoord import metrics
 from kcoord.access.rights import trusted_caller
 from kcoord.database.request_age import RECEIPT, Receipt
 from kcoord.http import context
-from kcoord.http.asked import Asked
 from kcoord.http.cycle import HIGH_WATER_BYTES, Cycle, Writable
-from kcoord.http.door import DOOR, Door, Head, Headers, Route
-from kcoord.http.framing import BadFraming, Cutter, ambiguous_framing, answer_head, body_length
+from kcoord.http.door import (
+    DOOR,
+    Asked,
+    BadFraming,
+    Door,
+    Head,
+    Headers,
+    Route,
+    ambiguous_framing,
+    answer_head,
+    body_length,
+)
 from kcoord.http.peers import TOO_LATE, TOO_MANY, HttpPeers, Peer, Phase, Reason, refusal
 from kcoord.process import runtime as runtimes
 from kcoord.process.turnstile import Kind
 from kcoord.protocol.errors import Error
 from kcoord.quotas.connections import PEER
+
+_END = b"\r\n\r\n"
+_BARE_END = re.compile(rb"\n\r?\n")
+"""The end of a head that is not valid, so that it is refused at once."""
+_REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP/(1\.[01])\r\n")
+_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[^\r\n]*)?\r\n")
+_BLANK_LINE = b"\r\n"
+_SPACE = 0x20
+
+
+class Part(Enum):
+    """What the next byte belongs to."""
+
+    HEAD = "the head of a request"
+    BODY = "a body of known length"
+    SIZE = "the line before a chunk"
+    CHUNK = "a chunk"
+    TRAILERS = "what follows the last chunk"
+
+
+class Cutter:
+    """The bytes of one connection that were not parsed yet.
+
+    Parameters: `longest` head of a request, line between chunks, or trailers, in bytes; a longer one raises BadFraming.
+    """
+
+    __slots__ = ("_at", "_data", "_left", "_longest", "_part", "_searched")
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._data = b""
+        self._at = 0
+        self._searched = 0
+        self._part = Part.HEAD
+        self._left = 0
+        """Bytes that remain: of the body, of the chunk with its line end, or allowed for trailers."""
+
+    @property
+    def in_body(self) -> bool:
+        """The head of a request was taken, and its body not all of it."""
+        return self._part is not Part.HEAD
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that have come and were not taken."""
+        return len(self._data) - self._at
+
+    def received(self, data: bytes) -> None:
+        """This has come."""
+        self._data = self._data[self._at :] + data if self.waiting else data
+        self._at = 0
+
+    def head(self) -> tuple[bytes, bytes, bytes, bytes] | None:
+        """Method, target, version (b"1.1") and the whole head of the next request; None if it has not come.
+
+        Raises BadFraming if this cannot become a request.
+        """
+        end = self._data.find(_END, self._at + self._searched) + len(_END)
+        if end < len(_END):
+            found = _BARE_END.search(self._data, self._at + self._searched)
+            end = -1 if found is None else found.end()
+        size = self.waiting if end < 0 else end - self._at
+        if size > self._longest:
+            raise BadFraming(f"the head of the request is larger than {self._longest} bytes")
+        if size and self._data[self._at] <= _SPACE:
+            raise BadFraming("a request begins with its method")
+        if end < 0:
+            self._searched = max(size - 3, 0)
+            return None
+        head = self._take(size)
+        self._searched = 0
+        line = _REQUEST_LINE.match(head)
+        if line is None:
+            raise BadFraming("the request does not begin with a request line of HTTP/1.1 or 1.0")
+        return line[1], line[2], line[3], head
+
+    def take(self, length: int) -> bytes | None:
+        """Take the next `length` bytes; None, and nothing is taken, if they have not all come."""
+        return None if self.waiting < length else self._take(length)
+
+    def expect(self, length: int | None) -> None:
+        """The head that was taken announces a body of `length` bytes, None: in chunks."""
+        self._part = Part.SIZE if length is None else Part.BODY if length else Part.HEAD
+        self._left = length or 0
+
+    def body(self) -> bytes | None:
+        """The next piece of the body; None if it has not come. Pieces of chunked bodies are chunks and lines between.
+
+        Raises BadFraming for a line that is too long, and for one that is not the size of a chunk.
+        """
+        if self._part is Part.BODY or self._part is Part.CHUNK:
+            return self._content()
+        end = self._data.find(b"\n", self._at) + 1
+        size = end - self._at if end else self.waiting
+        if size > (self._left if self._part is Part.TRAILERS else self._longest):
+            raise BadFraming(f"a line between chunks, or the trailers, are larger than {self._longest} bytes")
+        if not end:
+            return None
+        line = self._take(size)
+        if self._part is Part.SIZE:
+            self._begin_chunk(line)
+        else:
+            self._left -= size
+            if line == _BLANK_LINE:
+                self._part = Part.HEAD
+        return line
+
+    def _content(self) -> bytes | None:
+        piece = self._take(min(self._left, self.waiting))
+        self._left -= len(piece)
+        if not self._left:
+            self._part = Part.HEAD if self._part is Part.BODY else Part.SIZE
+        return piece or None
+
+    def _begin_chunk(self, line: bytes) -> None:
+        found = _CHUNK_SIZE.fullmatch(line)
+        if found is None:
+            raise BadFraming("the size of a chunk is not a hexadecimal number")
+        size = int(found[1], 16)
+        self._part = Part.CHUNK if size else Part.TRAILERS
+        self._left = size + len(_BLANK_LINE) if size else self._longest
+
+    def _take(self, size: int) -> bytes:
+        piece = self._data[self._at : self._at + size]
+        self._at += size
+        return piece
+
 
 LONGEST_HEAD_BYTES = 16_384
 MOST_HEADS = 4
@@ -50,7 +191,6 @@ INVALID = "this is not a valid HTTP request"
 
 _POST = b"POST "
 _VERSION = b" HTTP/1.1\r\n"
-_END = b"\r\n\r\n"
 _UPGRADE = re.compile(rb"\r\nupgrade:[^\r\n]*(?=\r\n)", re.IGNORECASE)
 _HEADER_NAME = re.compile(rb"\n([^\s:]+)[ \t]*:")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from kcoord.http.framing import Headers, answer_head
+from kcoord.http.door import Headers, answer_head
 
 log = structlog.get_logger(__name__)
 

@@ -18,7 +18,7 @@ from kcoord import metrics
 from kcoord.access.rights import ALL_ALLOWED, Access, Principal, bearer
 from kcoord.audit import caller as callers
 from kcoord.audit.caller import Caller, Door
-from kcoord.audit.operations import note_error
+from kcoord.audit.refusals import note_error
 from kcoord.database import counters, task_health
 from kcoord.http import context, problem
 from kcoord.process import runtime as runtimes

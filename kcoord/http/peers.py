@@ -13,19 +13,38 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import structlog
 from prometheus_client import Counter, Gauge
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from kcoord import metrics
 from kcoord.config import Config
 from kcoord.http import problem
-from kcoord.http.proxies import Proxies
 from kcoord.protocol.errors import Error
-from kcoord.quotas.addresses import Addresses
-from kcoord.quotas.connections import HOLDERS
+from kcoord.quotas.connections import HOLDERS, Addresses
+
+
+class Proxies:
+    """Parameters: `trusted`, addresses and networks of proxies that are believed; `*`: everybody is."""
+
+    def __init__(self, trusted: Iterable[str]) -> None:
+        self._middleware = ProxyHeadersMiddleware(_nothing, list(trusted))
+
+    def tell(self, scope: dict[str, Any]) -> None:
+        """Put the client and the scheme that a trusted proxy names into a scope of ASGI."""
+        running = self._middleware(scope, None, None)  # type: ignore[arg-type]
+        try:
+            running.send(None)
+        except StopIteration:
+            return
+        raise AssertionError("the middleware waits")
+
+
+async def _nothing(*_: object) -> None: ...
+
 
 log = structlog.get_logger(__name__)
 

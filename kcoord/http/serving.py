@@ -1,21 +1,65 @@
-"""Operations: what the data plane can be asked for, each a function that answers a typed call.
+"""Operations: what the data plane can be asked for, each a description and a function that answers a typed call.
 
-An operation returns its answer, or something to await: a coroutine, which becomes a task, or `Later`
-(`kcoord.process.off_loop`), which does not.
-How a request becomes a call is in `kcoord.http.asked`.
+Both the OpenAPI document and the server are built from the description. An operation returns its answer, or something
+to await: a coroutine, which becomes a task, or `Later` (`kcoord.process.off_loop`), which does not. How a request
+becomes a call is in `kcoord.http.door`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from kcoord.access.rights import Principal
-from kcoord.http.endpoint import Endpoint
 from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error
 from kcoord.quotas.budgets import UNMETERED, Metering
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A parameter of the query string."""
+
+    name: str
+    description: str
+    required: bool = False
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One endpoint of the data plane.
+
+    `path` is a template with at most one of `{group_id}` and `{transactional_id}` in it; `request` and `response` are
+    msgspec structs, `request` None if it has no body; `errors` are those specific to the call, besides those that
+    every endpoint can answer (`COMMON_ERRORS`). `takes_empty_group_id`: the call answers for the empty group id with
+    its own error.
+    """
+
+    method: str
+    path: str
+    operation_id: str
+    summary: str
+    response: type
+    request: type | None = None
+    errors: tuple[Error, ...] = ()
+    query: tuple[Query, ...] = ()
+    description: str = ""
+    takes_empty_group_id: bool = False
+
+
+COMMON_ERRORS = (
+    Error.INVALID_REQUEST,
+    Error.SASL_AUTHENTICATION_FAILED,
+    Error.COORDINATOR_NOT_AVAILABLE,
+    Error.THROTTLING_QUOTA_EXCEEDED,
+    Error.UNKNOWN_SERVER_ERROR,
+)
+"""What any endpoint may answer."""
+
 
 B = TypeVar("B")
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from kcoord.http.endpoint import COMMON_ERRORS, Endpoint, Query
 from kcoord.http.problem import MEDIA_TYPE
+from kcoord.http.serving import COMMON_ERRORS, Endpoint, Query
 from kcoord.openapi.examples import EXAMPLES
 from kcoord.openapi.service import SERVICE_PATHS, SERVICE_SCHEMAS, SERVICE_TAG
 from kcoord.openapi.shapes import PREFIX, shape

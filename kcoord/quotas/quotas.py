@@ -4,22 +4,149 @@ Buckets are in memory, so a principal may use its limit at every node, as at eve
 settings and from quotas in Postgres (`kcoord.quotas.stored`), and are those last read while Postgres is away. All
 methods are called on the event loop.
 
-Source: http-api.md 6; KIP-124, 219, 599.
+The quota that names a principal most closely counts, else the setting: a token comes before the user who owns it, a
+user before the Django groups that the user is in, these before the default quota, and that before the setting. Of
+several groups the highest limit counts.
+
+Source: http-api.md 6; KIP-124, 219, 599 (token buckets that may go into debt); Kafka's design, "Client quotas".
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
 
 from kcoord.access.rights import Principal
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.quotas.bucket import Bucket
 from kcoord.quotas.budgets import Budget
-from kcoord.quotas.limits import Kind, Limit, Limits
 from kcoord.quotas.throttled import HEARTBEATS_KEPT, Throttled, Throttling
+
+
+class Bucket:
+    """What one principal may use of one budget.
+
+    It begins full, with `burst`, and fills at `rate` a second. Between two instants it admits at most `rate` x time +
+    `burst`; a single cost above `burst` is admitted by a full bucket, and is paid back before anything else is. A
+    principal that stays below `rate` is never refused.
+
+    Parameters: `now`, seconds of a monotonic clock, which never goes back.
+    """
+
+    __slots__ = ("_at", "_level", "burst", "rate")
+
+    def __init__(self, rate: float, burst: float, now: float) -> None:
+        self.rate = rate
+        self.burst = burst
+        self._level = burst
+        self._at = now
+
+    def wait(self, cost: float, now: float) -> float:
+        """The time until `cost` is admitted, in seconds; 0: now."""
+        if cost <= self._level:  # it has not become less
+            return 0.0
+        missing = min(cost, self.burst) - self._level_at(now)
+        return 0.0 if missing <= _ROUNDING else missing / self.rate
+
+    def spend(self, cost: float, now: float) -> None:
+        """Take `cost`, whether it was admitted or not: the bucket may be in debt afterwards."""
+        self._level = self._level_at(now) - cost
+        self._at = now
+
+    def spend_within(self, cost: float, now: float, most_debt: float) -> None:
+        """Take `cost`, but leave no debt above `most_debt`, nor one that is above it already any deeper."""
+        level = self._level_at(now)
+        self._level = max(level - cost, min(level, -most_debt))
+        self._at = now
+
+    def used(self, now: float) -> float:
+        """What is missing of a full bucket, at the rate at which it fills; above `burst`: it is in debt."""
+        return self.burst - self._level_at(now)
+
+    def limit_to(self, rate: float, burst: float, now: float) -> None:
+        """Change the limit. What was used, or is owed, stays so."""
+        used = self.used(now)
+        self.rate, self.burst = rate, burst
+        self._level, self._at = burst - used, now
+
+    def _level_at(self, now: float) -> float:
+        level = self._level + (now - self._at) * self.rate
+        return level if level < self.burst else self.burst
+
+
+_ROUNDING = 1e-9
+"""Of a cost: sums of parts of a second are not exact."""
+
+
+class Kind(str, Enum):
+    """What a quota names."""
+
+    TOKEN = "token"  # noqa: S105 - no secret
+    USER = "user"
+    GROUP = "group"
+    DEFAULT = "default"
+
+
+class Limit(NamedTuple):
+    """A limit in the unit of its budget, None: no limit; and the quota that it comes from, None: the setting.
+
+    `holder`: who has the bucket. The tokens of a user share what a quota gives to the user; what a group or the default
+    gives, each token has for itself.
+    """
+
+    value: float | None
+    kind: Kind | None
+    holder: tuple[Kind, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The user who owns a token, and the Django groups of the user."""
+
+    user: str
+    groups: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """All quotas. `settings`: 0 for no limit. `owners`: by id, of tokens whose owner matters to a quota."""
+
+    settings: Mapping[Budget, float]
+    quotas: Mapping[tuple[Kind, str, Budget], float | None] = field(default_factory=dict)
+    owners: Mapping[int, Owner] = field(default_factory=dict)
+
+    def of(self, token_id: int, name: str, budget: Budget) -> Limit:
+        """The limit of a token."""
+        token = (Kind.TOKEN, name)
+        if (*token, budget) in self.quotas:
+            return Limit(self.quotas[*token, budget], Kind.TOKEN, token)
+        owner = self.owners.get(token_id)
+        if owner is not None:
+            user = (Kind.USER, owner.user)
+            if (*user, budget) in self.quotas:
+                return Limit(self.quotas[*user, budget], Kind.USER, user)
+            found = [
+                self.quotas[Kind.GROUP, group, budget]
+                for group in owner.groups
+                if (Kind.GROUP, group, budget) in self.quotas
+            ]
+            if found:
+                known = [limit for limit in found if limit is not None]
+                return Limit(max(known) if len(known) == len(found) else None, Kind.GROUP, token)
+        if (Kind.DEFAULT, "", budget) in self.quotas:
+            return Limit(self.quotas[Kind.DEFAULT, "", budget], Kind.DEFAULT, token)
+        return Limit(self.settings.get(budget) or None, None, token)
+
+    def any_of(self, budgets: Sequence[Budget]) -> bool:
+        """Whether anybody has a limit of one of the budgets."""
+        return any(self.settings.get(budget) for budget in budgets) or any(
+            limit is not None for (_, _, budget), limit in self.quotas.items() if budget in budgets
+        )
+
 
 HOT = (Budget.HEARTBEATS, Budget.COMMITS, Budget.BYTES)
 """Budgets of what members send all the time."""

@@ -22,8 +22,7 @@ from kcoord.database.notifications import QUOTAS, TOKENS
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from kcoord.quotas.budgets import BY_KEY, Budget
-from kcoord.quotas.limits import Kind, Limits, Owner
-from kcoord.quotas.quotas import Quotas
+from kcoord.quotas.quotas import Kind, Limits, Owner, Quotas
 from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)

@@ -13,11 +13,11 @@ from prometheus_client import REGISTRY
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from kcoord.metrics import Tallies
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from kcoord.quotas.budgets import Budget
 from kcoord.sql import queries
-from kcoord.tallies import Tallies
 
 log = structlog.get_logger(__name__)
 

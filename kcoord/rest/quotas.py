@@ -15,8 +15,7 @@ from kcoord.models import Quota
 from kcoord.models import Throttled as ThrottledRow
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import BY_KEY, Budget
-from kcoord.quotas.limits import Kind
-from kcoord.quotas.quotas import Quotas
+from kcoord.quotas.quotas import Kind, Quotas
 from kcoord.quotas.stored import LARGEST, NAME_MAX, change, checked_limit
 from kcoord.rest.fields import Choice, Instant, NextCursor, PageQuery, StrictSerializer, Text
 from kcoord.rest.paging import cut, decode_cursor, encode_cursor

@@ -13,8 +13,8 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 
-from kcoord.http.endpoint import COMMON_ERRORS
 from kcoord.http.problem import MEDIA_TYPE
+from kcoord.http.serving import COMMON_ERRORS
 from kcoord.protocol.errors import Action, Error
 from kcoord.rest.fields import Instant, Int32
 

@@ -2,7 +2,13 @@
 
 A handler translates between the fields of Kafka's request and answer and the services; it decides nothing itself. What
 it returns, and what `refuse` returns for an error, is a mapping by the names of kio's fields
-(`kcoord.wire.writing`); the answer may have more fields than the version has.
+(`kcoord.wire.codec`); the answer may have more fields than the version has.
+
+Descriptions have sets of operations: what the rules of a caller allow on a group, a topic or the cluster. A set has the
+operations of Kafka whose requests are served here and would pass the caller's rules: without a log nobody may write,
+and what takes `admin` here may be one of several operations there.
+
+Source: KIP-430; `AclOperation` and `AclEntry.supportedOperations` for the numbers and what each kind of resource has.
 """
 
 from __future__ import annotations
@@ -10,19 +16,20 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kcoord.access.rights import Principal
+from kcoord.access.rights import CLUSTER_NAME, Operation, Principal, Resource
 from kcoord.http import serving
 from kcoord.http.peers import Peer
 from kcoord.http.problem import invalid
 from kcoord.process.runtime import Runtime
 from kcoord.quotas.budgets import Budget
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 
 UNSUPPORTED_SASL_MECHANISM: Final = 33
 ILLEGAL_SASL_STATE: Final = 34
@@ -231,3 +238,45 @@ def struct_of(cls: type[S], **fields: Any) -> S:
         return msgspec.convert(fields, cls)
     except msgspec.ValidationError as error:
         raise invalid(str(error)) from None
+
+
+class AclOperation(IntEnum):
+    """Kafka's numbers of operations; each is a bit of a set."""
+
+    READ = 3
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+
+
+_TAKES: dict[Resource, dict[AclOperation, Operation]] = {
+    Resource.GROUP: {
+        AclOperation.READ: Operation.READ,
+        AclOperation.DELETE: Operation.DELETE,
+        AclOperation.DESCRIBE: Operation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS: Operation.DESCRIBE,
+        AclOperation.ALTER_CONFIGS: Operation.ADMIN,
+    },
+    Resource.TOPIC: {
+        AclOperation.READ: Operation.READ,
+        AclOperation.CREATE: Operation.ADMIN,
+        AclOperation.DELETE: Operation.ADMIN,
+        AclOperation.ALTER: Operation.ADMIN,
+        AclOperation.DESCRIBE: Operation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS: Operation.DESCRIBE,
+    },
+    Resource.CLUSTER: {
+        AclOperation.DESCRIBE: Operation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS: Operation.DESCRIBE,
+    },
+}
+"""Which of this service's operations each of Kafka's takes. Settings of topics and of the server cannot be altered."""
+
+
+def authorized_operations(principal: Principal, resource: Resource, name: str = CLUSTER_NAME) -> int:
+    """The operations that `principal` may do with the resource called `name`, as the bits of a 32-bit number."""
+    allows = principal.rules.allows
+    return sum(1 << bit for bit, operation in _TAKES[resource].items() if allows(operation, resource, name))

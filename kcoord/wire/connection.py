@@ -17,8 +17,8 @@ import structlog
 from kcoord.http.peers import Peer, Phase, Reason
 from kcoord.process.turnstile import Kind, Turn
 from kcoord.wire.api import HangUp, Session
+from kcoord.wire.codec import Frame, Malformed
 from kcoord.wire.dispatch import SIZE, InTask, Receipt, Waiting, may_wait, respond
-from kcoord.wire.reading import Frame, Malformed
 
 log = structlog.get_logger(__name__)
 

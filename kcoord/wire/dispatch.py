@@ -26,7 +26,7 @@ from kcoord import metrics
 from kcoord.access.rights import Access, Principal
 from kcoord.audit import caller as callers
 from kcoord.audit.caller import Caller, Door
-from kcoord.audit.operations import SIGN_IN, is_refusal, note_error, note_refusals
+from kcoord.audit.refusals import SIGN_IN, is_refusal, note_error, note_refusals
 from kcoord.database import request_age
 from kcoord.http import context
 from kcoord.process.off_loop import Later
@@ -47,8 +47,7 @@ from kcoord.wire.api import (
     request_class,
     response_class,
 )
-from kcoord.wire.reading import Fields, Frame, Malformed, read, shown, varint
-from kcoord.wire.writing import write
+from kcoord.wire.codec import Fields, Frame, Malformed, read, shown, varint, write
 
 API_VERSIONS = 18
 SIZE = struct.Struct(">i")

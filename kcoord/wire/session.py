@@ -25,7 +25,7 @@ from kcoord.wire.api import (
     HangUp,
     Session,
 )
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 
 MECHANISMS = ("PLAIN",)
 _SOFTWARE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9\-.]*[A-Za-z0-9])?")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.labels import name_fault, value_fault

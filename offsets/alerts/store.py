@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import Visible

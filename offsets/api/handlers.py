@@ -1,8 +1,9 @@
-"""Commit and fetch over HTTP; topics as requests name them, by name or by id.
+"""Commit, fetch and transactional commits over HTTP; topics as requests name them, by name or by id.
 
 A commit is taken column by column: an object for each partition would cost more than everything else that is done for
 it.
-Source: http-api.md 2, "commit, fetch", and 6, quotas; offsets.md 2, 3 and 5.
+
+Source: http-api.md 2, "commit, fetch" and "transactional commit", and 6, quotas; offsets.md 2, 3, 4 and 5.
 """
 
 from __future__ import annotations
@@ -35,14 +36,10 @@ from kcoord.quotas.quotas import Quotas
 from offsets.acknowledged import AcknowledgedCommits
 from offsets.api import endpoints, wire
 from offsets.core.commit import NO_RETENTION, Commit, Lines, take
-from offsets.core.types import (
-    FetchedOffset,
-    OffsetCommitReply,
-    OffsetFetch,
-    OffsetFetchReply,
-    PartitionCounts,
-)
+from offsets.core.transactions import Producer
+from offsets.core.types import FetchedOffset, OffsetCommitReply, OffsetFetch, OffsetFetchReply, PartitionCounts
 from offsets.service import OffsetService
+from offsets.transactions.service import TransactionService, accepted, counted
 
 R = TypeVar("R")
 
@@ -535,3 +532,57 @@ def _partition(offset: FetchedOffset) -> wire.FetchedPartition:
         error_code=offset.error.code,
         error=offset.error.name,
     )
+
+
+@serve(endpoints.TXN_COMMIT, metering=Metering(Budget.COMMITS))
+async def txn_commit(call: Call[wire.TxnCommitRequest]) -> wire.TxnCommitResponse:
+    """TxnOffsetCommit."""
+    body = call.body
+    call.principal.require_transactional_id(body.transactional_id)
+    call.principal.require_group(Operation.READ, call.group_id)
+    producer = _producer(body.transactional_id, body)
+    asked = Asked(asked_topics(body.topics), body.generation_id, body.member_id, body.group_instance_id)
+
+    def finish(named: Sequence[Named], commit: Commit, _reply: OffsetCommitReply) -> wire.TxnCommitResponse:
+        return wire.TxnCommitResponse(answered(asked.topics, named, commit.errors))
+
+    return await commit_in_transaction(call, producer, asked, finish)
+
+
+async def commit_in_transaction(
+    call: Call[Any], producer: Producer, asked: Asked, finish: Finish[R], *, knows_epochs: bool = False
+) -> R:
+    """The answer to a TxnOffsetCommit whose group and producer the caller may use, for either door.
+
+    `knows_epochs`: as in `accepted`.
+    """
+    topics = Topics(call.runtime, call.principal)
+    named = await topics.resolve(asked.topics)
+    commit = commit_of(call, asked, topics, named, call.runtime.get(OffsetService).metadata_limit)
+    work = accepted(call.runtime.get(TransactionService).commit(producer, commit), knows_epochs=knows_epochs)
+    reply = await counted("txn_commit", work)
+    OFFSETS_COMMITTED.inc(commit.errors.count(Error.NONE))
+    return finish(named, commit, reply)
+
+
+@serve(endpoints.END_TXN, metering=Metering(Budget.COMMITS))
+async def end_txn(call: Call[wire.EndTxnRequest]) -> wire.EndTxnResponse:
+    """EndTxn, and the marker that follows it."""
+    call.principal.require_transactional_id(call.transactional_id)
+    producer = _producer(call.transactional_id, call.body)
+    service = call.runtime.get(TransactionService)
+    ended = await counted("end_txn", service.end(producer, committed=call.body.committed))
+    return wire.EndTxnResponse(ended.ended, ended.committed)
+
+
+@serve(endpoints.INIT_PRODUCER_ID, metering=Metering(Budget.COMMITS))
+async def init_producer_id(call: Call[None]) -> wire.InitProducerIdResponse:
+    """InitProducerId."""
+    call.principal.require_transactional_id(call.transactional_id)
+    service = call.runtime.get(TransactionService)
+    producer = await counted("init_producer_id", service.init(call.transactional_id))
+    return wire.InitProducerIdResponse(producer.producer_id, producer.producer_epoch)
+
+
+def _producer(transactional_id: str, body: wire.TxnCommitRequest | wire.EndTxnRequest) -> Producer:
+    return Producer(transactional_id, int64(body.producer_id, "producer_id"), body.producer_epoch)

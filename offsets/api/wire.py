@@ -1,6 +1,6 @@
-"""The JSON of commits and fetches, field by field. Names are those of Kafka's message schemas in snake_case.
+"""The JSON of commits, fetches and transactions, field by field, named as in Kafka's message schemas in snake_case.
 
-Source: http-api.md 2, "commit, fetch".
+Source: http-api.md 2, "commit, fetch" and "transactional commit".
 """
 
 from __future__ import annotations
@@ -9,7 +9,19 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kcoord.http.types import CommitInstanceId, Expiry, Int32, Int64, MemberId, ResultName, TopicId, TopicName
+from kcoord.http.types import (
+    CommitInstanceId,
+    Expiry,
+    Int32,
+    Int64,
+    MemberId,
+    ProducerEpoch,
+    ProducerId,
+    ResultName,
+    TopicId,
+    TopicName,
+    TransactionalId,
+)
 
 Items = Meta(max_length=10_000)
 
@@ -164,4 +176,47 @@ class ManyFetchResponse(Response, frozen=True):
     """A result for each group, in the order of the request."""
 
     groups: list[FetchedGroup]
+    error_code: Int32 = 0
+
+
+class TxnCommitRequest(Request, frozen=True):
+    """TxnOffsetCommit. Without a member: generation -1."""
+
+    transactional_id: TransactionalId
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    topics: Annotated[list[CommitTopic], Items]
+    generation_id: Int32 = -1
+    member_id: MemberId = ""
+    group_instance_id: CommitInstanceId | None = None
+
+
+class TxnCommitResponse(Response, frozen=True):
+    """A result for each partition, in the order of the request. Offsets with error 0 are pending until the end."""
+
+    topics: list[CommittedTopic]
+    error_code: Int32 = 0
+
+
+class EndTxnRequest(Request, frozen=True):
+    """EndTxn. `committed` true: pending offsets are committed; false: they are aborted."""
+
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch
+    committed: bool
+
+
+class EndTxnResponse(Response, frozen=True):
+    """The result of the end. Pending offsets are not committed if a later commit superseded them."""
+
+    pending_offsets: int
+    committed_offsets: int
+    error_code: Int32 = 0
+
+
+class InitProducerIdResponse(Response, frozen=True):
+    """The producer to use from now on."""
+
+    producer_id: int
+    producer_epoch: Int32
     error_code: Int32 = 0

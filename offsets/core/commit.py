@@ -7,7 +7,7 @@ question to the group.
 
 A commit was overtaken if a later one of a partition was written before it. A client that gives up sends its offsets
 elsewhere. If the first server was frozen, or waited for Postgres, and goes on then, its older commit would turn the
-newer one back. Heartbeats have the same rule (`groups.core.consumer.checks`, `check_order`). Commits that came to one
+newer one back. Heartbeats have the same rule (`groups.core.consumer.members`, `check_order`). Commits that came to one
 process are written there in their order, so that only those of others count.
 Source: offsets.md 2.2, 3.2 rows 3, 12, 13 and 3.6.
 """

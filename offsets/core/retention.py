@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from groups.core.classic.subscription import CONSUMER
-from groups.core.model.consumer_group import EpochGroup, ShareGroup
-from groups.core.model.consumer_state import ConsumerGroupState
+from groups.core.model.consumer_group import ConsumerGroupState, EpochGroup, ShareGroup
 from groups.core.model.group import Group
-from groups.core.model.types import ClassicGroup, GroupState
+from groups.core.model.types import CONSUMER, ClassicGroup, GroupState
 from groups.core.subscription import SubscribedTopics, subscribed_topics
 from offsets.core.types import Millis
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from groups.core.model.verdicts import RANKS, VerdictKind
+from groups.core.model.types import RANKS, VerdictKind
 from offsets.core.types import Millis
 
 STUCK_STATES = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")

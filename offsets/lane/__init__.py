@@ -1,1 +1,1 @@
-"""The commit lane: steady commits of many groups in one transaction, without their mailboxes (architecture.md 4)."""
+"""The lanes of commits and fetches: those of many groups in one transaction or statement (architecture.md 4)."""

@@ -15,19 +15,22 @@ from collections.abc import Coroutine, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import structlog
 
 from groups.core.consumer.offsets import check_fetch
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.engine.service import GroupService
+from groups.store.rows import number_array, text_array
 from kcoord import metrics
+from kcoord.database.pool import Database
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import FetchedOffset, OffsetFetch, TopicPartition
-from offsets.lane.store import Asked, FetchStore, Version
-from offsets.lane.tickets import Batches
+from offsets.lane.lane import Batches, Parameters, Q
 
 log = structlog.get_logger(__name__)
 
@@ -157,3 +160,58 @@ def _refuse(ticket: _Ticket, error: BaseException) -> None:
 
 def _names_member(fetch: OffsetFetch) -> bool:
     return fetch.member_id is not None or fetch.member_epoch >= 0
+
+
+def fetch_parameters(asked: Sequence[tuple[str, Sequence[TopicPartition]]]) -> Parameters:
+    """The parameters of `fetch_batch`: groups, each with the partitions that are asked for."""
+    topics: dict[str, int] = {}
+    topic = [topics.setdefault(name, len(topics) + 1) for _, partitions in asked for name, _ in partitions]
+    last = list(accumulate(len(partitions) for _, partitions in asked))
+    return {
+        "group_id": text_array(group_id for group_id, _ in asked),
+        "first": number_array([1, *(at + 1 for at in last[:-1])]),
+        "last": number_array(last),
+        "topic": number_array(topic),
+        "topics": text_array(topics),
+        "partition": number_array(partition for _, partitions in asked for _, partition in partitions),
+    }
+
+
+class Asked(NamedTuple):
+    """The partitions of a group that a fetch asks for."""
+
+    group_id: str
+    partitions: Sequence[TopicPartition]
+
+
+class Version(NamedTuple):
+    """Key, version and version tag of a group's row."""
+
+    pk: int | None
+    version: int
+    version_tag: UUID | None
+
+
+class FetchStore:
+    """Reads the offsets of many groups at once."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db: Database = runtime.db
+
+    async def read(
+        self, asked: Sequence[Asked], group_ids: Sequence[str]
+    ) -> tuple[list[list[FetchedOffset]], dict[str, Version]]:
+        """The committed offsets that each of `asked` names, and the versions of these groups, as far as they exist.
+
+        Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
+        """
+        async with self._db.connection() as connection:
+            versions: dict[str, Version] = {}
+            if group_ids:
+                rows = await self._db.rows(connection, Q.versions_of, {"group_id": text_array(group_ids)})
+                versions = {group_id: Version(*version) for group_id, *version in rows}
+            rows = await self._db.rows(connection, Q.fetch_batch, fetch_parameters(asked))
+        found: list[list[FetchedOffset]] = [[] for _ in asked]
+        for number, *offset in rows:
+            found[number - 1].append(FetchedOffset(*offset))
+        return found, versions

@@ -2,7 +2,13 @@
 
 A batch is one transaction with the commits of many groups. It takes those that `decide` would accept without changing
 their group, going by the copy in memory, and writes those whose copy turns out to be current under the lock. Everything
-else takes the normal way, the mailbox of its group; that is no error.
+else takes the normal way, the mailbox of its group; that is no error. Commits that wait are in order of arrival within
+each group.
+
+The fence is that of the normal way (invariant 2): the rows of the groups are locked in a statement of their own, and
+compared with the copies in the next one, which writes, like `offsets.store`, committed offsets and the journal. The
+parameters are a column for each array, in the form in which Postgres reads it. It is made here and not by psycopg,
+which looks at each number of a list: at fifty offsets a commit that would be most of the time of a commit.
 
 Source: architecture.md 4, "Fast lanes".
 """
@@ -10,27 +16,417 @@ Source: architecture.md 4, "Fast lanes".
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import time
-from collections.abc import Coroutine, Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
 import structlog
 from prometheus_client import Counter
+from psycopg import errors as pg
 
-from groups.core.commit_lane import steady_commit
-from groups.core.coordinator import partition_of
+from groups.core.commit_lane import SteadyCommit, steady_commit
+from groups.core.model.group import partition_of
 from groups.engine.service import GroupService
+from groups.store.rows import Int4Array, Int8Array, Stored, text_array
 from kcoord import metrics
 from kcoord.database import request_age
+from kcoord.database.pool import Connection, Database
+from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.sql import queries
 from offsets.acknowledged import AcknowledgedCommits
-from offsets.core.commit import Commit
-from offsets.core.types import OffsetCommitReply
-from offsets.lane.store import BatchStore, NotWritten, Outcome
-from offsets.lane.tickets import Alone, Batches, Ticket, Tickets
+from offsets.core.commit import OVERTAKEN_MS, Commit
+from offsets.core.types import Millis, OffsetCommitReply
+
+BATCHES = 2
+"""At once: one is prepared and answered while Postgres works on the other."""
+
+MOST_COMMITS = 256
+"""Of one batch."""
+MOST_OFFSETS = 2_048
+"""Of one batch, so that it takes some tens of milliseconds at most; it exceeds them by one commit."""
+MOST_OF_A_GROUP = 64
+"""Commits of one group in one batch: a group with thousands of members leaves room for others."""
+
+
+Alone = Callable[[], Coroutine[Any, Any, Any]]
+"""Writes a commit the normal way; returns the reply."""
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """One commit. `written`: the reply. `alone`: what writes it, if it takes the normal way, in `context`.
+
+    `plain` None: it cannot go with a batch. `at`: since when it waits (s). `coordinator`: its coordinator partition.
+    `slow`: it takes the normal way, and has not ended there. `stored`, `steady`: by which copy of its group, and how,
+    it was decided last. `own_at`: when this process last wrote offsets of the group, 0: not known.
+    """
+
+    group_id: str
+    plain: Commit | None
+    alone: Alone
+    receipt: Receipt | None
+    at: float
+    coordinator: int
+    slow: bool = False
+    stored: Stored | None = None
+    steady: SteadyCommit | None = None
+    own_at: Millis = 0
+    context: contextvars.Context = field(default_factory=contextvars.copy_context)
+    written: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def commit(self) -> Commit:
+        """Of a ticket that may go with a batch."""
+        assert self.plain is not None
+        return self.plain
+
+
+@dataclass(slots=True, eq=False)
+class GroupQueue:
+    """The tickets of one group. `under_way`: some are in a batch. `slow`: how many take the normal way now."""
+
+    waiting: deque[Ticket] = field(default_factory=deque)
+    under_way: bool = False
+    slow: int = 0
+    ready: bool = False
+
+
+class Tickets:
+    """The queues of all groups. Commits of one group are written in the order of arrival, whichever way they take.
+
+    `decide` sets what a batch needs to know of a ticket, and says whether it may go now. `write_alone`: begins to
+    write one the normal way, and calls `done` at its end.
+    """
+
+    def __init__(self, decide: Callable[[Ticket], bool], write_alone: Callable[[Ticket], None]) -> None:
+        self._decide = decide
+        self._write_alone = write_alone
+        self._queues: dict[str, GroupQueue] = {}
+        self._ready: deque[str] = deque()
+        self.waiting = 0
+
+    def __bool__(self) -> bool:
+        """Some commit could go now."""
+        return bool(self._ready)
+
+    def add(self, ticket: Ticket) -> None:
+        """Behind all others of its group."""
+        group_id = ticket.group_id
+        queue = self._queues.get(group_id)
+        if queue is None:
+            queue = self._queues[group_id] = GroupQueue()
+        queue.waiting.append(ticket)
+        self.waiting += 1
+        if len(queue.waiting) == 1:
+            self._advance(group_id, queue)
+
+    def take(self) -> list[Ticket]:
+        """The tickets of the next batch, at most as many as it may carry; the groups take turns."""
+        taken: list[Ticket] = []
+        room = MOST_OFFSETS
+        for _ in range(len(self._ready)):
+            if len(taken) >= MOST_COMMITS or room <= 0:
+                break
+            group_id = self._ready.popleft()
+            queue = self._queues.get(group_id)
+            if queue is None or not queue.ready:
+                continue
+            queue.ready = False
+            found = self._take_of(queue, min(MOST_OF_A_GROUP, MOST_COMMITS - len(taken)), room)
+            if found:
+                queue.under_way = True
+                taken += found
+                room -= sum(len(ticket.commit.lines) for ticket in found)
+            else:
+                self._advance(group_id, queue)
+        return taken
+
+    def _take_of(self, queue: GroupQueue, most: int, room: int) -> list[Ticket]:
+        """The first commits of a group that may go together: decided by the same copy."""
+        found: list[Ticket] = []
+        while queue.waiting and len(found) < most and room > 0:
+            ticket = queue.waiting[0]
+            if not ticket.written.done():
+                if ticket.plain is None or not self._decide(ticket):
+                    break
+                if found and ticket.stored is not found[0].stored:
+                    break
+                found.append(ticket)
+                room -= len(ticket.commit.lines)
+            queue.waiting.popleft()
+            self.waiting -= 1
+        return found
+
+    def landed(self, group_ids: set[str]) -> None:
+        """The batch that carried commits of these groups has ended, and they have been told."""
+        for group_id in group_ids:
+            queue = self._queues[group_id]
+            queue.under_way = False
+            self._advance(group_id, queue)
+
+    def slow(self, ticket: Ticket) -> None:
+        """A ticket of a batch takes the normal way."""
+        if not ticket.written.done():
+            self._slow(ticket, self._queues[ticket.group_id])
+
+    def _slow(self, ticket: Ticket, queue: GroupQueue) -> None:
+        queue.slow += 1
+        ticket.slow = True
+        self._write_alone(ticket)
+
+    def done(self, ticket: Ticket) -> None:
+        """A ticket that took the normal way has come to its end there."""
+        group_id = ticket.group_id
+        queue = self._queues[group_id]
+        queue.slow -= 1
+        ticket.slow = False
+        self._advance(group_id, queue)
+
+    def release(self, refuse: Callable[[Ticket], None]) -> None:
+        """Let all that wait take the normal way, unless `refuse` answers them."""
+        for group_id, queue in list(self._queues.items()):
+            for ticket in queue.waiting:
+                ticket.plain = None
+                refuse(ticket)
+            self._advance(group_id, queue)
+
+    def _advance(self, group_id: str, queue: GroupQueue) -> None:
+        """What the first tickets of a group do next, now that nothing of the group is in a batch."""
+        if queue.under_way:
+            return
+        while queue.waiting:
+            ticket = queue.waiting[0]
+            if not ticket.written.done():
+                if ticket.plain is not None and self._decide(ticket):
+                    self._prepare(group_id, queue)
+                    return
+                self._slow(ticket, queue)
+            queue.waiting.popleft()
+            self.waiting -= 1
+        if not queue.slow:
+            del self._queues[group_id]
+
+    def _prepare(self, group_id: str, queue: GroupQueue) -> None:
+        """The group's turn comes, unless the normal way has to end first, so that the order is kept."""
+        if not queue.slow and not queue.ready:
+            queue.ready = True
+            self._ready.append(group_id)
+
+
+class Batches:
+    """Parameters: `waits`, whether anything waits; `prepare`, the next batch, None if nothing can go now."""
+
+    def __init__(self, waits: Callable[[], bool], prepare: Callable[[], Coroutine[Any, Any, None] | None]) -> None:
+        self._waits = waits
+        self._prepare = prepare
+        self._running: set[asyncio.Task[None]] = set()
+        self._is_called = False
+
+    def call(self) -> None:
+        """Let a batch begin, with everything that arrives in this turn of the loop."""
+        if self._waits() and not self._is_called and len(self._running) < BATCHES:
+            self._is_called = True
+            asyncio.get_running_loop().call_soon(self._take_off)
+
+    def _take_off(self) -> None:
+        self._is_called = False
+        batch = self._prepare() if len(self._running) < BATCHES else None
+        if batch is None:
+            return
+        # A context of its own: it works for others after the request that called it has ended.
+        task = asyncio.get_running_loop().create_task(batch, context=contextvars.Context())
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        self.call()
+
+    def _ended(self, batch: asyncio.Task[None]) -> None:
+        self._running.discard(batch)
+        self.call()
+
+    async def close(self) -> None:
+        """Wait until all batches have ended."""
+        while self._running:
+            await asyncio.gather(*self._running, return_exceptions=True)
+
+
+Parameters = dict[str, Any]
+
+
+def parameters(tickets: Sequence[Ticket]) -> Parameters:
+    """The parameters of `lock_batch` and `write_batch`, but for the time.
+
+    Commits are numbered as in `tickets`; those of one group are in the order in which they are to be written.
+    """
+    return {**_commits(tickets), **_lines(tickets), "overtaken_ms": OVERTAKEN_MS}
+
+
+def _commits(tickets: Sequence[Ticket]) -> Parameters:
+    extended: set[tuple[int, str]] = set()
+    columns: list[tuple[str, ...]] = []
+    at = 0
+    for ticket in tickets:
+        received = None if ticket.receipt is None else ticket.receipt.database_ms
+        commit, stored, steady = ticket.commit, ticket.stored, ticket.steady
+        assert stored is not None
+        assert stored.pk is not None
+        assert steady is not None
+        key = stored.pk, commit.member_id
+        extends = steady.session_ms is not None and key not in extended
+        extended.add(key)
+        count = len(commit.lines)
+        columns.append(
+            (
+                str(stored.pk),
+                str(stored.version),
+                str(stored.version_tag),
+                str(ticket.coordinator),
+                "null" if commit.catalogue is None else str(commit.catalogue),
+                quoted(commit.member_id),
+                str(commit.generation_id),
+                quoted(steady.client_id),
+                quoted(commit.principal),
+                str(steady.session_ms) if extends else "null",
+                "null" if received is None else str(round(received)),
+                str(ticket.own_at),
+                str(at + 1),
+                str(at + count),
+            )
+        )
+        at += count
+    literals = [_array(column) for column in zip(*columns, strict=True)]
+    return dict(zip(_COMMIT_COLUMNS, literals, strict=True))
+
+
+_COMMIT_COLUMNS = (
+    "group",
+    "version",
+    "version_tag",
+    "coordinator",
+    "catalogue",
+    "member_id",
+    "generation_id",
+    "client_id",
+    "principal",
+    "session_ms",
+    "received_at",
+    "own_at",
+    "first",
+    "last",
+)
+
+
+def _lines(tickets: Sequence[Ticket]) -> Parameters:
+    topics: dict[str, int] = {}
+    metadatas: dict[str, int] = {"": 1}
+    topic: list[int] = []
+    partitions: list[int] = []
+    offsets: list[int] = []
+    epochs: list[int] = []
+    metadata: list[int] = []
+    for ticket in tickets:
+        lines = ticket.commit.lines
+        for name, count in lines.topics:
+            topic += [topics.setdefault(name, len(topics) + 1)] * count
+        partitions += lines.partitions
+        offsets += lines.offsets
+        epochs += lines.leader_epochs
+        if lines.metadata is None:
+            metadata += [1] * len(lines)
+        else:
+            metadata += [metadatas.setdefault(text, len(metadatas) + 1) for text in lines.metadata]
+    return {
+        "topic": Int4Array.of(topic),
+        "topics": text_array(topics),
+        "partition": Int4Array.of(partitions),
+        "committed_offset": Int8Array.of(offsets),
+        "leader_epoch": Int4Array.of(epochs),
+        "metadata": Int4Array.of(metadata),
+        "metadatas": text_array(metadatas),
+        "latest": _latest(tickets, len(partitions)),
+    }
+
+
+def _latest(tickets: Sequence[Ticket], count: int) -> str:
+    """Whether each line is the last one of the batch about its partition."""
+    if len({ticket.commit.group_id for ticket in tickets}) == len(tickets):
+        return _array(["t"] * count)
+    newest: dict[tuple[str, str, int], int] = {}
+    at = 0
+    for ticket in tickets:
+        lines = ticket.commit.lines
+        names = (name for name, number in lines.topics for _ in range(number))
+        for name, partition in zip(names, lines.partitions, strict=True):
+            newest[ticket.commit.group_id, name, partition] = at
+            at += 1
+    latest = ["f"] * count
+    for at in newest.values():
+        latest[at] = "t"
+    return _array(latest)
+
+
+def quoted(text: str) -> str:
+    """An element of an array of texts."""
+    if "\\" in text or '"' in text:
+        text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _array(elements: Iterable[str]) -> str:
+    return "{" + ",".join(elements) + "}"
+
+
+Q = queries("offsets")
+
+
+class NotWritten(Exception):
+    """The batch wrote nothing: one of its requests is too old, or a lock was not available."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a batch wrote, at `now`: the tickets at these positions."""
+
+    now: Millis
+    accepted: frozenset[int]
+
+
+class BatchStore:
+    """Writes batches."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._db: Database = runtime.db
+
+    async def write(self, tickets: Sequence[Ticket]) -> Outcome:
+        """Write the offsets of commits in one transaction, and extend the sessions of their members.
+
+        Those that are not among the accepted have written nothing. Raises NotWritten; ProtocolError
+        COORDINATOR_NOT_AVAILABLE: Postgres is not available, and the outcome may be unknown.
+        """
+        receipts = [ticket.receipt for ticket in tickets if ticket.receipt is not None]
+        oldest = min(receipts, key=lambda receipt: receipt.at, default=None)
+        hastiest = min(receipts, key=lambda receipt: receipt.at + receipt.patience_ms / 1000, default=None)
+
+        async def work(connection: Connection) -> Outcome:
+            sent = {**parameters(tickets), "override": self._db.clock.override_ms}
+            try:
+                await connection.execute(Q.lock_batch.encode(), {"group": sent["group"]})
+                now, database_ms, accepted = await self._db.one(connection, Q.write_batch, sent)
+            except pg.LockNotAvailable as error:
+                raise NotWritten from error
+            self._db.note_clock(connection, database_ms)
+            if self._db.refusal(connection, oldest) or self._db.refusal(connection, hastiest):
+                raise NotWritten  # each of them is judged by itself where it goes next
+            return Outcome(now, frozenset(accepted))
+
+        return await self._db.transaction(work, receipt=lambda: oldest)
+
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from kcoord.access.rights import Operation, Principal, Resource
 from kcoord.database.pool import Connection
 from kcoord.process import off_loop

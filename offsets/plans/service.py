@@ -38,7 +38,6 @@ from offsets.core.plan import application, plan, restoration, revised, totals
 from offsets.core.plan_types import Change, Line, PlanHeader, PlanState, Problem
 from offsets.core.types import ChangeKind, Millis, Provenance
 from offsets.journal.events import offsets_event
-from offsets.plans.again import request_of
 from offsets.plans.approval import PlanApproval
 from offsets.plans.refusals import (
     MOST_LISTED,
@@ -55,6 +54,32 @@ from offsets.plans.sources import PlanSources, check_readable
 from offsets.plans.store import BEFORE_ALL, PlanStore, chunks
 from offsets.share.store import rules_of
 from offsets.store import OffsetStore
+
+
+def request_of(found: PlanHeader, lines: Sequence[Line]) -> Reset:
+    """What was asked for, with the choices of later revisions (`clamp`, `keep_unknown`).
+
+    A plan for all committed partitions stays one for all of them; any other one keeps exactly its partitions. Of
+    a file, the lines of partitions without a requested offset are left out.
+    """
+    strategy, kept = Strategy(found.strategy), found.parameters
+    careful: Mapping[str, Any] = {key: bool(kept.get(key)) for key in ("clamp", "keep_unknown")}
+    if strategy is Strategy.FROM_FILE:
+        return Reset(
+            strategy, csv={line.key: line.requested for line in lines if line.requested is not None}, **careful
+        )
+    name = PARAMETER[strategy]
+    given: Mapping[str, Any] = {} if name is None else {name: kept[name]}
+    scope = None if kept.get("topics") is None else _scope(lines)
+    return Reset(strategy, scope, **given, **careful)
+
+
+def _scope(lines: Sequence[Line]) -> tuple[tuple[str, tuple[int, ...] | None], ...]:
+    by_topic: dict[str, list[int]] = {}
+    for line in lines:
+        by_topic.setdefault(line.topic, []).append(line.partition)
+    return tuple((topic, tuple(sorted(numbers))) for topic, numbers in by_topic.items())
+
 
 log = structlog.get_logger(__name__)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from kcoord.rest.fields import Choice, Flag, Instant, NextCursor, Number, PageQuery, StrictSerializer, Text
 from kcoord.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE
 from offsets.alerts.rules import PATTERNS

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from groups.catalogue.topic_deletion import TopicDeletion
+from groups.catalogue.topics import TopicDeletion
 from groups.core.model.commands import Tick
 from groups.core.model.events import EventKind
 from groups.store.locked import LockedGroup
@@ -30,7 +30,7 @@ from kcoord.rest.paging import INT64_MAX
 from kcoord.sql import queries
 from offsets.core.types import ChangeKind, Millis, Provenance
 from offsets.journal.events import offsets_event
-from offsets.retention.batch_size import BatchSize
+from offsets.retention.sweep import BatchSize
 from offsets.share.hooks import forget_topic
 from offsets.store import OffsetStore
 

@@ -2,6 +2,8 @@
 
 Celery beat calls it at `offsets.retention.check.interval.ms`. A run is not atomic: it goes from group to group and
 removes each batch of offsets under the group's lock, deciding again there. Running it twice or late is harmless.
+A batch is of such a size that no request waits long for the lock, however slow the machine is.
+
 Source: offsets.md 7.
 """
 
@@ -28,9 +30,32 @@ from kcoord.sql import queries
 from offsets.core.retention import Pins, RetentionRule, StoredOffset, may_go, rule_of
 from offsets.core.types import ChangeKind, Millis, Provenance, TopicPartition
 from offsets.journal.events import offsets_event
-from offsets.retention.batch_size import BatchSize
 from offsets.retention.pins import pins_of
 from offsets.store import OffsetStore
+
+LOCK_SECONDS = 0.03
+"""A batch that held its group's lock for longer is followed by a smaller one."""
+
+FIRST_BATCH, SMALLEST_BATCH = 250, 50
+
+
+@dataclass(slots=True)
+class BatchSize:
+    """How many offsets the next batch removes: as many as fit into LOCK_SECONDS, `limit` at most."""
+
+    limit: int
+    size: int = FIRST_BATCH
+
+    def __post_init__(self) -> None:
+        self.size = min(self.size, self.limit)
+
+    def learn(self, held_seconds: float) -> None:
+        """Adapt to how long the lock was held for the last batch."""
+        if held_seconds > LOCK_SECONDS:
+            self.size = max(self.size // 2, min(SMALLEST_BATCH, self.limit))
+        elif held_seconds < LOCK_SECONDS / 4:
+            self.size = min(self.size * 2, self.limit)
+
 
 log = structlog.get_logger(__name__)
 

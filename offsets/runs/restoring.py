@@ -18,9 +18,8 @@ from kcoord.sql import queries
 from offsets.core.plan_types import PlanHeader
 from offsets.core.types import Millis, TopicPartition
 from offsets.journal.archived_offsets import ArchivedOffsets, ReadAhead
-from offsets.plans.past import Past
 from offsets.plans.service import PlanService
-from offsets.plans.sources import NothingMeant
+from offsets.plans.sources import NothingMeant, Past
 from offsets.plans.store import PlanStore
 from offsets.store import OffsetStore
 

@@ -5,7 +5,7 @@ Called in the transactions of these changes, in any process. Source: share.md 7.
 
 from __future__ import annotations
 
-from groups.catalogue.topic_deletion import TopicDeletion
+from groups.catalogue.topics import TopicDeletion
 from groups.store.locked import Deletion, ShareChange
 from kcoord.database.pool import Connection
 from kcoord.sql import queries

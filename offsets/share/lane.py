@@ -25,8 +25,7 @@ from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import Millis
-from offsets.lane.store import NotWritten
-from offsets.lane.tickets import Batches
+from offsets.lane.lane import Batches, NotWritten
 from offsets.share.store import Acquired, ItemRequest, Met, Outcome, ShareMember, ShareStore
 
 log = structlog.get_logger(__name__)

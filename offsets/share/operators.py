@@ -15,7 +15,7 @@ from groups.catalogue.topics import TopicService, unknown_partition, unknown_top
 from groups.configs import GroupConfigs
 from groups.core.model.commands import ResetShare
 from groups.core.model.replies import Done
-from groups.core.share.checks import no_share_group
+from groups.core.share import no_share_group
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.access.rights import Operation, Principal

@@ -13,10 +13,10 @@ from uuid import UUID
 
 from groups.catalogue.topics import TopicService
 from groups.configs import GroupConfigs
-from groups.core.consumer.checks import unknown_member
-from groups.core.model.consumer_state import ConsumerMember
+from groups.core.consumer.members import unknown_member
+from groups.core.model.consumer_group import ConsumerMember
 from groups.core.model.types import TopicView
-from groups.core.share.checks import check_epoch, no_share_group
+from groups.core.share import check_epoch, no_share_group
 from groups.engine.service import GroupService
 from kcoord.access.rights import Operation, Principal
 from kcoord.database import request_age

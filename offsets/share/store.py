@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from groups.store.arrays import number_array, text_array
+from groups.store.rows import number_array, text_array
 from kcoord.database.pool import Connection, Database
 from kcoord.database.request_age import Receipt
 from kcoord.process.runtime import Runtime

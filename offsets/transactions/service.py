@@ -1,7 +1,9 @@
 """The use-cases of transactional commits: TxnOffsetCommit, the end of a transaction, and who may take part.
 
 What a transaction commits is pending until its end, which is one database transaction over all its groups: if the
-process dies during it nothing has ended, and sending the same end again ends everything.
+process dies during it nothing has ended, and sending the same end again ends everything. HTTP and the wire protocol
+count commands, and raise what was refused, alike.
+
 Source: offsets.md 4; KIP-98 for producers and their epochs.
 """
 
@@ -17,7 +19,7 @@ from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.database.counters import Counted, count
 from kcoord.database.pool import MAX_ATTEMPTS, Connection
-from kcoord.metrics import TRANSACTIONS_ENDED
+from kcoord.metrics import COMMANDS, TRANSACTIONS_ENDED
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.commit import Commit, membership_half, records_of
@@ -26,6 +28,7 @@ from offsets.core.transactions import (
     Standing,
     Transaction,
     TransactionEnd,
+    before_epochs,
     foreign,
     overdue,
     prevailing,
@@ -36,9 +39,33 @@ from offsets.core.types import ChangeKind, Millis, OffsetCommitReply
 from offsets.service import provenance, reply_of
 from offsets.transactions.store import Held, StartOver, TransactionStore
 
+T = TypeVar("T")
+
+
+async def accepted(work: Awaitable[OffsetCommitReply], *, knows_epochs: bool = False) -> OffsetCommitReply:
+    """The reply to a commit. Raises ProtocolError if it was refused as a whole.
+
+    `knows_epochs`: the client knows the errors of TxnOffsetCommit 6; HTTP has those of the versions before.
+    """
+    reply = await work
+    if reply.error is not Error.NONE:
+        raise ProtocolError(reply.error if knows_epochs else before_epochs(reply.error), reply.detail)
+    return reply
+
+
+async def counted(command: str, work: Awaitable[T]) -> T:
+    """Count a command with its outcome. Raises what the work raises."""
+    try:
+        result = await work
+    except ProtocolError as error:
+        COMMANDS.labels(command, error.error.name).inc()
+        raise
+    COMMANDS.labels(command, Error.NONE.name).inc()
+    return result
+
+
 log = structlog.get_logger(__name__)
 
-T = TypeVar("T")
 
 FENCED, ABANDONED = "fenced", "abandoned"
 """Why a transaction was aborted that no client asked to abort."""

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 from groups.core.model.events import EventKind
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from kcoord.config import Config
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
@@ -29,8 +29,7 @@ from offsets.core.verdicts import (
     with_beginnings,
     worst_first,
 )
-from offsets.lag.samples import GROUP_BATCH, OFFSET_BATCH
-from offsets.spared import Spared
+from offsets.lag.samples import GROUP_BATCH, OFFSET_BATCH, Spared
 
 Q = queries("offsets")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from kcoord.process.runtime import Runtime
 from kcoord.rest.paging import EVERYTHING, Visible
 from kcoord.sql import queries

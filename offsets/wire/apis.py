@@ -9,7 +9,7 @@ from groups.wire import configs, partitions, topics
 from groups.wire.reads import listing
 from kcoord.quotas.budgets import Budget
 from kcoord.wire.api import Api
-from offsets.api import handlers, txn_handlers
+from offsets.api import handlers
 from offsets.group_list import GroupListReads
 from offsets.wire import commits, fetches, items, logs, share, transactions
 
@@ -22,10 +22,10 @@ APIS: tuple[Api, ...] = (
     listing(GroupListReads),
     Api(19, "create_topics", (2, 7), topics.create_topics, topics.refused_topics, budget=Budget.WRITES),
     Api(20, "delete_topics", (1, 6), topics.delete_topics, topics.refused_deletions, budget=Budget.WRITES),
-    Api.of(txn_handlers.init_producer_id, 22, "init_producer_id", (0, 5), transactions.init_producer_id),
+    Api.of(handlers.init_producer_id, 22, "init_producer_id", (0, 5), transactions.init_producer_id),
     Api(25, "add_offsets_to_txn", (0, 4), transactions.add_offsets_to_txn, budget=Budget.COMMITS),
-    Api.of(txn_handlers.end_txn, 26, "end_txn", (0, 5), transactions.end_txn),
-    Api.of(txn_handlers.txn_commit, 28, "txn_offset_commit", (0, 6), transactions.txn_offset_commit, commits.refused),
+    Api.of(handlers.end_txn, 26, "end_txn", (0, 5), transactions.end_txn),
+    Api.of(handlers.txn_commit, 28, "txn_offset_commit", (0, 6), transactions.txn_offset_commit, commits.refused),
     Api(32, "describe_configs", (1, 4), configs.describe_configs, configs.refused_description),
     Api(33, "alter_configs", (0, 2), configs.alter_configs, configs.refused_change),
     Api(37, "create_partitions", (0, 3), topics.create_partitions, topics.refused_partitions, budget=Budget.WRITES),

@@ -16,7 +16,7 @@ from kcoord.http.paths import check_group_id
 from kcoord.metrics import COMMANDS
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import UNSUPPORTED_VERSION, Answer, Call
-from kcoord.wire.reading import Columns, Fields
+from kcoord.wire.codec import Columns, Fields
 from offsets.api.handlers import Asked, AskedTopic, Named, by_topic, committed
 from offsets.core.commit import NO_RETENTION, Commit
 from offsets.core.deletion import OffsetDelete

@@ -13,7 +13,7 @@ from kcoord.http.paths import check_group_id
 from kcoord.metrics import commands
 from kcoord.protocol.errors import ProtocolError
 from kcoord.wire.api import Answer, Call
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 from offsets.api import wire as http
 from offsets.api.handlers import GROUPS_AT_ONCE, fetched
 from offsets.core.types import NO_OFFSET

@@ -16,7 +16,7 @@ from kcoord.access.rights import Operation
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Call
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 from offsets.share.store import rules_of
 from offsets.wire.logs import Holding, refusal_of
 

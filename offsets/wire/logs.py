@@ -19,7 +19,7 @@ from kcoord.access.rights import Operation
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from kcoord.wire.api import Answer, Call
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 from offsets.lag.ends import AtTime, LogEnd, LogEnds
 
 UNSUPPORTED_FOR_MESSAGE_FORMAT, POLICY_VIOLATION = 43, 44

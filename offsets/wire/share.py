@@ -14,7 +14,7 @@ from kcoord.access.rights import Operation, Resource
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import Answer, Call
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 from offsets.share.operators import ItemOperators, ShareOffset
 
 UNKNOWN = -1

@@ -10,18 +10,16 @@ import re
 from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from kcoord.access.rights import Operation, Principal
 from kcoord.http.paths import check_group_id
 from kcoord.http.types import REMEDIES, TRANSACTIONAL_ID_PATTERN
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.wire.api import PRODUCER_FENCED, TRANSACTIONAL_ID_NOT_FOUND, Answer, Call
-from kcoord.wire.reading import Fields
-from offsets.api.handlers import Asked
-from offsets.api.txn_handlers import commit_in_transaction
+from kcoord.wire.codec import Fields
+from offsets.api.handlers import Asked, commit_in_transaction
 from offsets.core.transactions import Producer, Transaction
-from offsets.transactions.doors import counted
-from offsets.transactions.service import TransactionService
+from offsets.transactions.service import TransactionService, counted
 from offsets.wire.commits import answer, check_identity, topics_of
 
 Handler = Callable[[Call, Fields], Awaitable[Answer]]

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from groups.catalogue.topics import TopicService
 from groups.core.assignors import Partitions
 from groups.core.model.commands import ConsumerHeartbeat
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_state import ConsumerGroupState
+from groups.core.model.consumer_group import ConsumerGroup, ConsumerGroupState
 from groups.core.model.replies import ConsumerHeartbeatReply
 from groups.engine.service import GroupService
 from kcoord.process.off_loop import settled

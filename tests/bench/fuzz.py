@@ -21,7 +21,7 @@ from kio.serial import entity_writer
 
 from kcoord.wire import dispatch, session
 from kcoord.wire.api import request_class
-from kcoord.wire.reading import Frame, Malformed
+from kcoord.wire.codec import Frame, Malformed
 from tests.wire.generate import instance
 
 LENGTHS = (

@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 import psycopg
 
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from groups.nodes.agent import NodeAgent
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 
 PARTITIONS = 50
 CHUNK = 5_000

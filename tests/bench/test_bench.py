@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from groups.engine.service import GroupService
 from kcoord.config import Config
 from kcoord.process.off_loop import settled

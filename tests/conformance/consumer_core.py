@@ -12,8 +12,8 @@ from groups.core.consumer.offsets import check_fetch
 from groups.core.consumer.target import preferred_assignor
 from groups.core.model.commands import ApplyRegexResolution, Command, CommitOffsets, DeleteGroup
 from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
-from groups.core.model.effects import ComputeTarget, Effect, ResolveRegexes
 from groups.core.model.replies import CommitReply, Done, LeaveReply, Reply
+from groups.core.model.turn import ComputeTarget, Effect, ResolveRegexes
 from groups.core.model.types import ClassicGroup, Env, GroupConfig, MigrationPolicy, Topic, TopicView
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.conformance import consumer_terms as terms

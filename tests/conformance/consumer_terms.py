@@ -12,9 +12,7 @@ from typing import Any
 
 from groups.core.model import commands as c
 from groups.core.model import replies as r
-from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
-from groups.core.model.consumer_state import ConsumerMember
-from groups.core.model.partitions import merged
+from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember, EpochGroup, merged
 from groups.core.model.types import ConsumerProtocol, Protocol
 from kcoord.protocol import consumer_protocol as wire
 from tests.conformance.core_terms import FOREVER_MS

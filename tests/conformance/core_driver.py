@@ -12,10 +12,9 @@ from typing import Any
 from groups.core import machine
 from groups.core.model.commands import Command, CommitOffsets, DeleteGroup, ParkKind, Tick
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.deadlines import wake_at
-from groups.core.model.effects import Effect, WakeMembers
-from groups.core.model.group import Group
+from groups.core.model.group import Group, wake_at
 from groups.core.model.replies import CommitReply, Parked, Reply
+from groups.core.model.turn import Effect, WakeMembers
 from groups.core.model.types import ClassicGroup, Env, GroupConfig, GroupState, Millis, TopicView
 from groups.core.shards import Shards
 from kcoord.protocol.errors import Error

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from groups.core.classic.subscription import topics_of_generation
+from groups.core.classic.rebalance import topics_of_generation
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, Millis, Protocol
 from groups.engine.decision_context import CONSUMER_PROTOCOL as CODEC
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription

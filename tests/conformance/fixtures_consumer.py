@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from groups.core.consumer.target import metadata_hash
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, ConsumerMembers, Timers
+from groups.core.model.consumer_group import ClassicMetadata, ConsumerGroup, ConsumerMember, ConsumerMembers, Timers
 from groups.core.model.persistent import DeadlineMap, Timer
 from groups.core.model.types import Millis, Protocol, TopicView
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription

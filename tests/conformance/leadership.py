@@ -12,8 +12,8 @@ from typing import Any
 from groups.core.shards import ShardState
 from groups.engine.decision_context import DecisionContexts, group_config
 from groups.engine.service import GroupService
+from groups.nodes.agent import Loader
 from groups.nodes.hosting import Hosting
-from groups.nodes.loading import Loader
 from groups.nodes.store import NodeStore
 from kcoord.config import Config
 from kcoord.database.pool import Connection

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from kcoord.protocol.errors import BY_CODE
 from kcoord.wire.api import UNSUPPORTED_VERSION
-from kcoord.wire.reading import Fields
+from kcoord.wire.codec import Fields
 from tests.conformance.conventions import NEWEST_VERSIONS
 from tests.conformance.driver import BrokenPromise
 from tests.conformance.http_terms import Args, HttpAnswer, HttpRequest

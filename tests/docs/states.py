@@ -22,13 +22,11 @@ from unittest import mock
 
 from frontend.pages.group.machine import CLASSIC, NOWHERE, Edge
 from groups.core import machine
-from groups.core.consumer.reconcile import reconcile
+from groups.core.consumer.heartbeat import reconcile
 from groups.core.model.commands import Command
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, MemberState
-from groups.core.model.decision import Decision
+from groups.core.model.consumer_group import Assigned, ConsumerGroup, ConsumerMember, ConsumerMembers, MemberState
 from groups.core.model.group import Group
-from groups.core.model.partitions import Assigned
+from groups.core.model.turn import Decision
 from groups.core.model.types import Env, GroupConfig, Topic, TopicView
 from kcoord.protocol.errors import ProtocolError
 from tests.conformance.cases import read_cases

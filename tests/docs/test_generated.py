@@ -8,8 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from groups.core.model.transitions import TRANSITIONS
-from groups.core.model.types import GroupState
+from groups.core.model.types import TRANSITIONS, GroupState
 from tests.docs import diagrams, differences, index, settings
 from tests.docs.citations import citing_files
 from tests.docs.pages import PAGES, ROOT, RULES, page

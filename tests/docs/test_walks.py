@@ -36,11 +36,11 @@ from tests.wire.client import request_frame
 
 MOST_FILES = {"join": 52, "consumer-heartbeat": 53, "offsets/commit": 51, "heartbeat": 23}
 """Entered for one reason each: of coordinator nodes whether this node answers (`groups.nodes.hosting`), and the
-partition of the group (`groups.core.coordinator`); what the lanes may answer or write without a transaction of the
-group (`groups.lane`, `offsets.lane`); counts without a lock (`kcoord.tallies`); of quotas what a request counts as
+partition of the group (`groups.core.model.group`); what the lanes may answer or write without a transaction of the
+group (`groups.lane`, `offsets.lane`); counts without a lock (`kcoord.metrics`); of quotas what a request counts as
 (`groups.api.handlers`) and who is limited (`kcoord.quotas.quotas`); of fail-overs whether Postgres was taken over from
 (`kcoord.database.origin`), and what was acknowledged (`offsets.acknowledged`); of rows how many of them become one
-parameter (`groups.store.arrays`)."""
+parameter (`groups.store.rows`)."""
 
 JOIN = {
     "member_id": "",

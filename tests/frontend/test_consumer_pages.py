@@ -12,8 +12,7 @@ from frontend.pages.group.present import HandoverLine, MemberLine
 from frontend.pages.group.reads import GroupPage, Limits
 from frontend.pages.groups.reads import Wanted, group_list
 from groups.catalogue.topics import TopicService
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, MemberState, Timers
+from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember, ConsumerMembers, MemberState, Timers
 from groups.core.model.persistent import DeadlineMap, Timer
 from groups.engine.service import GroupService
 from groups.readmodel import GroupFilter

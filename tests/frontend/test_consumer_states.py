@@ -14,7 +14,7 @@ from frontend.pages.group.reads import Computation, ConsumerPart, Counts, GroupC
 from frontend.ui.members import Detail
 from frontend.ui.members import consumer_member_state as member_state
 from frontend.ui.rows import Event, Member
-from groups.core.model.consumer_state import DEPARTED_EPOCH, MemberState
+from groups.core.model.consumer_group import DEPARTED_EPOCH, MemberState
 from tests.frontend.test_states import NOW
 from tests.frontend.test_states import member as any_member
 from tests.frontend.test_states import page as any_page

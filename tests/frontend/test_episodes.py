@@ -14,8 +14,8 @@ from frontend.ui.episodes import CAUSES, HOUR_MS, KINDS, Episode, Phase, episode
 from frontend.ui.reads import EVENTS_READ, MOST_SHOWN, Wanted, history
 from frontend.ui.rows import Event
 from groups.catalogue.topics import TopicService
-from groups.core.model.causes import Cause
 from groups.core.model.events import EventKind
+from groups.core.model.types import Cause
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime

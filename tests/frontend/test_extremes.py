@@ -22,9 +22,8 @@ from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.access.tokens import ALL_RULES, create_token
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
-from offsets.lag.samples import SampleService
+from offsets.lag.samples import GroupsFailed, SampleService, Spared
 from offsets.metrics.series import GroupMetrics
-from offsets.spared import GroupsFailed, Spared
 from offsets.verdicts.checks import VerdictChecks
 from tests.frontend.seed import Seed
 

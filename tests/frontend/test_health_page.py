@@ -24,7 +24,7 @@ from frontend.pages.overview.parts import (
 )
 from groups.nodes.overview import Overview as Nodes
 from groups.nodes.standing import checks
-from kcoord.database.pool_usage import PoolUsage
+from kcoord.database.pool import PoolUsage
 from kcoord.database.task_health import TaskHealth
 from kcoord.http.health import Check, readiness
 from kcoord.process.runtime import Runtime

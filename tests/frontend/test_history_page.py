@@ -15,7 +15,7 @@ from frontend.ui.chart import DAY, HOUR, MINUTE
 from frontend.ui.shown import Known, Unknown
 from frontend.ui.viewer import Viewer
 from frontend.ui.wording import iso
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Database
 from kcoord.process.runtime import Runtime

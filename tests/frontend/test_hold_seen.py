@@ -10,7 +10,7 @@ from django.test import Client
 
 from frontend.ui.states import is_held, state
 from frontend.ui.verdicts import lines
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from offsets.verdicts.reads import Summary
 from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, now_ms

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 
 from frontend.pages.groups.reads import DRAWN_TOPICS, PAGE_SIZE, GroupList, Wanted, group_list
 from frontend.pages.groups.saved import COLUMNS, NAMES, SORTS, USUAL
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from groups.core.model.types import GroupState
 from groups.readmodel import GroupFilter, GroupSort
 from kcoord.database.pool import Database

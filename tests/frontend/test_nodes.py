@@ -11,7 +11,7 @@ from pytest_django.fixtures import SettingsWrapper
 from frontend.pages.nodes import view as presenters
 from frontend.pages.nodes.view import NODE_STATES, PARTITION_STATES, hand_overs
 from frontend.ui.states import REASONS
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from groups.models import CoordinatorNode, CoordinatorPartition, PartitionChange
 from groups.nodes.overview import Overview, SeenChange, SeenNode, SeenPartition
 from tests.frontend.node_seed import LONG_LEASE_MS, change, four_nodes, node, outage, own

@@ -37,11 +37,11 @@ from frontend.pages.overview.parts import (
 from frontend.ui.rows import GroupHeader
 from frontend.ui.verdicts import KINDS, PLACES, lines
 from frontend.ui.viewer import Viewer
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from groups.nodes.overview import Overview as Nodes
 from groups.nodes.overview import SeenPartition
 from kcoord.config import Config
-from kcoord.database.pool_usage import PoolUsage
+from kcoord.database.pool import PoolUsage
 from kcoord.database.task_health import TaskHealth
 from kcoord.http.health import Check
 from kcoord.process.runtime import Runtime

@@ -8,7 +8,7 @@ from html import unescape
 from django.test import Client
 
 from frontend.pages.actions.simulation import move_lines
-from groups.simulation.rules import Move
+from groups.simulation import Move
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 from tests.frontend.seed import Seed, working_group
 from tests.frontend.test_exports import table

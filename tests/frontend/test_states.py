@@ -12,7 +12,7 @@ from frontend.pages.group.reads import GroupPage
 from frontend.ui import rows
 from frontend.ui.members import member_state
 from frontend.ui.states import BY_NAME, state
-from groups.core.model.consumer_state import ConsumerGroupState, TimerKind
+from groups.core.model.consumer_group import ConsumerGroupState, TimerKind
 from groups.core.model.types import GroupState
 
 NOW = 1_700_000_000_000

@@ -6,8 +6,8 @@ import pytest
 
 from frontend.ui import events as timeline
 from frontend.ui.rows import Event
-from groups.core.model.causes import Cause
 from groups.core.model.events import EventKind
+from groups.core.model.types import Cause
 
 MEMBER = "billing-3f2a81c0-1111-4222-8333-444455556666"
 

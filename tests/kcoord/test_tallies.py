@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
 
-from kcoord.tallies import Latencies, Tallies
+from kcoord.metrics import Latencies, Tallies
 
 BUCKETS = (0.001, 0.25, 1, 10)
 

@@ -13,11 +13,9 @@ from groups.core.model.commands import (
     LeavingMember,
     Tick,
 )
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup, plain
 from groups.core.model.group import Group
-from groups.core.model.partitions import plain
-from groups.core.model.rights import UNLIMITED, TopicRights
-from groups.core.model.types import Topic, TopicView
+from groups.core.model.types import UNLIMITED, Topic, TopicRights, TopicView
 from tests.support.commands import random_command, random_operator
 
 NAMES = ("a", "b", "c")

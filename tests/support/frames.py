@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kcoord.wire.reading import Fields, Frame, Malformed, read
+from kcoord.wire.codec import Fields, Frame, Malformed, read
 
 
 def read_all(cls: type, data: Frame, at: int) -> Fields:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kcoord.process.runtime import Runtime
 from kcoord.quotas.budgets import Budget
-from kcoord.quotas.limits import Limits
-from kcoord.quotas.quotas import Quotas
+from kcoord.quotas.quotas import Limits, Quotas
 
 
 def limit(runtime: Runtime, **limits: float) -> Quotas:

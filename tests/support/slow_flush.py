@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groups.lane.flusher import Flusher
+from groups.lane.heartbeats import Flusher
 from kcoord.stack.server import main
 
 

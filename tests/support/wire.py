@@ -21,9 +21,9 @@ from kcoord.http.peers import Peer
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from kcoord.wire.api import Api, Call, Session, Software, request_class, response_class
+from kcoord.wire.codec import Frame
 from kcoord.wire.dispatch import encoded
 from kcoord.wire.gateway import limits_of
-from kcoord.wire.reading import Frame
 from offsets.wire.apis import APIS as OF_OFFSETS
 from tests.support.frames import read_all
 

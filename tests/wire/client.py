@@ -10,9 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from kcoord.wire.api import request_class, response_class
+from kcoord.wire.codec import Fields, Frame, varint, write
 from kcoord.wire.dispatch import API_VERSIONS
-from kcoord.wire.reading import Fields, Frame, varint
-from kcoord.wire.writing import write
 from tests.support.frames import read_all
 
 

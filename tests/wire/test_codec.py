@@ -15,8 +15,7 @@ from kio.serial import entity_reader, entity_writer
 from groups.wire.apis import APIS as OF_GROUPS
 from kcoord.wire import dispatch, session
 from kcoord.wire.api import request_class, response_class
-from kcoord.wire.reading import Columns, Frame, Malformed, read
-from kcoord.wire.writing import write
+from kcoord.wire.codec import Columns, Frame, Malformed, read, write
 from offsets.wire.apis import APIS as OF_OFFSETS
 from tests.support.frames import read_all
 from tests.wire.generate import instance

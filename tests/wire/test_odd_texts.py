@@ -22,7 +22,7 @@ from kcoord.database.clock import VirtualClock
 from kcoord.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from kcoord.protocol.errors import Error
 from kcoord.wire.api import request_class
-from kcoord.wire.reading import CHECKED, SHOWN, shape_of
+from kcoord.wire.codec import CHECKED, SHOWN, shape_of
 from kcoord.wire.session import APIS as OF_SESSIONS
 from offsets.wire.apis import APIS as OF_OFFSETS
 from tests.wire.client import request_frame

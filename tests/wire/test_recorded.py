@@ -13,8 +13,7 @@ import pytest
 
 from kcoord.wire import dispatch
 from kcoord.wire.api import request_class, response_class
-from kcoord.wire.reading import Columns, Fields, Frame
-from kcoord.wire.writing import write
+from kcoord.wire.codec import Columns, Fields, Frame, write
 from tests.support.frames import read_all
 from tests.wire.record import FRAMES, served
 

@@ -16,8 +16,7 @@ from frontend.ui.shown import ALL_TOPICS
 from frontend.ui.table import MOST_ROWS, csv_of
 from frontend.ui.viewer import Viewer, viewer_of
 from frontend.ui.wording import plural, ranges
-from groups.simulation.rules import Changes, Move, Simulation
-from groups.simulation.service import MOST_ADDED, MOST_PARTITIONS, Simulations
+from groups.simulation import MOST_ADDED, MOST_PARTITIONS, Changes, Move, Simulation, Simulations
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 

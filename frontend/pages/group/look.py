@@ -17,8 +17,8 @@ from frontend.ui.reads import names_of
 from frontend.ui.rows import GroupHeader
 from frontend.ui.verdicts import NAMED
 from frontend.ui.viewer import Viewer
-from groups.core.coordinator import partition_of
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.group import partition_of
+from groups.core.model.types import VerdictKind
 from groups.engine.decision_context import DecisionContexts
 from groups.labels import GroupLabels, Labelled
 from kcoord.process.runtime import Runtime

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from frontend.ui.states import BY_NAME
-from groups.core.model.transitions import TRANSITIONS
-from groups.core.model.types import GroupState
+from groups.core.model.types import TRANSITIONS, GroupState
 
 Edge = tuple[str, str]
 NOWHERE = "[*]"

@@ -15,7 +15,7 @@ from frontend.ui.members import AWAY_EPOCH, Detail, consumer_member_state, membe
 from frontend.ui.rows import Member, Millis, PartitionOffset
 from frontend.ui.states import State, generation_word, state
 from frontend.ui.wording import plural, ranges
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from offsets.core.retention import Fate, Kept, RetentionRule, StoredOffset
 from offsets.core.samples import NOT_KNOWN, TimeLag
 

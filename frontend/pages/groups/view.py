@@ -65,8 +65,8 @@ from frontend.ui.table import all_rows, csv_file, heads
 from frontend.ui.verdicts import KINDS
 from frontend.ui.viewer import CREATE_GROUP, Viewer, action, viewer_of
 from frontend.ui.wording import elided, iso, iso_if_known, plural
-from groups.core.coordinator import partition_of
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.group import partition_of
+from groups.core.model.types import VerdictKind
 from groups.engine.decision_context import DecisionContexts
 from groups.models import Group
 from groups.readmodel import OF_ALL_TOPICS, GroupFilter, GroupSort, GroupSummary

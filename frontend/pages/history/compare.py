@@ -21,7 +21,7 @@ from frontend.ui.rows import Millis
 from frontend.ui.shown import UNKNOWN, Known, Shown, shown
 from frontend.ui.viewer import Viewer, viewer_of
 from frontend.ui.wording import duration, elided
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from kcoord.database.pool import Connection, Database
 from kcoord.process import bridge
 from kcoord.sql import queries

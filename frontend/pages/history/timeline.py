@@ -25,7 +25,7 @@ from frontend.ui.verdicts import PLACES, VERDICTS
 from frontend.ui.viewer import Viewer, viewer_of
 from frontend.ui.wording import duration, elided, iso, plural
 from groups.core.model.events import EventKind
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries

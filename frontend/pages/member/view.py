@@ -23,7 +23,7 @@ from frontend.ui.verdicts import lines as verdict_lines
 from frontend.ui.viewer import KICK, Viewer, action, viewer_of
 from frontend.ui.wording import Due, client_at, iso_if_known, number, plural
 from groups.core.model.events import EventKind
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from kcoord.database.pool import Connection, Database
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime

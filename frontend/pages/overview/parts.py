@@ -17,11 +17,11 @@ from frontend.ui.rows import Millis, Names
 from frontend.ui.states import RUN_KINDS, State, found_state, run_state
 from frontend.ui.viewer import Viewer
 from frontend.ui.wording import joined, plural
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from groups.nodes.overview import NodeOverviews
 from groups.nodes.overview import Overview as Nodes
 from kcoord.database import task_health
-from kcoord.database.pool_usage import PoolUsage
+from kcoord.database.pool import PoolUsage
 from kcoord.database.task_health import TaskHealth
 from kcoord.http.health import Check, readiness
 from kcoord.process.runtime import Runtime

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from groups.core.assignors.base import GroupSpec, Partitions
-from groups.core.assignors.subscribers import subscribers_of
+from groups.core.assignors.base import GroupSpec, Partitions, subscribers_of
 
 
 class RangeAssignor:

@@ -17,8 +17,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
-from groups.core.assignors.base import GroupSpec, MemberSpec, Partitions
-from groups.core.assignors.subscribers import subscribers_of
+from groups.core.assignors.base import GroupSpec, MemberSpec, Partitions, subscribers_of
 
 
 class UniformAssignor:

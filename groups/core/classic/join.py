@@ -1,39 +1,39 @@
-"""JoinGroup (classic.md 2)."""
+"""JoinGroup (classic.md 2), and the replacement of a static member (7.2; KIP-345).
+
+A static member is replaced by a JoinGroup without a member id and with an instance id that the group knows.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from groups.core.classic import sessions
 from groups.core.classic.checks import (
     accepts,
+    joined,
     require_alive,
     require_group_id,
     supports,
     unknown_member,
     validated_member,
 )
-from groups.core.classic.rebalance import in_initial_rebalance, maybe_complete, prepare, rebalance, remove
-from groups.core.classic.responses import joined
-from groups.core.classic.state import ANSWERS, Api
-from groups.core.classic.static import replace_static_member
-from groups.core.model.causes import Cause
-from groups.core.model.commands import JoinGroup, ParkKind
-from groups.core.model.holds import require_open
-from groups.core.model.records import (
-    GroupCreated,
-    MemberAdded,
-    MemberPending,
-    MemberUpdated,
+from groups.core.classic.rebalance import (
+    in_initial_rebalance,
+    maybe_complete,
+    prepare,
+    rebalance,
+    release,
+    remove,
+    select_protocol,
 )
+from groups.core.classic.state import ANSWERS, Api
+from groups.core.model.commands import JoinGroup, ParkKind
+from groups.core.model.group import require_open
+from groups.core.model.records import GroupCreated, MemberAdded, MemberPending, MemberReplaced, MemberUpdated
 from groups.core.model.replies import JoinReply, Parked
 from groups.core.model.turn import Turn
-from groups.core.model.types import (
-    ClassicGroup,
-    ClassicMember,
-    GroupConfig,
-    GroupState,
-)
+from groups.core.model.types import Cause, ClassicGroup, ClassicMember, GroupConfig, GroupState
 from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
 
 
@@ -186,3 +186,73 @@ def _update(turn: Turn, command: JoinGroup, member: ClassicMember) -> Parked:
         )
     )
     return Parked(ParkKind.JOIN, member.member_id, member.instance_id, group.generation_id, parked_until)
+
+
+def replace_static_member(turn: Turn, command: JoinGroup, member_id: str) -> JoinReply | Parked:
+    """Continue under `member_id` with everything the old member had; only a change of protocol needs a rebalance."""
+    assert command.group_instance_id is not None
+    before = turn.classic
+    old = before.members[before.members.static[command.group_instance_id]]
+    _take_over(turn, command, old, member_id)
+    group = turn.classic
+    if group.state is GroupState.STABLE and _keeps_protocol(group):
+        answer = joined(
+            group,
+            group.members[member_id],
+            session_deadline=group.members[member_id].session_deadline,
+            skip_assignment=group.leader_id == member_id,
+        )
+        return replace(answer, replaced_id=old.member_id)
+    parked = _park(turn, command, member_id)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        maybe_complete(turn)
+    else:
+        prepare(turn, Cause.STATIC_MEMBER_REPLACED, member_id, command.reason or "")
+    return parked
+
+
+def _take_over(turn: Turn, command: JoinGroup, old: ClassicMember, member_id: str) -> None:
+    """Steps 1 to 3. The first session has the OLD timeout.
+
+    Differs from Kafka: a sync that the old id owes is owed by the new one; Kafka leaves it with the old id, whose
+    absence then starts a needless rebalance (classic.md 13.1 item 6).
+    """
+    group = turn.classic
+    member = replace(
+        old,
+        member_id=member_id,
+        protocols=command.protocols,
+        session_timeout_ms=command.session_timeout_ms,
+        rebalance_timeout_ms=command.rebalance_timeout_ms,
+        is_new=False,
+        sync_parked_until=None,
+        session_deadline=sessions.full(turn.now, old.session_timeout_ms),
+    )
+    leads = group.leader_id == old.member_id
+    turn.emit(MemberReplaced(old.member_id, member, leader_id=member_id if leads else group.leader_id))
+    if old.awaiting_join:
+        release(turn, ParkKind.JOIN, [old], group.generation_id)
+    if old.awaiting_sync:
+        release(turn, ParkKind.SYNC, [old], group.generation_id)
+
+
+def _park(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
+    group = turn.classic
+    member = group.members[member_id]
+    parked_until = turn.now + command.max_wait_ms
+    turn.emit(
+        MemberUpdated(
+            member_id,
+            protocols=member.protocols,
+            session_timeout_ms=member.session_timeout_ms,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            join_parked_until=parked_until,
+            session_deadline=sessions.while_parked(member, parked_until, member.session_timeout_ms),
+        )
+    )
+    return Parked(ParkKind.JOIN, member_id, member.instance_id, group.generation_id, parked_until)
+
+
+def _keeps_protocol(group: ClassicGroup) -> bool:
+    assert group.leader_id is not None
+    return select_protocol(group, group.members[group.leader_id]) == group.protocol_name

@@ -5,11 +5,10 @@ from __future__ import annotations
 from groups.core.classic.checks import refused, require_group_id, unknown_member, validated_member
 from groups.core.classic.rebalance import maybe_complete, prepare, remove
 from groups.core.classic.state import ANSWERS, Api
-from groups.core.model.causes import Cause
 from groups.core.model.commands import LeaveGroup, LeavingMember
 from groups.core.model.replies import LeaveReply, LeftMember
 from groups.core.model.turn import Turn
-from groups.core.model.types import ClassicGroup
+from groups.core.model.types import Cause, ClassicGroup
 from kcoord.protocol.errors import Error, ProtocolError
 
 

@@ -11,10 +11,10 @@ from groups.core.classic.checks import (
     require_group_id,
     validated_member,
 )
-from groups.core.classic.heartbeat import renew
+from groups.core.classic.sessions import renew
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.model.commands import CommitOffsets
-from groups.core.model.holds import require_unheld_offsets
+from groups.core.model.group import require_unheld_offsets
 from groups.core.model.records import GroupCreated
 from groups.core.model.replies import CommitReply
 from groups.core.model.turn import Turn

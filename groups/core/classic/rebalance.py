@@ -1,6 +1,7 @@
 """The procedures that every request and timer of the classic protocol is composed of, what timers do, and answers.
 
-Each has the name it has in classic.md 0.3, and follows its steps; timers: classic.md 0.3 and 6.
+Each has the name it has in classic.md 0.3, and follows its steps; timers: classic.md 0.3 and 6. What the members
+subscribe to comes from their ConsumerProtocol metadata (offsets.md 6.1).
 
 The answer to a request that waits is read from the group alone, so that any process can compute it. `release` answers
 the waiters of a decision with the same function, so the process that completed a barrier and one that reads the rows
@@ -10,14 +11,12 @@ afterwards give the same answer. Source: classic.md 0.3, 2.6, 3.2, 5, 7.2, 8.6.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from groups.core.classic import sessions
-from groups.core.classic.responses import fenced_detail, joined, synced, unknown_detail
-from groups.core.classic.subscription import topics_of_generation
-from groups.core.model.causes import Cause
-from groups.core.model.commands import ParkKind
-from groups.core.model.deadlines import Deadline, TimerKind, due
+from groups.core.classic.checks import fenced_detail, joined, synced, unknown_detail
+from groups.core.model.commands import Command, ParkKind, SyncGroup
+from groups.core.model.group import Deadline, TimerKind, due, wake_at
 from groups.core.model.records import (
     GenerationStarted,
     GroupEmptied,
@@ -29,8 +28,56 @@ from groups.core.model.records import (
 )
 from groups.core.model.replies import Answer, JoinReply, Parked, SyncReply
 from groups.core.model.turn import Turn
-from groups.core.model.types import ClassicGroup, ClassicMember, GroupConfig, GroupState, JoinTimer, Millis
+from groups.core.model.types import (
+    CONSUMER,
+    Cause,
+    ClassicGroup,
+    ClassicMember,
+    ConsumerProtocol,
+    GroupConfig,
+    GroupState,
+    JoinTimer,
+    Millis,
+)
 from kcoord.protocol.errors import Error
+
+
+def members_at_once(group: ClassicGroup, commands: Sequence[Command], now: Millis) -> int:
+    """The members that a single one of `commands`, decided in this order at `now` (ms), may involve; 0: few.
+
+    It may say too many, and too few only for what costs little for each member.
+    """
+    due = wake_at(group)
+    if due is not None and due <= now:
+        return len(group.members)
+    match group.state:
+        case GroupState.PREPARING_REBALANCE:
+            missing = len(group.members) - group.members.awaiting_join + len(group.pending_join)
+            return len(group.members) if missing <= len(commands) else 0
+        case GroupState.COMPLETING_REBALANCE:
+            leads = any(isinstance(command, SyncGroup) and command.member_id == group.leader_id for command in commands)
+            return len(group.members) if leads else 0
+        case _:
+            return 0
+
+
+def topics_of_generation(
+    group: ClassicGroup, protocol_name: str | None, protocol: ConsumerProtocol | None
+) -> frozenset[str] | None:
+    """The topics that the members name for the protocol they agreed on; None: unknown.
+
+    `protocol` reads their metadata; None: it cannot be read.
+    """
+    if group.protocol_type != CONSUMER:
+        return None
+    names: set[str] = set()
+    for member in group.members.values():
+        metadata = member.metadata_of(protocol_name)
+        subscription = protocol.decode_subscription(metadata) if protocol is not None else None
+        if subscription is None:
+            return None
+        names.update(subscription.topics)
+    return frozenset(names)
 
 
 def release(turn: Turn, kind: ParkKind, waiting: Iterable[ClassicMember], generation_id: int) -> None:

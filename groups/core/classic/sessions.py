@@ -1,6 +1,6 @@
-"""All arithmetic of session deadlines in classic groups. Instants and lengths are in milliseconds.
+"""Heartbeat, and all arithmetic of session deadlines in classic groups. Instants and lengths are in milliseconds.
 
-Each function returns a deadline; the caller puts it into a record. Source: classic.md 0.3, 2.3, 2.5, 4 and 6;
+Each function about deadlines returns one; the caller puts it into a record. Source: classic.md 0.3, 2.3, 2.5, 4 and 6;
 architecture.md 4, "Fast lanes".
 
 Differs from Kafka: in Kafka the session of a member cannot expire while one of its requests is parked. Here it ends one
@@ -12,10 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from groups.core.classic.checks import validated_member
+from groups.core.classic.checks import (
+    refused,
+    require_alive,
+    require_generation,
+    require_group_id,
+    unknown_member,
+    validated_member,
+)
+from groups.core.classic.state import ANSWERS, Api
 from groups.core.model.commands import Heartbeat
+from groups.core.model.records import SessionRenewed
+from groups.core.model.replies import HeartbeatReply
+from groups.core.model.turn import Turn
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Millis
-from kcoord.protocol.errors import ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Millis = 300_000
 """How long a member that never completed a join may stay parked (classic.md 10.1, a constant)."""
@@ -109,3 +120,27 @@ def renewal(group: ClassicGroup, command: Heartbeat, now: Millis) -> Millis | No
     deadline = full(now, member.session_timeout_ms)
     before = member.session_deadline
     return deadline if before is not None and before <= deadline else None
+
+
+def heartbeat(turn: Turn, command: Heartbeat) -> HeartbeatReply:
+    """Renew the session, also while the group rebalances (classic.md 4). Raises `ProtocolError`."""
+    require_group_id(command.group_id)
+    if turn.classic_or_none is None:
+        raise unknown_member(command.member_id)
+    group = turn.classic_or_none
+    require_alive(group, command.member_id)
+    member = validated_member(group, command.member_id, command.group_instance_id)
+    require_generation(group, command.member_id, command.generation_id)
+    verdict = ANSWERS[Api.HEARTBEAT, group.state]
+    deadline = renew(turn, member) if verdict.renews else None
+    if verdict.error is not Error.NONE:
+        refusal = refused(verdict.error, Api.HEARTBEAT, group)
+        return HeartbeatReply(verdict.error, session_deadline=deadline, detail=refusal.detail)
+    return HeartbeatReply(Error.NONE, session_deadline=deadline)
+
+
+def renew(turn: Turn, member: ClassicMember) -> Millis:
+    """Start the session of a member again; returns its deadline in milliseconds."""
+    deadline = renewed(member, turn.now)
+    turn.emit(SessionRenewed(member.member_id, deadline, turn.now))
+    return deadline

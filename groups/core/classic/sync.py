@@ -8,11 +8,11 @@ from groups.core.classic.checks import (
     require_alive,
     require_generation,
     require_group_id,
+    synced,
     unknown_member,
     validated_member,
 )
 from groups.core.classic.rebalance import clear_sync_timer_if_done, release
-from groups.core.classic.responses import synced
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.model.commands import ParkKind, SyncGroup
 from groups.core.model.records import AssignmentsStored, MemberSynced, SyncParked

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groups.core.consumer.checks import holder_of, unknown_member
-from groups.core.consumer.heartbeat import advance
-from groups.core.consumer.joining import is_new, replace_static_member, require_room, store_member
-from groups.core.consumer.reconcile import unreleased
-from groups.core.consumer.regexes import RegexChange
-from groups.core.consumer.target import update_target
+from groups.core.assignors import Partitions
+from groups.core.consumer.heartbeat import advance, unreleased
+from groups.core.consumer.members import (
+    holder_of,
+    is_new,
+    replace_static_member,
+    require_room,
+    store_member,
+    unknown_member,
+)
+from groups.core.consumer.target import RegexChange, update_target
 from groups.core.model.commands import Heartbeat, JoinGroup, SyncGroup
-from groups.core.model.consumer_group import EpochGroup
+from groups.core.model.consumer_group import ClassicMetadata, ConsumerMember, EpochGroup, MemberState, TimerKind
 from groups.core.model.consumer_records import TimerArmed, TimerCancelled
-from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, MemberState, TimerKind
-from groups.core.model.partitions import Partitions
 from groups.core.model.replies import HeartbeatReply, JoinReply, SyncReply
 from groups.core.model.turn import Turn
 from groups.core.model.types import ConsumerProtocol, Millis, Subscription, TopicView

@@ -1,4 +1,4 @@
-"""How members leave, permanently or temporarily, or are removed.
+"""How members leave, for good or for a while, or are removed; and how a consumer group is deleted (consumer.md 9.1).
 
 Source: consumer.md 3.4, 3.5 and 9.7.
 """
@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from groups.core.consumer.checks import holder_of, unknown_group, unknown_member
+from groups.core.consumer.members import holder_of, unknown_group, unknown_member
 from groups.core.consumer.target import refresh_epoch
-from groups.core.model.causes import Cause
-from groups.core.model.commands import ConsumerHeartbeat, LeaveGroup, LeavingMember
-from groups.core.model.consumer_group import EpochGroup
+from groups.core.model.commands import ConsumerHeartbeat, DeleteGroup, LeaveGroup, LeavingMember
+from groups.core.model.consumer_group import DEPARTED_EPOCH, ConsumerMember, EpochGroup
 from groups.core.model.consumer_records import ConsumerMemberRemoved, StaticMemberDeparted
-from groups.core.model.consumer_state import DEPARTED_EPOCH, ConsumerMember
-from groups.core.model.replies import ConsumerHeartbeatReply, LeaveReply, LeftMember
+from groups.core.model.records import GroupDeleted
+from groups.core.model.replies import ConsumerHeartbeatReply, Done, LeaveReply, LeftMember
 from groups.core.model.turn import Turn
-from groups.core.model.types import Millis
+from groups.core.model.types import Cause, Millis
 from kcoord.protocol.errors import Error, ProtocolError
 
 Remove = Callable[[Turn, Sequence[str], Cause], None]
@@ -89,3 +88,12 @@ def remove_members(turn: Turn, member_ids: Sequence[str], cause: Cause, *, by: s
     """consumer.md 3.5, step 2: delete the members and bump the group epoch once. The target waits for a heartbeat."""
     drop_members(turn, member_ids, cause, by=by, detail=detail)
     refresh_epoch(turn, cause, member_ids[0])
+
+
+def delete_group(turn: Turn, command: DeleteGroup) -> Done:
+    """Delete a group without members; a departed static member counts as one. Raises `ProtocolError`."""
+    size = len(turn.consumer.members)
+    if size:
+        raise ProtocolError(Error.NON_EMPTY_GROUP, f"group {command.group_id!r} has {size} members: stop them first")
+    turn.emit(GroupDeleted(command.group_id))
+    return Done()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from groups.core.consumer.checks import unknown_member
+from groups.core.consumer.members import unknown_member
 from groups.core.model.commands import CommitOffsets
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_state import ConsumerMember
-from groups.core.model.holds import require_unheld_offsets
+from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember
+from groups.core.model.group import require_unheld_offsets
 from groups.core.model.replies import CommitReply
 from groups.core.model.turn import Turn
 from groups.core.model.types import TopicView

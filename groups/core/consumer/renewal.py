@@ -8,10 +8,9 @@ Source: consumer.md 2; architecture.md 4, "Fast lanes".
 
 from __future__ import annotations
 
-from groups.core.consumer.regexes import resolution_is_due
+from groups.core.consumer.target import resolution_is_due
 from groups.core.model.commands import ConsumerHeartbeat
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_state import ConsumerMember, MemberState
+from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember, MemberState
 from groups.core.model.replies import ConsumerHeartbeatReply
 from groups.core.model.types import GroupConfig, Millis
 from kcoord.protocol.errors import Error

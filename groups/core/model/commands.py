@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from groups.core.assignors import Partitions
-from groups.core.model.message import message
-from groups.core.model.rights import UNLIMITED, TopicRights
-from groups.core.model.types import GroupState, Millis, Protocol
+from groups.core.model.types import UNLIMITED, GroupState, Millis, Protocol, TopicRights, message
 
 
 class ParkKind(str, Enum):

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from groups.core.model.causes import Cause
-from groups.core.model.consumer_state import ConsumerMember, MemberState, TimerKind, Timers
-from groups.core.model.partitions import Assigned, Partitions
-from groups.core.model.types import Millis
+from groups.core.assignors import Partitions
+from groups.core.model.consumer_group import Assigned, ConsumerMember, MemberState, TimerKind, Timers
+from groups.core.model.types import Cause, Millis
 
 
 @dataclass(frozen=True, slots=True)

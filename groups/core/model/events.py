@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from groups.core.model.causes import Cause
+from groups.core.model.consumer_group import ConsumerMember, MemberState
 from groups.core.model.consumer_records import (
     ConsumerGroupCreated,
     ConsumerMemberJoined,
@@ -25,7 +25,6 @@ from groups.core.model.consumer_records import (
     TargetFailed,
     TimersRearmed,
 )
-from groups.core.model.consumer_state import ConsumerMember, MemberState
 from groups.core.model.group import Group
 from groups.core.model.records import (
     AssignmentsStored,
@@ -45,7 +44,7 @@ from groups.core.model.records import (
     RebalanceStarted,
     Record,
 )
-from groups.core.model.types import ClassicGroup, ClassicMember, Millis
+from groups.core.model.types import Cause, ClassicGroup, ClassicMember, Millis
 
 LONGEST_TEXT = 500
 """Longest text in the detail of an event, in characters."""

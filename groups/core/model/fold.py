@@ -12,7 +12,16 @@ from dataclasses import replace
 from typing import assert_never
 
 from groups.core.model.commands import ParkKind
-from groups.core.model.consumer_group import ConsumerGroup, EpochGroup, ShareGroup
+from groups.core.model.consumer_group import (
+    DEPARTED_EPOCH,
+    ConsumerGroup,
+    ConsumerMember,
+    EpochGroup,
+    Job,
+    RegexResolution,
+    ShareGroup,
+    TimerKind,
+)
 from groups.core.model.consumer_records import (
     ConsumerChange,
     ConsumerGroupCreated,
@@ -36,7 +45,6 @@ from groups.core.model.consumer_records import (
     TimerCancelled,
     TimersRearmed,
 )
-from groups.core.model.consumer_state import DEPARTED_EPOCH, ConsumerMember, Job, RegexResolution, TimerKind
 from groups.core.model.group import Group
 from groups.core.model.persistent import Timer
 from groups.core.model.records import (
@@ -66,8 +74,7 @@ from groups.core.model.records import (
     SyncTimerCleared,
     WaitAbandoned,
 )
-from groups.core.model.transitions import TRANSITIONS
-from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Millis, PendingIds
+from groups.core.model.types import TRANSITIONS, ClassicGroup, ClassicMember, GroupState, Millis, PendingIds
 
 
 class IllegalRecord(Exception):

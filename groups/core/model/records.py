@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from groups.core.model.causes import Cause
 from groups.core.model.commands import ParkKind
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_records import ConsumerRecord
-from groups.core.model.types import ClassicGroup, ClassicMember, Hold, JoinTimer, Millis, Protocol
+from groups.core.model.types import Cause, ClassicGroup, ClassicMember, Hold, JoinTimer, Millis, Protocol
 
 
 @dataclass(frozen=True, slots=True)

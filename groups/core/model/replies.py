@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from groups.core.assignors import Partitions
 from groups.core.model.commands import Parked, ParkKind
-from groups.core.model.message import message
-from groups.core.model.types import Hold, Millis
+from groups.core.model.types import Hold, Millis, message
 from kcoord.protocol.errors import Error
 
 __all__ = [

@@ -1,8 +1,9 @@
-"""The working context of one `decide`: the group as folded so far, and what has been decided about it.
+"""One `decide`: its working context, its effects and its outcome.
 
-A turn is the only mutable object here, and it only grows: a record is folded the moment it is emitted, so a handler
-always reads the group as its own records left it. What a refused request of a consumer member had decided is undone as
-a whole (`restore`).
+A turn is the group as folded so far, and what has been decided about it. It is the only mutable object here, and it
+only grows: a record is folded the moment it is emitted, so a handler always reads the group as its own records left it.
+What a refused request of a consumer member had decided is undone as a whole (`restore`). Effects are what is to be done
+once the decision is committed.
 """
 
 from __future__ import annotations
@@ -10,12 +11,71 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from groups.core.model.consumer_group import EpochGroup, ShareGroup
-from groups.core.model.effects import Effect
 from groups.core.model.fold import apply
 from groups.core.model.group import Group
 from groups.core.model.records import Record
-from groups.core.model.replies import Answer
-from groups.core.model.types import ClassicGroup, Env, GroupConfig, Limits, Millis
+from groups.core.model.replies import Answer, Parked, Reply
+from groups.core.model.types import ClassicGroup, Env, GroupConfig, Limits, Millis, TopicRights, TopicView
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeTarget:
+    """Compute a target off the event loop (`consumer.target.compute`) and submit the `ApplyTarget` it returns.
+
+    `group` is the group as of `group_epoch`, `topics` the catalogue, `assignor` the name of the assignor to run.
+    """
+
+    group_id: str
+    group_epoch: int
+    assignor: str
+    group: EpochGroup
+    topics: TopicView
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveRegexes:
+    """Match the patterns against the whole names of all topics as of `topics_version` or later, and submit an
+    `ApplyRegexResolution` with the version used and this `started_at`.
+
+    `rights`: those of the members that use the patterns; only topics that they may describe match (consumer.md 4.6).
+    """
+
+    group_id: str
+    patterns: frozenset[str]
+    topics_version: int
+    started_at: Millis
+    rights: TopicRights
+
+
+@dataclass(frozen=True, slots=True)
+class WakeMembers:
+    """Look again at the heartbeats that wait in this group, here and in other processes (`waiting.answer_for`)."""
+
+    group_id: str
+
+
+Effect = ComputeTarget | ResolveRegexes | WakeMembers
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome of one command.
+
+    `group` is the folded group (None: it does not exist), `records` the facts that led there, `answers` the answers to
+    parked requests whose barrier fell, `reply` the caller's answer or `Parked`, `effects` what to do once the decision
+    is committed.
+
+    `answers` concern every request that waited before this decision; if the caller's own request parked and its barrier
+    fell at once, that answer is in `answers` too (for requests it displaced) and is the `reply`. A `Parked` caller
+    begins to wait after the answers are given out. Waiting heartbeats have no answers here: an effect says when to look
+    at them again.
+    """
+
+    group: Group | None
+    records: tuple[Record, ...]
+    answers: tuple[Answer, ...]
+    reply: Reply | Parked
+    effects: tuple[Effect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

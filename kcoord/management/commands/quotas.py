@@ -10,7 +10,7 @@ from django.db import transaction
 
 from kcoord.models import Quota
 from kcoord.quotas.budgets import BY_KEY, Budget
-from kcoord.quotas.limits import Kind
+from kcoord.quotas.quotas import Kind
 from kcoord.quotas.stored import change, checked_limit
 
 TYPES = {"tokens": Kind.TOKEN, "users": Kind.USER, "groups": Kind.GROUP}

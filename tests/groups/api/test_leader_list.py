@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groups.api import convert
-from groups.api.leader_list import FEW, LeaderLists
+from groups.api import handlers
+from groups.api.handlers import FEW, LeaderLists
 from groups.core.model.replies import JoinedMember, JoinReply
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
@@ -51,25 +51,25 @@ def many(count: int = 2 * FEW) -> list[JoinedMember]:
 async def test_it_is_what_encoding_it_at_once_gives(rebalances: list[list[JoinedMember]], protocol_type: str) -> None:
     kept = lists()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("groups.api.leader_list.FEW", 0)
+        patch.setattr("groups.api.handlers.FEW", 0)
         for members in rebalances:
             given = reply(members, protocol_type)
             encoded = await kept.encoded("g", given)
             assert encoded is not None
-            assert msgspec.json.encode(convert.join_response(given, encoded)) == msgspec.json.encode(
-                convert.join_response(given)
+            assert msgspec.json.encode(handlers.join_response(given, encoded)) == msgspec.json.encode(
+                handlers.join_response(given)
             )
 
 
 async def test_only_members_that_changed_are_encoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[str] = []
-    plain = convert.joined_member
+    plain = handlers.joined_member
 
     def counted(member: JoinedMember, *, decodes: bool) -> object:
         encoded.append(member.member_id)
         return plain(member, decodes=decodes)
 
-    monkeypatch.setattr(convert, "joined_member", counted)
+    monkeypatch.setattr(handlers, "joined_member", counted)
     kept, members = lists(), many()
     await kept.encoded("g", reply(members))
     assert len(encoded) == len(members)

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
+from groups.core.machine import answer_for
 from groups.core.model.commands import ParkKind
-from groups.core.model.deadlines import wake_at
-from groups.core.model.decision import Decision
 from groups.core.model.fold import apply
+from groups.core.model.group import wake_at
 from groups.core.model.records import GroupCreated, GroupDeleted, MemberRemoved, RebalanceStarted, SessionRenewed
 from groups.core.model.replies import Parked
+from groups.core.model.turn import Decision
 from groups.core.model.types import ClassicGroup, Env, GroupState, Members
-from groups.core.waiting import answer_for
 
 _COMPLETED = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
 

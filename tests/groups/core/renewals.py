@@ -5,13 +5,11 @@ from __future__ import annotations
 from groups.core.classic import sessions as classic
 from groups.core.consumer import renewal as consumer
 from groups.core.model.commands import Command, ConsumerHeartbeat, Heartbeat
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup, TimerKind
 from groups.core.model.consumer_records import TimerArmed
-from groups.core.model.consumer_state import TimerKind
-from groups.core.model.deadlines import wake_at
-from groups.core.model.decision import Decision
-from groups.core.model.group import Group
+from groups.core.model.group import Group, wake_at
 from groups.core.model.records import SessionRenewed
+from groups.core.model.turn import Decision
 from groups.core.model.types import ClassicGroup, Env
 from kcoord.protocol.errors import Error
 

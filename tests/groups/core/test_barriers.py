@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from groups.core.classic.barriers import members_at_once
+from groups.core.classic.rebalance import members_at_once
 from groups.core.model.commands import Command, Heartbeat, SyncGroup, Tick
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, PendingIds
 from tests.support.members import join

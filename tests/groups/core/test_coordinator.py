@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groups.core.coordinator import java_hash, partition_of
+from groups.core.model.group import java_hash, partition_of
 
 JAVA = [
     ("", 0, 0, 0),

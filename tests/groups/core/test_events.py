@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from groups.core.model.causes import Cause
 from groups.core.model.commands import Command
 from groups.core.model.events import LONGEST_TEXT, EventKind, GroupEvent, events_of
 from groups.core.model.records import MemberRemoved, Record
-from groups.core.model.types import ClassicGroup, GroupConfig
+from groups.core.model.types import Cause, ClassicGroup, GroupConfig
 from kcoord.protocol.errors import Error
 from tests.groups.core.world import Call, World
 

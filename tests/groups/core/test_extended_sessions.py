@@ -7,12 +7,9 @@ from random import Random
 
 import pytest
 
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, MemberState, Timers
-from groups.core.model.deadlines import wake_at, wake_at_extended
-from groups.core.model.group import Group
+from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember, ConsumerMembers, MemberState, Timers
+from groups.core.model.group import Group, Session, wake_at, wake_at_extended, with_sessions
 from groups.core.model.persistent import DeadlineMap, Timer
-from groups.core.model.sessions import Session, with_sessions
 from groups.core.model.types import ClassicGroup, ClassicMember, Hold, JoinTimer, Members, PendingIds
 
 IDS = [f"m{number}" for number in range(6)]

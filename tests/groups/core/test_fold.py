@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from groups.core.model.causes import Cause
 from groups.core.model.fold import IllegalTransition, apply
 from groups.core.model.records import (
     GroupCreated,
@@ -18,7 +17,7 @@ from groups.core.model.records import (
     SessionRenewed,
     SyncTimerCleared,
 )
-from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Hold, Members, PendingIds
+from groups.core.model.types import Cause, ClassicGroup, ClassicMember, GroupState, Hold, Members, PendingIds
 
 HOLD = Hold(1_000, "ann", "")
 MEMBER = ClassicMember("m", None, "c", "h", 1, 1, "consumer", ())

@@ -8,7 +8,7 @@ from groups.core.model.commands import HoldGroup, ResetOffsets
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.events import EventKind, events_of
 from groups.core.model.fold import IllegalTransition, apply
-from groups.core.model.holds import MOST_RETRY_AFTER_MS
+from groups.core.model.group import MOST_RETRY_AFTER_MS
 from groups.core.model.records import GroupConverted, GroupHeld, MemberPending, RebalanceStarted
 from groups.core.model.types import ClassicGroup, GroupState, Hold, PendingIds
 from kcoord.protocol.errors import Error

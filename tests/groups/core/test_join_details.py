@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groups.core.model.causes import Cause
 from groups.core.model.records import RebalanceStarted
-from groups.core.model.types import GroupConfig, GroupState
+from groups.core.model.types import Cause, GroupConfig, GroupState
 from kcoord.protocol.errors import Error
 from tests.groups.core.world import World
 

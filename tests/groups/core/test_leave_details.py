@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from groups.core.model.causes import Cause
 from groups.core.model.commands import CommitOffsets, LeaveGroup, LeavingMember
 from groups.core.model.records import MemberRemoved, RebalanceStarted
-from groups.core.model.types import GroupState
+from groups.core.model.types import Cause, GroupState
 from kcoord.protocol.errors import Error
 from tests.groups.core.world import GROUP, World
 

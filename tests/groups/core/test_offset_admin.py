@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from groups.core.classic.subscription import topics_of_generation
+from groups.core.classic.rebalance import topics_of_generation
 from groups.core.machine import decide
 from groups.core.model.commands import DeleteOffsets, ResetOffsets
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers
+from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember, ConsumerMembers
 from groups.core.model.group import Group
 from groups.core.model.records import GroupCreated
 from groups.core.model.replies import DeleteOffsetsReply, Done

@@ -1,11 +1,10 @@
-"""Deadlines that could not be counted start over when somebody looks at the group (`groups.core.rearming`)."""
+"""Deadlines that could not be counted start over when somebody looks at the group (`groups.core.machine`)."""
 
 from __future__ import annotations
 
-from groups.core.model.causes import Cause
-from groups.core.model.consumer_state import TimerKind
+from groups.core.model.consumer_group import TimerKind
 from groups.core.model.records import RebalanceStarted
-from groups.core.model.types import GroupConfig, GroupState
+from groups.core.model.types import Cause, GroupConfig, GroupState
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.world import World as ConsumerWorld
 from tests.groups.core.world import World

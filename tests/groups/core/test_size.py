@@ -6,8 +6,7 @@ import pytest
 
 from groups.core.machine import FEW_NAMES, size_of, size_of_decision
 from groups.core.model.commands import ApplyRegexResolution, ApplyTarget, Command, ConsumerHeartbeat, Tick
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, RegexResolution
+from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember, ConsumerMembers, RegexResolution
 from groups.core.model.types import ClassicGroup, Topic, TopicView
 
 TOPICS = [Topic("f", "foo", 6), Topic("b", "bar", 2)]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import pytest
 
 from groups.core.classic.state import ANSWERS, Api
-from groups.core.model.causes import Cause
 from groups.core.model.commands import CommitOffsets, DeleteGroup, Heartbeat, LeaveGroup, SyncGroup
 from groups.core.model.fold import IllegalTransition, apply
 from groups.core.model.records import (
@@ -18,8 +17,7 @@ from groups.core.model.records import (
     GroupUnloaded,
     RebalanceStarted,
 )
-from groups.core.model.transitions import TRANSITIONS
-from groups.core.model.types import ClassicGroup, GroupState
+from groups.core.model.types import TRANSITIONS, Cause, ClassicGroup, GroupState
 from kcoord.protocol.errors import Error
 from tests.groups.core.world import START, Call, World, protocols
 

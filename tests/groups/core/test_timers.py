@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from groups.core.classic import rebalance
-from groups.core.model.deadlines import Deadline, TimerKind, due, wake_at, wake_at_to_store
+from groups.core.model.group import Deadline, TimerKind, due, wake_at, wake_at_to_store
 from groups.core.model.records import MemberRemoved
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, JoinTimer, Members, PendingIds
 from kcoord.protocol.errors import Error

@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from groups.core.machine import answer_for
 from groups.core.model.types import GroupConfig
-from groups.core.waiting import answer_for
 from kcoord.protocol.errors import Error
 from tests.groups.core.clients import Client, is_settled, settle
 from tests.groups.core.world import World

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from groups.core.machine import answer_for
 from groups.core.model.commands import ForceState, ParkKind
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.replies import JoinReply, Parked, SyncReply
 from groups.core.model.types import GroupState
-from groups.core.waiting import answer_for
 from kcoord.protocol.errors import Error
 from tests.groups.core.world import GROUP, World
 

@@ -27,9 +27,9 @@ from groups.core.model.commands import (
     SyncGroup,
     Tick,
 )
-from groups.core.model.deadlines import wake_at
-from groups.core.model.decision import Decision
+from groups.core.model.group import wake_at
 from groups.core.model.replies import Parked
+from groups.core.model.turn import Decision
 from groups.core.model.types import ClassicGroup, ClassicMember, Env, GroupConfig, GroupState, Protocol
 from kcoord.protocol.errors import Error
 from tests.groups.core.invariants import check

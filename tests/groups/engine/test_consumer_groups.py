@@ -14,7 +14,7 @@ from groups.core.assignors import BUILT_IN
 from groups.core.model.commands import ConsumerHeartbeat, Parked, ParkKind
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.replies import ConsumerHeartbeatReply
-from groups.core.model.rights import TopicRights
+from groups.core.model.types import TopicRights
 from groups.engine.service import GroupService
 from kcoord.database import request_age
 from kcoord.database.clock import VirtualClock

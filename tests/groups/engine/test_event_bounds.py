@@ -8,7 +8,7 @@ import pytest
 from groups.core.model.events import EventKind, GroupEvent
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
-from groups.store.events import EventStore
+from groups.store.store import EventStore
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Connection
@@ -97,8 +97,8 @@ async def test_upkeep_trims_what_is_old_and_what_is_too_much(
 async def test_upkeep_goes_on_with_the_next_groups(
     runtime: Runtime, clock: VirtualClock, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("groups.store.events.GROUPS_PER_LOOK", 2)
-    monkeypatch.setattr("groups.store.events.TRIM_BATCH", 20)
+    monkeypatch.setattr("groups.store.store.GROUPS_PER_LOOK", 2)
+    monkeypatch.setattr("groups.store.store.TRIM_BATCH", 20)
     generous = EventStore(Runtime(Config({}), database))
     for number in range(5):
         await write(runtime, generous, f"g{number}", KEPT + 50, clock.now_ms())

@@ -6,10 +6,10 @@ import psycopg
 import pytest
 
 from groups.core.model.commands import Heartbeat
-from groups.core.model.deadlines import wake_at
+from groups.core.model.group import wake_at
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
-from groups.store.wake_ups import WakeUps
+from groups.store.bulk import WakeUps
 from kcoord.database.clock import VirtualClock
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from groups.core.model.replies import ConsumerHeartbeatReply, HeartbeatReply
-from groups.lane.flusher import Flusher
+from groups.lane.heartbeats import Flusher
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.off_loop import settled

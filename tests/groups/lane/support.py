@@ -11,7 +11,7 @@ import psycopg
 from groups.catalogue.topics import TopicService
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.engine.service import GroupService
-from groups.lane.flusher import Flusher
+from groups.lane.heartbeats import Flusher
 from groups.nodes.hosting import Lease
 from kcoord.metrics import HEARTBEATS_FROM_MEMORY
 from kcoord.process.off_loop import settled

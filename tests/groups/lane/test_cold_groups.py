@@ -16,8 +16,8 @@ from groups.core.model.types import ClassicGroup
 from groups.lane import heartbeats
 from groups.store import bulk, classic
 from groups.store.bulk import BulkLoad, Sized, parts
+from groups.store.rows import GroupRow
 from groups.store.store import GroupStore
-from groups.store.stored import GroupRow
 from kcoord.database.clock import VirtualClock
 from kcoord.metrics import TRANSACTIONS
 from kcoord.process.off_loop import settled

@@ -10,7 +10,7 @@ import pytest
 
 from groups.engine.timers import TimerService
 from groups.lane import store
-from groups.lane.flusher import LATER_MS, Entry
+from groups.lane.heartbeats import LATER_MS, Entry
 from groups.lane.store import LaneStore
 from kcoord.database.clock import VirtualClock
 from kcoord.process.off_loop import settled

@@ -11,7 +11,7 @@ from groups.core.model.commands import ConsumerHeartbeat, LeaveGroup, LeavingMem
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
 from groups.lane import heartbeats
-from groups.lane.flusher import Flusher
+from groups.lane.heartbeats import Flusher
 from groups.lane.store import LaneStore
 from groups.nodes.hosting import Lease
 from groups.store.classic import ClassicRows

@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 from groups.core.model.commands import ConsumerHeartbeat, Heartbeat, SyncGroup, Tick
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup, plain
 from groups.core.model.group import Group
-from groups.core.model.partitions import plain
 from groups.core.model.types import ClassicGroup
 from groups.engine import decision_context
 from groups.engine.service import GroupService

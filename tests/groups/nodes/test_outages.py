@@ -19,8 +19,8 @@ from groups.engine.timers import TimerService
 from groups.nodes.agent import NodeAgent
 from groups.nodes.hosting import Hosting
 from groups.readmodel import GroupReads
+from groups.store.rows import Stored
 from groups.store.store import GroupStore
-from groups.store.stored import Stored
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.off_loop import settled

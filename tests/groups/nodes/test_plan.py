@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groups.nodes.plan import plan
+from groups.nodes.view import plan
 
 OWNERS = st.lists(st.one_of(st.none(), st.integers(1, 12)), min_size=1, max_size=60).map(
     lambda owners: dict(enumerate(owners))

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from groups.nodes.agent import NodeAgent
 from groups.nodes.hosting import Hosting
 from kcoord.config import Config

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from groups.core.model.types import ClassicGroup, GroupState, JoinTimer, PendingIds
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock

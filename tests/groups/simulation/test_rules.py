@@ -10,8 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groups.core.assignors import BUILT_IN
-from groups.simulation.rules import Changes, Partitions, Simulation, Standing, simulate
-from groups.simulation.service import _assign_by_coordinator, _assign_by_leader
+from groups.simulation import (
+    Changes,
+    Partitions,
+    Simulation,
+    Standing,
+    _assign_by_coordinator,
+    _assign_by_leader,
+    simulate,
+)
 from kcoord.protocol.errors import Error, ProtocolError
 
 TOPICS = {"a": 4, "b": 3, "c": 1}

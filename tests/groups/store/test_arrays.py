@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from groups.store.arrays import Int4Array, Int8Array, bytea_array, number_array, text_array
+from groups.store.rows import Int4Array, Int8Array, bytea_array, number_array, text_array
 
 
 def test_numbers_and_what_is_missing() -> None:

@@ -8,7 +8,8 @@ import uuid
 from dataclasses import replace
 
 from groups.core.model.types import ClassicGroup, ClassicMember, Members
-from groups.store.stored import Copies, GroupRow, Stored
+from groups.store.rows import GroupRow, Stored
+from groups.store.store import Copies
 from kcoord.config import Config
 
 TAG = uuid.uuid4()

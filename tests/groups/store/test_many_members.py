@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from groups.core.model.types import ClassicGroup, ClassicMember, Members, PendingIds, Protocol
 from groups.store import classic
-from groups.store.arrays import bytea_array, text_array
+from groups.store.rows import MISSING, Stored, bytea_array, text_array
 from groups.store.store import GroupStore
-from groups.store.stored import MISSING, Stored
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime

@@ -18,8 +18,8 @@ from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, Env, TopicView
 from groups.engine.decision_context import CONSUMER_PROTOCOL, regex_error
+from groups.store.rows import MISSING, Stored
 from groups.store.store import GroupStore
-from groups.store.stored import MISSING, Stored
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Connection

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groups.api.consumer_wire import ConsumerHeartbeatRequest
-from groups.api.wire import HeartbeatRequest, JoinRequest, ManyHeartbeatsRequest
+from groups.api.wire import ConsumerHeartbeatRequest, HeartbeatRequest, JoinRequest, ManyHeartbeatsRequest
 from kcoord.http import body as bodies
 from kcoord.http.types import rfc3339
 from kcoord.protocol.errors import ProtocolError

@@ -5,8 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from groups.core.model.types import GroupState
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import GroupState, VerdictKind
 from groups.engine.service import GroupService
 from kcoord.kgroups.arguments import VERDICTS
 from tests.kcoord.kgroups.conftest import Committer, Kgroups

@@ -15,7 +15,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from groups.catalogue.topics import TopicService, Watermark
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
-from kcoord.http.endpoint import Endpoint
+from kcoord.http.serving import Endpoint
 from kcoord.openapi.examples import EXAMPLES
 from kcoord.protocol.errors import Action, Error
 from tests.support.api import client_of

@@ -23,7 +23,7 @@ from schemathesis.specs.openapi import checks
 from kcoord.access.tokens import ALL_RULES, create_token
 from kcoord.process import bridge
 from kcoord.quotas.budgets import Budget
-from kcoord.quotas.limits import Kind
+from kcoord.quotas.quotas import Kind
 from kcoord.quotas.stored import change
 from kcoord.stack.server import make_server
 from tests.conftest import EMPTIED

@@ -10,7 +10,7 @@ import pytest
 
 from kcoord.access.rights import Access, Principal
 from kcoord.database.clock import VirtualClock
-from kcoord.http.in_process import InProcessTransport
+from kcoord.http.local_transport import InProcessTransport
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from kcoord.quotas.budgets import Budget

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcoord.quotas.budgets import Budget
-from kcoord.quotas.limits import Kind, Limit, Limits, Owner
+from kcoord.quotas.quotas import Kind, Limit, Limits, Owner
 
 READS, CPU = Budget.READS, Budget.CPU
 OWNERS = {7: Owner("ada", ("ops", "night"))}

@@ -19,8 +19,7 @@ from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import Budget
-from kcoord.quotas.limits import Kind, Limit
-from kcoord.quotas.quotas import Quotas
+from kcoord.quotas.quotas import Kind, Limit, Quotas
 from kcoord.quotas.stored import StoredQuotas, change, checked_limit
 from kcoord.quotas.throttled import Throttled
 from tests.support.api import assert_problem

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
-from kcoord.http.asked import Asked
 from kcoord.http.connection import HttpProtocol
+from kcoord.http.door import Asked
 from kcoord.http.peers import Phase
 from kcoord.process.turnstile import Kind, Turnstile
 from tests.kcoord.stack.test_timers import wired

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from kcoord.config import Config
-from kcoord.http.framing import ambiguous_framing
+from kcoord.http.door import ambiguous_framing
 from kcoord.http.peers import SLOWEST_BYTES_PER_SECOND, HttpPeers, Peer, PeerLimits, Peers, Phase, Reason
 from kcoord.stack import server
 

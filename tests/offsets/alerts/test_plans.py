@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from kcoord.sql import queries
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan

@@ -22,10 +22,8 @@ from hypothesis.errors import UnsatisfiedAssumption
 
 from groups.core.machine import decide
 from groups.core.model.commands import ForceState
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_state import TimerKind
-from groups.core.model.deadlines import wake_at
-from groups.core.model.group import Group
+from groups.core.model.consumer_group import ConsumerGroup, TimerKind
+from groups.core.model.group import Group, wake_at
 from groups.core.model.types import ClassicGroup, Env, GroupState, Topic, TopicView
 from groups.engine.decision_context import CONSUMER_PROTOCOL
 from groups.engine.service import GroupService

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groups.core.classic.subscription import topics_of_generation
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, RegexResolution
+from groups.core.classic.rebalance import topics_of_generation
+from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember, ConsumerMembers, RegexResolution
 from groups.core.model.group import Group
 from groups.core.model.types import (
     ClassicGroup,

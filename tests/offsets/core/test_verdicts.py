@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groups.core.model.verdicts import RANKS, VerdictKind
-from groups.lane.flusher import LAST_PARTS, STORED_PARTS
+from groups.core.model.types import RANKS, VerdictKind
+from groups.lane.heartbeats import LAST_PARTS, STORED_PARTS
 from kcoord.config import Config
 from offsets.core.verdicts import (
     FIRST_SEEN,

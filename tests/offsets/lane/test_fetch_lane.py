@@ -17,7 +17,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.types import NO_OFFSET, OffsetFetch
 from offsets.lane import fetching
-from offsets.lane import store as batches
+from offsets.lane import lane as batches
 from offsets.service import OffsetService
 from tests.support.offsets import commit
 

@@ -21,7 +21,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 from offsets.core.commit import OVERTAKEN_MS
 from offsets.core.types import OffsetCommitReply
 from offsets.lane import lane
-from offsets.lane import store as batches
+from offsets.lane import lane as batches
 from offsets.service import OffsetService
 from tests.offsets.lane.ways import ways
 from tests.support.commits import OffsetCommit, PartitionCommit

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from groups.catalogue.topics import TopicService, Watermark
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime

@@ -51,7 +51,7 @@ async def no_follow_up(runtime: Runtime, topic: str) -> None:
 @pytest.fixture
 def left_to_celery(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deletions are noted and nothing more."""
-    from groups.catalogue import topic_deletion
+    from groups.catalogue import topics as topic_deletion
 
     monkeypatch.setattr(topic_deletion, "_hooks", [(deleted_topics.note, no_follow_up)])
 

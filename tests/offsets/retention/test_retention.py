@@ -11,9 +11,9 @@ import pytest
 from groups.core.machine import decide
 from groups.core.model.commands import Command, DeleteGroup, HoldGroup
 from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.decision import Decision
+from groups.core.model.turn import Decision
 from groups.core.model.types import ClassicGroup, Env, GroupState, PendingIds
-from groups.engine import batch
+from groups.engine import mailbox
 from groups.engine.service import GroupService
 from groups.store.store import GroupStore
 from kcoord.config import Config
@@ -23,9 +23,8 @@ from kcoord.database.counters import Counted
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.readmodel import OffsetReads
-from offsets.retention.batch_size import BatchSize
 from offsets.retention.pins import PinService
-from offsets.retention.sweep import Candidate, Report, RetentionFailed, RetentionService
+from offsets.retention.sweep import BatchSize, Candidate, Report, RetentionFailed, RetentionService
 from tests.support.offsets import MINUTE_MS, commit, events, journal, make_topics, put_pending, rows, stored
 from tests.support.rest_groups import group, member
 from tests.support.selection import sample
@@ -243,7 +242,7 @@ async def test_a_group_that_meets_a_bug_does_not_stop_the_others(
         return decide(group, command, env)
 
     with monkeypatch.context() as patch:
-        patch.setattr(batch, "decide", broken)
+        patch.setattr(mailbox, "decide", broken)
         with pytest.raises(RetentionFailed, match=r"1 groups.*: b$"):
             await retention.run()
     assert await stored(runtime) == [("b", "orders", 0, 5)]

@@ -9,14 +9,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.sql import queries
 from offsets.core.types import Millis
 from offsets.core.verdicts import Verdict
-from offsets.spared import GroupsFailed
+from offsets.lag.samples import GroupsFailed
 from offsets.verdicts.checks import ACTIVITY_KEPT_MS, CHECKS, LAST_KEY, Check, VerdictChecks, thresholds
 from tests.conftest import START_MS
 from tests.frontend.seed import Seed, now_ms

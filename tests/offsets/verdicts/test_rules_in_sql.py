@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from groups.core.model.verdicts import VerdictKind
+from groups.core.model.types import VerdictKind
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from offsets.core.retention import StoredOffset

@@ -9,7 +9,7 @@ import pytest
 from kio.serial.errors import OutOfBoundValue
 
 from groups.catalogue.topics import TopicService
-from groups.core.coordinator import partition_of
+from groups.core.model.group import partition_of
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from tests.offsets.wire.test_commits import fetch, topic_of

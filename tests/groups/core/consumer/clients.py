@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from groups.core.model.consumer_state import ConsumerGroupState
-from groups.core.model.partitions import Partitions, flat, plain
-from groups.core.model.rights import UNLIMITED, TopicRights
+from groups.core.assignors import Partitions
+from groups.core.model.consumer_group import ConsumerGroupState, flat, plain
+from groups.core.model.types import UNLIMITED, TopicRights
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.world import Call, World
 

@@ -5,19 +5,22 @@ Source: consumer.md 1.5.
 
 from __future__ import annotations
 
-from groups.core.machine import decide
+from groups.core.machine import answer_for, decide
 from groups.core.model.commands import Command, ConsumerHeartbeat, Tick
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import (
+    ConsumerGroup,
+    ConsumerMember,
+    ConsumerMembers,
+    MemberState,
+    TimerKind,
+    flat,
+)
 from groups.core.model.consumer_records import TimerArmed
-from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, MemberState, TimerKind
-from groups.core.model.deadlines import wake_at
-from groups.core.model.decision import Decision
 from groups.core.model.fold import apply
-from groups.core.model.group import Group
-from groups.core.model.partitions import flat
+from groups.core.model.group import Group, wake_at
 from groups.core.model.replies import Parked
+from groups.core.model.turn import Decision
 from groups.core.model.types import Env
-from groups.core.waiting import answer_for
 from kcoord.protocol.errors import Error
 
 

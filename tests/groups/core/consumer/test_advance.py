@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groups.core.model.causes import Cause
+from groups.core.model.consumer_group import MemberState
 from groups.core.model.consumer_records import (
     ConsumerMemberJoined,
     ConsumerMemberRemoved,
@@ -13,8 +13,7 @@ from groups.core.model.consumer_records import (
     MetadataChecked,
     TimerCancelled,
 )
-from groups.core.model.consumer_state import MemberState
-from groups.core.model.types import GroupConfig, MigrationPolicy
+from groups.core.model.types import Cause, GroupConfig, MigrationPolicy
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.classic_client import join_classic, leave_classic, migrating_world, sync_classic
 from tests.groups.core.consumer.world import World

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groups.core.assignors import BUILT_IN, Assignor, GroupSpec, MemberSpec, Partitions, RangeAssignor, UniformAssignor
-from groups.core.assignors.subscribers import subscribers_of
+from groups.core.assignors.base import subscribers_of
 from groups.core.assignors.uniform import _in_set_order
 
 TOPICS = {"a": 5, "b": 3, "c": 1, "d": 8}

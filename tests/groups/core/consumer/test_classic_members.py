@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from groups.core.model.commands import DeleteGroup
-from groups.core.model.consumer_state import MemberState
-from groups.core.model.rights import TopicRights
-from groups.core.model.types import ClassicGroup, MigrationPolicy, Protocol
+from groups.core.model.consumer_group import MemberState
+from groups.core.model.types import ClassicGroup, MigrationPolicy, Protocol, TopicRights
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.classic_client import (
     ALL,

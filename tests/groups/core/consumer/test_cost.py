@@ -8,10 +8,9 @@ from types import FrameType
 
 from groups.core.machine import decide
 from groups.core.model.commands import ConsumerHeartbeat
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, Timers
-from groups.core.model.decision import Decision
+from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember, ConsumerMembers, Timers
 from groups.core.model.persistent import DeadlineMap, Timer
+from groups.core.model.turn import Decision
 from groups.core.model.types import Env, Topic, TopicView
 from tests.groups.core.consumer.world import GROUP, START
 

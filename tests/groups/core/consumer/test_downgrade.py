@@ -7,13 +7,12 @@ from dataclasses import replace
 import pytest
 
 from groups.core.machine import decide
-from groups.core.model.causes import Cause
 from groups.core.model.commands import ConsumerHeartbeat
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.consumer_records import ConsumerMemberRemoved
 from groups.core.model.events import EventKind, events_of
 from groups.core.model.records import RebalanceStarted
-from groups.core.model.types import ClassicGroup, GroupState, MigrationPolicy, Protocol
+from groups.core.model.types import Cause, ClassicGroup, GroupState, MigrationPolicy, Protocol
 from kcoord.protocol.consumer_protocol import (
     Subscription,
     decode_assignment,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember
 from groups.core.model.consumer_records import ConsumerMemberJoined
-from groups.core.model.consumer_state import ConsumerMember
 from groups.core.model.events import EventKind, events_of
 from groups.core.model.fold import IllegalTransition, apply
 from groups.core.model.types import ClassicGroup, GroupState, Hold

@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groups.core.consumer.checks import check_epoch
-from groups.core.model.causes import Cause
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.assignors import Partitions
+from groups.core.consumer.members import check_epoch
+from groups.core.model.consumer_group import (
+    ClassicMetadata,
+    ConsumerGroup,
+    ConsumerMember,
+    ConsumerMembers,
+    MemberState,
+)
 from groups.core.model.consumer_records import (
     ConsumerGroupCreated,
     ConsumerMemberJoined,
@@ -24,13 +30,11 @@ from groups.core.model.consumer_records import (
     StaticMemberDeparted,
     TargetComputed,
 )
-from groups.core.model.consumer_state import ClassicMetadata, ConsumerMember, ConsumerMembers, MemberState
 from groups.core.model.fold import IllegalRecord, IllegalTransition
 from groups.core.model.fold import apply as apply_any
 from groups.core.model.fold import apply_to_members as apply
-from groups.core.model.partitions import Partitions
 from groups.core.model.records import GroupConverted, GroupHeld, SyncTimerCleared
-from groups.core.model.types import ClassicGroup, Hold, Protocol
+from groups.core.model.types import Cause, ClassicGroup, Hold, Protocol
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.groups.core.consumer.invariants import _check_derived
 

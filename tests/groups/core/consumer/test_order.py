@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from groups.core.consumer.checks import OVERTAKEN_MS
+from groups.core.consumer.members import OVERTAKEN_MS
 from groups.core.model.commands import Tick
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.world import GROUP, START, World

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from groups.core.machine import answer_for
 from groups.core.model.commands import AbandonWait, ParkKind
-from groups.core.model.effects import WakeMembers
+from groups.core.model.turn import WakeMembers
 from groups.core.model.types import GroupConfig
-from groups.core.waiting import answer_for
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.world import GROUP, Call, World
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from groups.core.consumer.reconcile import reconcile
-from groups.core.model.consumer_group import ConsumerGroup
+from groups.core.assignors import Partitions
+from groups.core.consumer.heartbeat import reconcile
+from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember, ConsumerMembers, MemberState, OwnedTwice
 from groups.core.model.consumer_records import MemberReconciled
-from groups.core.model.consumer_state import ConsumerMember, ConsumerMembers, MemberState, OwnedTwice
-from groups.core.model.partitions import Partitions
 from groups.core.model.types import Topic, TopicView
 from kcoord.protocol.errors import Error, ProtocolError
 

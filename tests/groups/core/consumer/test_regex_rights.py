@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from groups.core.consumer.regexes import LEAST_PAUSE_MS, LOST_AFTER_MS
+from groups.core.consumer.target import LEAST_PAUSE_MS, RESOLUTION_LOST_AFTER_MS
 from groups.core.model.commands import ApplyRegexResolution
-from groups.core.model.rights import UNLIMITED, TopicRights
-from groups.core.model.types import GroupConfig
+from groups.core.model.types import UNLIMITED, GroupConfig, TopicRights
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.clients import Client, assert_complete, assert_permitted, is_settled
 from tests.groups.core.consumer.world import GROUP, World
@@ -185,7 +184,7 @@ def test_jobs_that_got_lost_with_their_rights_are_forgotten() -> None:
     made = world()
     join(made, "m1", NO_BAR)
     made.resolutions.clear()
-    made.now += LOST_AFTER_MS
+    made.now += RESOLUTION_LOST_AFTER_MS
     made.heartbeat("m1", 1)
     assert list(made.consumer.regex_jobs) == [""]
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from groups.core.consumer.regexes import LEAST_PAUSE_MS, LOST_AFTER_MS
+from groups.core.consumer.target import LEAST_PAUSE_MS, RESOLUTION_LOST_AFTER_MS
 from groups.core.model.commands import ApplyRegexResolution
-from groups.core.model.consumer_state import MemberState
+from groups.core.model.consumer_group import MemberState
 from groups.core.model.types import Env, GroupConfig
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.world import GROUP, World
@@ -167,7 +167,7 @@ def test_a_lost_resolution_is_asked_for_again() -> None:
     made = world()
     join(made, "m1", "fo.*")
     made.resolutions.clear()
-    made.now += LOST_AFTER_MS - 1
+    made.now += RESOLUTION_LOST_AFTER_MS - 1
     made.heartbeat("m1", 1)
     assert not made.resolutions
     made.now += 1

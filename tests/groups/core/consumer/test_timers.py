@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groups.core.model.commands import DeleteGroup, ForceState
-from groups.core.model.consumer_state import TimerKind, Timers
+from groups.core.model.consumer_group import TimerKind, Timers
 from groups.core.model.persistent import Timer
 from groups.core.model.types import GroupConfig, GroupState
 from kcoord.protocol.errors import Error

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from groups.core.assignors import BUILT_IN
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.partitions import flat
-from groups.core.model.rights import UNLIMITED, TopicRights
-from groups.core.model.types import GroupConfig
-from groups.core.waiting import answer_for
+from groups.core.machine import answer_for
+from groups.core.model.consumer_group import ConsumerGroup, flat
+from groups.core.model.types import UNLIMITED, GroupConfig, TopicRights
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.clients import Client, assert_complete, assert_permitted, is_settled
 from tests.groups.core.consumer.world import World

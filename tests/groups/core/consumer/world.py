@@ -12,7 +12,7 @@ from typing import Any
 
 from groups.core.assignors import BUILT_IN, Assignor
 from groups.core.consumer.target import compute
-from groups.core.machine import decide
+from groups.core.machine import answer_for, decide
 from groups.core.model.commands import (
     AbandonWait,
     ApplyRegexResolution,
@@ -25,15 +25,11 @@ from groups.core.model.commands import (
     ReleaseHold,
     Tick,
 )
-from groups.core.model.consumer_group import ConsumerGroup
-from groups.core.model.consumer_state import ConsumerMember
-from groups.core.model.deadlines import wake_at
-from groups.core.model.decision import Decision
-from groups.core.model.effects import ComputeTarget, ResolveRegexes
-from groups.core.model.group import Group
+from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember
+from groups.core.model.group import Group, wake_at
 from groups.core.model.replies import Parked
+from groups.core.model.turn import ComputeTarget, Decision, ResolveRegexes
 from groups.core.model.types import ConsumerProtocol, Env, GroupConfig, Topic, TopicView
-from groups.core.waiting import answer_for
 from kcoord.protocol import consumer_protocol as wire
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.invariants import check

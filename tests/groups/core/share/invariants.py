@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from groups.core.machine import decide
 from groups.core.model.commands import Command, ShareHeartbeat, Tick
-from groups.core.model.consumer_group import ShareGroup
+from groups.core.model.consumer_group import MemberState, ShareGroup, ShareMembers, TimerKind, flat
 from groups.core.model.consumer_records import TimerArmed
-from groups.core.model.consumer_state import MemberState, ShareMembers, TimerKind
-from groups.core.model.deadlines import wake_at
-from groups.core.model.decision import Decision
 from groups.core.model.fold import apply
-from groups.core.model.group import Group
-from groups.core.model.partitions import flat
+from groups.core.model.group import Group, wake_at
+from groups.core.model.turn import Decision
 from groups.core.model.types import Env
 from kcoord.protocol.errors import Error
 

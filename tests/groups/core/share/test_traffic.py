@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from groups.core.model.commands import CommitOffsets, DeleteGroup
-from groups.core.model.consumer_group import ShareGroup
-from groups.core.model.partitions import flat
+from groups.core.model.consumer_group import ShareGroup, flat
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.world import GROUP
 from tests.groups.core.share.test_other_types import CONSUMER, JOIN

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from groups.core.model.commands import ShareHeartbeat
-from groups.core.model.consumer_group import ShareGroup
-from groups.core.model.consumer_state import ConsumerMember
+from groups.core.model.consumer_group import ConsumerMember, ShareGroup
 from groups.core.model.types import GroupConfig, Limits
 from tests.groups.core.consumer.world import GROUP, Call, World
 from tests.groups.core.share.invariants import check

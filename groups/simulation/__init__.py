@@ -1,1 +1,0 @@
-"""What would move if a group had other members, partitions, or another assignor. Nothing is changed by it."""

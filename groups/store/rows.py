@@ -1,0 +1,191 @@
+"""A group as it is stored: the columns of its row, what is read with it under the lock, and arrays of many rows.
+
+An array is sent in the forms that Postgres reads: as text, or as bytes. An array of arrays must be rectangular, and the
+members of a group do not list the same number of protocols. For long arrays it takes a fraction of the time that
+psycopg needs, which looks at each element several times; for short ones psycopg's search for the type of the elements
+takes longer than they do.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+from uuid import UUID
+
+from psycopg import adapters
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+from groups.core.model.group import Group, wake_at
+from groups.core.model.types import Hold, Millis
+
+_HEAD = struct.Struct(">5i")
+"""Dimensions, whether there are nulls, the type of the elements, how many there are, the number of the first."""
+_WORD = 4
+
+
+class _Numbers(bytes):
+    """An array of numbers, of a size that `code` says, as bytes: for columns of hundreds, a quarter of the time."""
+
+    code: ClassVar[str]
+    oid: ClassVar[int]
+
+    @classmethod
+    def of(cls, values: Sequence[int]) -> _Numbers:
+        """Raises OverflowError for a number that is too large."""
+        content = array(cls.code, values)
+        if sys.byteorder == "little":
+            content.byteswap()
+        words, step = array("i", content.tobytes()), 1 + content.itemsize // _WORD
+        found = array("i", content.itemsize.to_bytes(_WORD, "big") * (step * len(values)))  # each after its length
+        for at in range(1, step):
+            found[at::step] = words[at - 1 :: step - 1]
+        return cls(_HEAD.pack(1, 0, cls.oid, len(values), 1) + found.tobytes())
+
+
+class Int4Array(_Numbers):
+    """What Postgres reads as int[]."""
+
+    code, oid = "i", adapters.types["int4"].oid
+
+
+class Int8Array(_Numbers):
+    """What Postgres reads as bigint[]."""
+
+    code, oid = "q", adapters.types["int8"].oid
+
+
+class _NumbersDumper(Dumper):
+    format = Format.BINARY
+
+    def dump(self, obj: _Numbers) -> bytes:
+        return obj
+
+
+class _Int4Dumper(_NumbersDumper):
+    oid = adapters.types["int4"].array_oid
+
+
+class _Int8Dumper(_NumbersDumper):
+    oid = adapters.types["int8"].array_oid
+
+
+adapters.register_dumper(Int4Array, _Int4Dumper)
+adapters.register_dumper(Int8Array, _Int8Dumper)
+
+
+def text_array(values: Iterable[str | None]) -> str:
+    """What Postgres reads as text[]."""
+    return _array(None if value is None else value.replace("\\", "\\\\").replace('"', '\\"') for value in values)
+
+
+def number_array(values: Iterable[int | None]) -> str:
+    """What Postgres reads as int[] or bigint[], or of truth values as bool[]."""
+    return "{" + ",".join("null" if value is None else str(value) for value in values) + "}"
+
+
+def bytea_array(values: Iterable[bytes | None]) -> str:
+    """What Postgres reads as bytea[]."""
+    return _array(None if value is None else f"\\\\x{value.hex()}" for value in values)
+
+
+def _array(quoted: Iterable[str | None]) -> str:
+    return "{" + ",".join("null" if value is None else f'"{value}"' for value in quoted) + "}"
+
+
+class GroupRow(NamedTuple):
+    """The columns of `lock_group`. What belongs to the other protocol has its default or is None."""
+
+    id: int
+    version: int
+    type: str
+    state: str
+    previous_state: str
+    state_since: Millis
+    generation_id: int
+    protocol_type: str | None
+    protocol_name: str | None
+    leader_id: str | None
+    new_member_added: bool
+    join_deadline: Millis | None
+    join_delay_ms: Millis | None
+    join_remaining_ms: Millis | None
+    sync_deadline: Millis | None
+    wake_at: Millis | None
+    assignment_epoch: int
+    assignment_timestamp: Millis
+    metadata_hash: str
+    metadata_version: int
+    has_resolution: bool
+    jobs: dict[str, Any] | None
+    held_until: Millis | None
+    held_by: str | None
+    hold_reason: str | None
+    version_tag: UUID
+    partition: int | None
+    armed_gap: int
+
+    @property
+    def hold(self) -> Hold | None:
+        """Who keeps members out, and until when."""
+        if self.held_until is None:
+            return None
+        return Hold(self.held_until, self.held_by or "", self.hold_reason or "")
+
+
+def hold_columns(hold: Hold | None) -> dict[str, Any]:
+    """Parameters of a group's row that depend on its hold, for both protocols."""
+    return {
+        "held_until": hold.until if hold else None,
+        "held_by": hold.by if hold else None,
+        "hold_reason": hold.reason if hold else None,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Who runs the timers of a coordinator partition, read under the lock of a group.
+
+    `active`: it has an owner with enough left of its lease for the transaction to end, so something may expire.
+    `owner`: the incarnation of a node, None for nobody. See `Env` for `gap` and `sessions_known_until`.
+    """
+
+    active: bool
+    owner: int | None
+    epoch: int
+    gap: int
+    sessions_known_until: Millis
+
+
+class OwnerLapsed(Exception):
+    """Something expired in a transaction that took so long that nobody ran the timers any longer: start it over."""
+
+
+class GroupAppeared(Exception):
+    """Another process created the group between our look and our insert: start the transaction over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A group with the key, the version and the version tag of its row (None, 0, None: no row).
+
+    `wake_at` is that of the row: never later than the earliest deadline of the group, and often earlier.
+    """
+
+    pk: int | None
+    version: int
+    version_tag: UUID | None
+    wake_at: Millis | None
+    group: Group | None
+
+    @property
+    def due(self) -> Millis | None:
+        """The earliest deadline of the group."""
+        return wake_at(self.group)
+
+
+MISSING = Stored(pk=None, version=0, version_tag=None, wake_at=None, group=None)
