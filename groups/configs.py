@@ -37,13 +37,13 @@ from groups.store.rows import Ownership
 from groups.store.store import GroupStore
 from groups.topics import TopicService
 from kcoord.audit.recording import Act, record
-from kcoord.config import BY_NAME, INT_MAX, Config
+from kcoord.config import Config
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime, WatchedCopy
 from kcoord.protocol.consumer_protocol import Assignment, decode_assignment, decode_subscription, encode_assignment
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.setting import Value
-from kcoord.share_settings import BOUNDED
+from kcoord.setting_table import BOUNDED, BY_NAME, INT_MAX
 from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)

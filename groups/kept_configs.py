@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from kcoord.config import INT_MAX
+from kcoord.setting_table import INT_MAX
 
 
 class Kind(Enum):

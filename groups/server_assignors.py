@@ -11,7 +11,8 @@ from types import MappingProxyType
 from django.utils.module_loading import import_string
 
 from groups.core.assignors import BUILT_IN, Assignor
-from kcoord.config import BY_NAME, Config
+from kcoord.config import Config
+from kcoord.setting_table import BY_NAME
 
 SETTING = "group.consumer.assignors"
 

@@ -18,7 +18,8 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
-from kcoord.config import LEASE, Config
+from kcoord.config import Config
+from kcoord.setting_table import LEASE
 
 TAG = "kcoord"
 REFERENCE = "See `manage.py settings_reference`."

@@ -9,8 +9,8 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-from kcoord.alert_settings import RECEIVERS_FILE
 from kcoord.checks import TAG
+from kcoord.setting_table import RECEIVERS_FILE
 from offsets.alerts.receivers import ReceiversError, read_receivers
 
 

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from groups.core.model.types import VerdictKind
 from kcoord.access.rights import Operation, Principal, Resource
-from kcoord.config import OWN_DIALECT
 from kcoord.database.pool import Connection
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
+from kcoord.setting_table import OWN_DIALECT
 from kcoord.sql import queries
 from offsets.alerts.store import AlertStore
 from offsets.alerts.types import Outcomes

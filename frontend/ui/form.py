@@ -112,7 +112,7 @@ HOLDS = (
     (21_600_000, "6 hours"),
     (86_400_000, "1 day"),
 )
-"""How long a group can be held, within the setting `group.max.hold.ms`."""
+"""How long a group can be held, within the limit `group.max.hold.ms`."""
 HOLD_MS = 900_000
 """The duration that forms and commands of a reset begin with."""
 

@@ -24,12 +24,12 @@ from groups.engine.service import GroupService
 from groups.readmodel import GroupReads, Holdings
 from groups.topics import TopicService, unknown_partition
 from kcoord.access.rights import Operation, Resource
-from kcoord.config import REBALANCE_PROTOCOLS
 from kcoord.http.problem import invalid
 from kcoord.http.serving import Call, Endpoint, serve
 from kcoord.http.types import rfc3339
 from kcoord.process.off_loop import settled, then
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.setting_table import REBALANCE_PROTOCOLS
 
 Beat = Call[wire.ConsumerHeartbeatRequest]
 

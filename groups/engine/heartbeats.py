@@ -41,13 +41,13 @@ from groups.engine.sessions import LaneStore, NodeEnded
 from groups.nodes.hosting import Hosting
 from groups.store.store import Copy, GroupStore
 from groups.topics import TopicService
+from kcoord.constants import FLUSH_INTERVAL, LANE
 from kcoord.database.notifications import ECHO
 from kcoord.database.pool import Database
 from kcoord.metrics import FLUSH_SECONDS, HEARTBEATS_FROM_MEMORY, SESSIONS_FLUSHED
 from kcoord.process import current
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.server_settings import FLUSH_INTERVAL, LANE
 
 log = structlog.get_logger(__name__)
 

@@ -49,7 +49,7 @@ from groups.store.locked import Deletion, Guard, LockedGroup, ShareChange, Withi
 from groups.store.rows import GroupAppeared, OwnerLapsed, Ownership, Stored
 from groups.store.store import GroupStore
 from kcoord.audit.recording import Act, record
-from kcoord.config import RENEWAL
+from kcoord.constants import RENEWAL
 from kcoord.database.clock import DatabaseClock
 from kcoord.database.pool import MAX_ATTEMPTS, Connection, Database
 from kcoord.metrics import BATCH_SIZE, TRANSACTIONS

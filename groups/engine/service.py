@@ -157,7 +157,7 @@ class GroupService:
     async def hold(self, group_id: str, duration_ms: Millis, *, principal: str, reason: str = "") -> HoldReply:
         """Remove all members of a group and refuse joins for a while (`core.operators.hold_group`).
 
-        Raises ProtocolError INVALID_REQUEST unless `duration_ms` is 1 to the setting group.max.hold.ms.
+        Raises ProtocolError INVALID_REQUEST unless `duration_ms` is 1 to `group.max.hold.ms`.
         """
         if not 1 <= duration_ms <= self._longest_hold_ms:
             raise ProtocolError(

@@ -39,7 +39,8 @@ from groups.nodes.store import Identity, NodeStore
 from groups.nodes.view import View
 from groups.store.store import GroupStore
 from kcoord import __version__
-from kcoord.config import INT_MAX, LEASE, RENEWAL, Config
+from kcoord.config import Config
+from kcoord.constants import RENEWAL
 from kcoord.database import sessions
 from kcoord.database.liveness import Origins
 from kcoord.database.notifications import NODES
@@ -47,6 +48,7 @@ from kcoord.database.pool import Connection
 from kcoord.metrics import LEASES_LOST, NODE_PARTITIONS, PARTITION_LOAD_MS
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
+from kcoord.setting_table import INT_MAX, LEASE
 
 LOCK_MS = 1_000
 """How long to wait for another node that changes who owns what; after that the next renewal tries again."""

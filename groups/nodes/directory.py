@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from groups.core.model.group import partition_of
 from groups.nodes.store import NodeStore
 from groups.nodes.view import Node, View
-from kcoord.config import ANY_ADDRESS, RENEWAL, Config
+from kcoord.config import ANY_ADDRESS, Config
+from kcoord.constants import RENEWAL
 from kcoord.http.addresses import advertised_url
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import NamedCoordinator

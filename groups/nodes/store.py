@@ -11,10 +11,10 @@ from typing import Any
 
 from groups.core.model.types import Millis
 from groups.nodes.view import Node, Partition, View, plan
-from kcoord.config import LEASE
 from kcoord.database.notifications import NODES
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
+from kcoord.setting_table import LEASE
 from kcoord.sql import queries
 
 Q = queries("groups")

@@ -9,8 +9,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from groups.configs import GROUP_SETTINGS, GroupSetting, Source
-from kcoord.config import INT_MAX
 from kcoord.rest.fields import Instant, Number, Text
+from kcoord.setting_table import INT_MAX
 
 
 @extend_schema_field({"anyOf": [{"type": "integer"}, {"type": "string"}]}, component_name="SettingValue")

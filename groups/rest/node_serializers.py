@@ -7,8 +7,8 @@ from typing import Any
 from rest_framework import serializers
 
 from groups.models import CoordinatorNode, CoordinatorPartition, PartitionChange
-from kcoord.config import BY_NAME, ROUTING
 from kcoord.rest.fields import Instant, Int32
+from kcoord.setting_table import BY_NAME, ROUTING
 
 
 class NodeView(serializers.Serializer[Any]):

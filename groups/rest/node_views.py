@@ -14,11 +14,11 @@ from rest_framework.response import Response
 from groups.nodes.overview import CHANGES_SHOWN, NODES_SHOWN, NodeOverviews, Overview
 from groups.rest import node_serializers as s
 from kcoord.access.rights import Operation
-from kcoord.config import ROUTING
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.schema import describe
 from kcoord.rest.views import ControlView
+from kcoord.setting_table import ROUTING
 
 _DENIED = (Error.CLUSTER_AUTHORIZATION_FAILED,)
 _AT = "2026-01-31T12:00:00.000Z"

@@ -27,7 +27,7 @@ class Reason(Text):
 class NewHold(StrictSerializer):
     """How long members may not join, and why."""
 
-    duration_ms = Number(min_value=1, help_text="At most the setting group.max.hold.ms.")
+    duration_ms = Number(min_value=1, help_text="At most 3600000 (an hour).")
     reason = Reason()
 
 

@@ -21,11 +21,12 @@ from typing import Any, Generic, TypeVar
 
 import structlog
 
-from kcoord.config import REBALANCE_PROTOCOLS, Config
+from kcoord.config import Config
 from kcoord.database.clock import Clock
 from kcoord.database.notifications import Notifications
 from kcoord.database.pool import Database
 from kcoord.protocol.errors import ProtocolError
+from kcoord.setting_table import REBALANCE_PROTOCOLS
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from kcoord.alert_settings import LINK_URL, RECEIVERS_FILE
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
+from kcoord.setting_table import LINK_URL, RECEIVERS_FILE
 from offsets.alerts import wording
 from offsets.alerts.receivers import AT_ONCE, TIMEOUT_SECONDS, Receiver, ReceiversError, SendError, read_receivers
 from offsets.alerts.store import AlertStore

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from kcoord.alert_settings import RECEIVERS_FILE
 from kcoord.http.outgoing import OutgoingError, exchange
+from kcoord.setting_table import RECEIVERS_FILE
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_RECEIVERS = 100

@@ -13,12 +13,12 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from kcoord.access.rights import Operation, Principal
-from kcoord.alert_settings import RECEIVERS_FILE
 from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, INT64_MAX, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.setting_table import RECEIVERS_FILE
 from offsets.alerts import wording
 from offsets.alerts.receivers import Receiver, ReceiversError, SendError, read_receivers
 from offsets.alerts.rules import check_spec

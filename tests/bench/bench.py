@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 
 from kcoord.config import Config
-from kcoord.server_settings import FLUSH_INTERVAL, LANE
+from kcoord.constants import FLUSH_INTERVAL, LANE
 from tests.bench import forming
 from tests.bench.figures import Figure, Point, Results
 from tests.bench.generator import Found, measure

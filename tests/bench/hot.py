@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 import psycopg
 
-from kcoord.config import LEASE, Config
+from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
+from kcoord.setting_table import LEASE
 from tests.bench.load import start_node
 from tests.support.hot_updates import Updates, connected, updates
 from tests.support.steady import SteadyGroups

@@ -18,7 +18,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, Playwright, ViewportSize, async_playwright
 
-from kcoord.alert_settings import RECEIVERS_FILE
+from kcoord.setting_table import RECEIVERS_FILE
 from tests.conftest import TABLES, emptied
 from tests.frontend.alert_seed import told
 from tests.frontend.seed import Seed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from groups.core.model.group import Group
-from kcoord.config import BY_NAME
+from kcoord.setting_table import BY_NAME
 from offsets.core.retention import NO_PINS, StoredOffset, may_go, rule_of
 from offsets.core.types import Millis
 from tests.conformance.cases import Case, Suite

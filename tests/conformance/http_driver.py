@@ -17,7 +17,6 @@ from groups.engine.timers import TimerService
 from groups.store.store import GroupStore
 from groups.topics import TopicService
 from kcoord.access.tokens import Rule, create_token
-from kcoord.config import SESSION_TIMEOUT
 from kcoord.database import counters
 from kcoord.database.clock import VirtualClock
 from kcoord.database.counters import Counted
@@ -25,6 +24,7 @@ from kcoord.database.pool import Connection
 from kcoord.metrics import OFFSETS_COMMITTED, OFFSETS_DELETED, PARKED
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
+from kcoord.setting_table import SESSION_TIMEOUT
 from tests.conformance import (
     core_terms,
     denials,

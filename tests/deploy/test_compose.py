@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kcoord.config import BY_NAME, Config
+from kcoord.config import Config
+from kcoord.setting_table import BY_NAME
 from kcoord.stack.run import ROLES
 from kcoord.stack.server import GRACE_SECONDS
 from tests.support.processes import ROOT

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from kcoord.config import BY_NAME, SETTINGS
+from kcoord.setting_table import BY_NAME, SETTINGS
 from tests.deploy.dockerfile import exec_form, last_image, parse, problems
 from tests.support.processes import ROOT, free_port, start
 

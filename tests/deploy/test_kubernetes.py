@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from kcoord import __version__
-from kcoord.config import BY_NAME, Config
+from kcoord.config import Config
+from kcoord.setting_table import BY_NAME
 from kcoord.stack.run import ROLES
 from kcoord.stack.server import GRACE_SECONDS
 from tests.deploy.dockerfile import parse

@@ -7,7 +7,8 @@ import re
 import httpx
 import pytest
 
-from kcoord.config import BY_NAME, Config
+from kcoord.config import Config
+from kcoord.setting_table import BY_NAME
 from kcoord.stack.server import KEEP_ALIVE_SECONDS
 from tests.support.processes import ROOT, start_server
 

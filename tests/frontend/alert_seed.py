@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
-from kcoord.alert_settings import RECEIVERS_FILE
+from kcoord.setting_table import RECEIVERS_FILE
 
 HOUR = 3_600_000
 

@@ -16,10 +16,14 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import Any
+
+from kcoord import config, constants
+from kcoord.constants import Constant
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PRELOADED = "tests.support.forked_imports"
@@ -83,6 +87,7 @@ def _run(arguments: Sequence[str], env: Mapping[str, str], output: Path, inherit
         os.dup2(descriptor.detach(), number)
     os.environ.clear()
     os.environ.update(env)
+    set_constants()
     forget_settings()
     sys.stdout.reconfigure(write_through=True)  # type: ignore[union-attr]
     if arguments[0] == "-W":
@@ -95,6 +100,17 @@ def _run(arguments: Sequence[str], env: Mapping[str, str], output: Path, inherit
     else:
         sys.argv = [*arguments]
         runpy.run_path(arguments[0], run_name="__main__")
+
+
+def of_constants(env: Mapping[str, object]) -> dict[str, Constant]:
+    """The constants (`kcoord.constants`) that variables of `env` set, which the service itself refuses."""
+    return {one.env: one for one in constants.CONSTANTS if one.env in env}
+
+
+def set_constants() -> None:
+    """Give constants the values of their variables, in this process only, and remove the variables."""
+    given = {one: type(one.value)(int(os.environ.pop(env))) for env, one in of_constants(os.environ).items()}
+    config.CONSTANTS = tuple(replace(one, value=given.get(one, one.value)) for one in constants.CONSTANTS)  # type: ignore[attr-defined]
 
 
 def forget_settings() -> None:

@@ -31,7 +31,7 @@ import httpx
 from psycopg.conninfo import conninfo_to_dict
 
 from kcoord.stack.services import ROOT_WARNING, beat_options, worker_options
-from tests.support.forked import Forked, fork
+from tests.support.forked import Forked, fork, of_constants
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 READY_SECONDS = 120.0
@@ -219,13 +219,14 @@ def start(
 ) -> Running:
     """Start `python ARGUMENTS…` in a session of its own. `env` adds to its environment or replaces parts of it.
 
-    `root`: where the code is; `forked`: from a process that has imported the service (`tests/support/forked.py`).
+    `root`: where the code is; `forked`: from a process that has imported the service (`tests/support/forked.py`), as
+    it is whenever `env` sets a constant.
     """
     directory = Path(tempfile.mkdtemp(prefix=f"kcoord-{name}-"))
     whole = environment(conninfo, directory / "data", {"PYTHONPATH": root, **(env or {})})
     descriptors = [listener.fileno()] if listener else []
     popen: subprocess.Popen[bytes] | Forked
-    if forked:
+    if forked or of_constants(env or {}):
         (directory / "output").touch()
         popen = fork(arguments, whole, directory / "output", descriptors)
     else:

@@ -21,8 +21,9 @@ from frontend.ui.wording import duration, iso, iso_if_known, plural, ranges
 from frontend.ui.zones import instant
 from groups.nodes.directory import node_name
 from groups.nodes.overview import NodeOverviews, Overview, SeenChange, SeenNode, SeenPartition
-from kcoord.config import LEASE, RENEWAL
+from kcoord.constants import RENEWAL
 from kcoord.process import bridge
+from kcoord.setting_table import LEASE
 
 CELLS = 500
 """Partitions drawn; the API lists all."""

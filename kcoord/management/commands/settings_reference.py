@@ -10,8 +10,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from kcoord.config import INT_MAX, SETTINGS, Config
+from kcoord.config import Config
 from kcoord.setting import Setting, Value
+from kcoord.setting_table import INT_MAX, SETTINGS
 
 
 class Command(BaseCommand):

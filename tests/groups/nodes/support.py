@@ -10,8 +10,9 @@ from typing import Any
 import psycopg
 
 from groups.nodes.agent import NodeAgent
-from kcoord.config import LEASE, Config
+from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
+from kcoord.setting_table import LEASE
 
 LEASE_MS = Config({}).int(LEASE)
 PARTITIONS = 50

@@ -11,10 +11,10 @@ import pytest
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from groups.topics import TopicService
-from kcoord.config import SESSION_TIMEOUT
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
+from kcoord.setting_table import SESSION_TIMEOUT
 from tests.conformance.fixtures_consumer import consumer_group
 from tests.groups.rest.test_groups import all_ids, ids
 from tests.support.api import assert_problem

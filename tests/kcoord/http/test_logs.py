@@ -73,7 +73,7 @@ def test_the_level_is_a_threshold(written: Written) -> None:
 
 
 def test_the_level_is_one_of_the_setting() -> None:
-    from kcoord.config import BY_NAME
+    from kcoord.setting_table import BY_NAME
 
     assert set(logs.LEVELS) == set(BY_NAME["log.level"].choices)
     with pytest.raises(KeyError):

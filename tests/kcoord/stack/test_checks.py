@@ -15,8 +15,9 @@ from django.test import override_settings
 from kcoord.access import tokens
 from kcoord.access.tokens import Rule
 from kcoord.checks import TAG
-from kcoord.config import BASE_DIR, SETTINGS, Config
+from kcoord.config import BASE_DIR, Config
 from kcoord.models import ApiToken
+from kcoord.setting_table import SETTINGS
 from tests.support.processes import start
 
 
@@ -70,7 +71,7 @@ def test_the_defaults_pass() -> None:
         ({"KCOORD_COORDINATOR_ROUTING": "leader"}, "kcoord.E001"),
         ({"KCOORD_COORDINATOR_LEASE_MS": "2999"}, "kcoord.E001"),
         ({"KCOORD_TIMER_TICK_BATCH": "200"}, "kcoord.E001"),
-        ({"KCOORD_DATABASE_TRANSACTION_TIMEOUT_MS": "1501"}, "kcoord.E001"),
+        ({"KCOORD_DATABASE_TRANSACTION_TIMEOUT_MS": "1500"}, "kcoord.E001"),
         ({"KCOORD_COORDINATOR_LEASE_MS": "3001"}, "kcoord.W005"),
         ({"KCOORD_GROUP_MIN_SESSION_TIMEOUT_MS": "5999"}, "kcoord.W005"),
     ],
@@ -174,9 +175,9 @@ def test_the_reference_lists_every_setting_with_all_there_is_to_know() -> None:
 
 
 def test_the_reference_is_readable_and_can_be_searched() -> None:
-    found = reference("statement.timeout")
-    assert found.startswith("KCOORD_DATABASE_STATEMENT_TIMEOUT_MS=15000\n")
-    assert "in ms; 100 to 600000" in found
+    found = reference("max.body")
+    assert found.startswith("KCOORD_HTTP_MAX_BODY_BYTES=1048576\n")
+    assert "in bytes; 1024 to 1073741824" in found
     assert "KCOORD_PORT" not in found
     assert "| `KCOORD_LOG_LEVEL` | `info` | level | debug \\| info" in reference("--format", "markdown", "log.level")
 

@@ -9,7 +9,8 @@ import pytest
 from django.core.management import get_commands
 
 from kcoord.access.tokens import OPERATIONS
-from kcoord.config import NOT_SETTINGS, SETTINGS
+from kcoord.config import NOT_SETTINGS
+from kcoord.setting_table import SETTINGS
 from tests.support.processes import ROOT
 
 OPERATIONS_PAGES = tuple(f"docs/operations/{name}.md" for name in ("start", "servers", "access", "health", "backup"))

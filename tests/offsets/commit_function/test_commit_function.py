@@ -12,9 +12,9 @@ from psycopg import errors as pg
 
 from groups.core.model.types import ClassicGroup, ClassicMember, GroupState, Members
 from groups.engine.service import GroupService
-from kcoord.config import BY_NAME
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
+from kcoord.setting_table import BY_NAME
 from tests.support.commit_function import Refusal, commit
 from tests.support.commits import PartitionCommit
 from tests.support.journal import assert_journal_agrees, journal_lines

@@ -18,8 +18,8 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from groups.topics import TopicService, Watermark
-from kcoord.config import SETTINGS
 from kcoord.process.runtime import Runtime
+from kcoord.setting_table import SETTINGS
 from offsets.lag.samples import SampleService
 from offsets.metrics import DIALECTS
 from offsets.verdicts import VerdictChecks
