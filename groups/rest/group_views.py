@@ -5,14 +5,12 @@ A group that the caller may not describe appears not to exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import Serializer
 
-from groups import states
 from groups.clients import Client, ClientSoftware
 from groups.core.coordinator import partition_of
 from groups.core.model.group import Group
@@ -24,9 +22,8 @@ from groups.labels import GroupLabels
 from groups.nodes.directory import NodeDirectory
 from groups.readmodel import GroupFilter, GroupList, GroupReads, GroupSort, GroupSummary, unknown_group
 from groups.rest import group_serializers as s
-from groups.rest.consumer_description import ConsumerGroupDescription, describe_consumer_group
-from groups.rest.consumer_serializers import AnyGroupView, ConsumerGroupView, ShareGroupView
-from groups.rest.description import GroupDescription, describe_group
+from groups.rest.consumer_description import ANY_GROUP, KINDS, ConsumerGroupView, describe_consumer_group
+from groups.rest.description import GroupView, describe_group
 from groups.rest.seen import seen_classic_group, seen_consumer_group
 from groups.rest.software import classic_with_software, consumer_with_software
 from kcoord.access.rights import Operation, Resource
@@ -36,6 +33,7 @@ from kcoord.http import paths
 from kcoord.http.addresses import came_by
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import shown
 from kcoord.rest.paging import Page
 from kcoord.rest.schema import GROUP_ID, describe
 from kcoord.rest.views import ControlView, path_name
@@ -115,7 +113,7 @@ class GroupsView(ControlView):
 
         page, partitions = self.service(read)
         lines = [_line(group, partitions) for group in page.items]
-        return Response(s.GroupPage({"groups": lines, "next_cursor": page.next_cursor}).data)
+        return Response(shown(s.GroupPage, {"groups": lines, "next_cursor": page.next_cursor}))
 
     @describe(
         "deleteGroups",
@@ -139,7 +137,7 @@ class GroupsView(ControlView):
             for result in results.values()
             if 400 <= result.error.status < 500  # as of requests with one result: an outage is no refusal
         )
-        return Response(s.DeletedGroups({"groups": [_deleted(results[group_id]) for group_id in asked]}).data)
+        return Response(shown(s.DeletedGroups, {"groups": [_deleted(results[group_id]) for group_id in asked]}))
 
     def _refusal(self, group_id: str) -> DeletedGroup | None:
         """Why the caller may not even request the deletion of a group; None: it may."""
@@ -153,13 +151,6 @@ class GroupsView(ControlView):
         return None
 
 
-VIEWS: Mapping[str, type[Serializer[Any]]] = {
-    states.CLASSIC: s.GroupView,
-    states.CONSUMER: ConsumerGroupView,
-    states.SHARE: ShareGroupView,
-}
-
-
 class GroupDetailView(NamedGroupView):
     """`/v1/groups/{group_id}`."""
 
@@ -168,7 +159,7 @@ class GroupDetailView(NamedGroupView):
         "Describe a group",
         tag="groups",
         path=[GROUP_ID],
-        response=AnyGroupView,
+        response=ANY_GROUP,
         errors=(*NAMED, Error.TOPIC_AUTHORIZATION_FAILED),
         description="A consumer or share group whose members use a topic that the caller may not describe is refused "
         "with TOPIC_AUTHORIZATION_FAILED. For a classic group such topics are left out, as are bytes that may name "
@@ -179,9 +170,9 @@ class GroupDetailView(NamedGroupView):
         self.query()
         asked = came_by()  # the services run on another thread, which knows of no request
         described = self.service(lambda runtime: self._read(runtime, asked))()  # here: there may be 100,000 partitions
-        return Response(VIEWS[described.type](described).data)
+        return Response(shown(KINDS[described.type], described))
 
-    async def _read(self, runtime: Runtime, asked: str) -> Callable[[], GroupDescription | ConsumerGroupDescription]:
+    async def _read(self, runtime: Runtime, asked: str) -> Callable[[], GroupView | ConsumerGroupView]:
         """What describes the group as it is now."""
         visible = self.visible(Resource.TOPIC)
         stored = await runtime.get(GroupService).describe(self.group_id)
@@ -199,7 +190,7 @@ class GroupDetailView(NamedGroupView):
             )
         world = await runtime.get(DecisionContexts).context_of(self.group_id)
 
-        def described() -> ConsumerGroupDescription:
+        def described() -> ConsumerGroupView:
             whole = describe_consumer_group(group, due, coordinator, world.topics, world.assignors, hold, labels)
             return consumer_with_software(seen_consumer_group(whole, visible), known)
 
@@ -254,7 +245,7 @@ class GroupEventsView(NamedGroupView):
                 visible=visible,
             )
         )
-        return Response(s.EventPage({"events": page.items, "next_cursor": page.next_cursor}).data)
+        return Response(shown(s.EventPage, {"events": page.items, "next_cursor": page.next_cursor}))
 
 
 async def _hold_in_force(runtime: Runtime, group: Group) -> Hold | None:

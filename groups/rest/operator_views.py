@@ -15,6 +15,7 @@ from groups.rest.group_views import NAMED, NamedGroupView
 from kcoord.access.rights import Operation
 from kcoord.http import problem
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import GROUP_ID, Name, describe
 from kcoord.rest.views import path_name
 
@@ -73,7 +74,7 @@ class HoldView(NamedGroupView):
         )
         _require_success(reply)
         content = {"group_id": self.group_id, "hold": reply.hold, "removed_members": reply.removed}
-        return Response(s.HeldGroup(content).data)
+        return Response(shown(s.HeldGroup, content))
 
     @describe(
         "releaseHold",

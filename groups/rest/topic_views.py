@@ -17,6 +17,7 @@ from groups.catalogue.topics import Topic, TopicService, Watermark, check_topic_
 from groups.rest import topic_serializers as s
 from kcoord.access.rights import Operation, Principal, Resource
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import TOPIC_NAME, describe
 from kcoord.rest.views import ControlView, path_name
 
@@ -74,7 +75,7 @@ class TopicsView(TopicBase):
                 q=query["q"], cursor=query.get("cursor"), limit=query["limit"], visible=visible
             )
         )
-        return Response(s.TopicPage({"topics": page.items, "next_cursor": page.next_cursor}).data)
+        return Response(shown(s.TopicPage, {"topics": page.items, "next_cursor": page.next_cursor}))
 
     @describe(
         "createTopic",
@@ -102,7 +103,7 @@ class TopicsView(TopicBase):
         topic = self.service(
             lambda runtime: runtime.get(TopicService).create(given["name"], given["partitions"], given["labels"])
         )
-        return Response(s.TopicView(topic).data, status=201, headers={"Location": f"/v1/topics/{topic.name}"})
+        return Response(shown(s.TopicView, topic), status=201, headers={"Location": f"/v1/topics/{topic.name}"})
 
 
 class TopicDetailView(NamedTopicView):
@@ -176,7 +177,7 @@ class WatermarksView(NamedTopicView):
             )
         )
         content = {"name": self.name, "partitions": page.items, "next_cursor": page.next_cursor}
-        return Response(s.WatermarkPage(content).data)
+        return Response(shown(s.WatermarkPage, content))
 
     @describe(
         "reportWatermarks",
@@ -209,11 +210,11 @@ class WatermarksView(NamedTopicView):
                 self.name, watermarks, truncated=given["truncated"], principal=principal
             )
         )
-        return Response(s.Watermarks({"name": self.name, "partitions": recorded}).data)
+        return Response(shown(s.Watermarks, {"name": self.name, "partitions": recorded}))
 
 
 def _answer(topic: Topic) -> Response:
-    return Response(s.TopicView(topic).data)
+    return Response(shown(s.TopicView, topic))
 
 
 def _refused(caller: Principal, name: str) -> ProtocolError:

@@ -98,12 +98,9 @@ class ControlView(APIView):
     def _release(self, response: Response) -> None:
         """Free what the response shows by reference counts.
 
-        Django REST framework's request, response and view refer to each other, and so do a serializer and its fields.
-        All that a list read would wait for the next search for cyclic garbage: a million objects after some seconds.
+        Django REST framework's request, response and view refer to each other. All that a list read would wait for
+        the next search for cyclic garbage: a million objects after some seconds.
         """
-        serializer = getattr(response.data, "serializer", None)
-        if serializer is not None:
-            serializer.__dict__.clear()
         response.data = None
         vars(response)["renderer_context"].clear()
         self.request.parser_context.clear()

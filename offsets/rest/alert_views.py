@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from kcoord.access.rights import Operation, Resource
 from kcoord.http.problem import RequestRefused
 from kcoord.protocol.errors import Error
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import Name, describe
 from kcoord.rest.views import ControlView
 from offsets.alerts.service import AlertService
@@ -62,7 +63,7 @@ class AlertsView(ControlView):
                 limit=query["limit"],
             )
         )
-        return Response(s.AlertPage({"alerts": page.items, "next_cursor": page.next_cursor}).data)
+        return Response(shown(s.AlertPage, {"alerts": page.items, "next_cursor": page.next_cursor}))
 
 
 class MuteView(ControlView):
@@ -85,7 +86,7 @@ class MuteView(ControlView):
         self.query()
         number, given, principal = _number(alert_id, "alert"), self.given(s.Mute), self.principal
         row = self.service(lambda runtime: runtime.get(AlertService).mute(number, given["duration_ms"], principal))
-        return Response(s.AlertView(row).data)
+        return Response(shown(s.AlertView, row))
 
 
 class RulesView(ControlView):
@@ -105,7 +106,7 @@ class RulesView(ControlView):
         self.principal.require_cluster(Operation.DESCRIBE)
         visible = self.principal.listed_groups
         rules = self.service(lambda runtime: runtime.get(AlertService).rules(visible))
-        return Response(s.AlertRules({"rules": rules}).data)
+        return Response(shown(s.AlertRules, {"rules": rules}))
 
     @describe(
         "createAlertRule",
@@ -124,7 +125,7 @@ class RulesView(ControlView):
         self.query()
         spec, principal = RuleSpec(**self.given(s.NewAlertRule)), self.principal
         rule = self.service(lambda runtime: runtime.get(AlertService).create(spec, principal))
-        return Response(s.AlertRuleView(rule).data, status=201)
+        return Response(shown(s.AlertRuleView, rule), status=201)
 
 
 class RuleDetailView(ControlView):
@@ -146,7 +147,7 @@ class RuleDetailView(ControlView):
         self.principal.require_cluster(Operation.DESCRIBE)
         number, visible = _number(rule_id, "alert rule"), self.principal.listed_groups
         rule = self.service(lambda runtime: runtime.get(AlertService).rule(number, visible))
-        return Response(s.AlertRuleView(rule).data)
+        return Response(shown(s.AlertRuleView, rule))
 
     @describe(
         "updateAlertRule",
@@ -165,7 +166,7 @@ class RuleDetailView(ControlView):
         self.query()
         number, given, principal = _number(rule_id, "alert rule"), self.given(s.AlertRuleChange), self.principal
         rule = self.service(lambda runtime: runtime.get(AlertService).change(number, given, principal))
-        return Response(s.AlertRuleView(rule).data)
+        return Response(shown(s.AlertRuleView, rule))
 
     @describe(
         "deleteAlertRule",
@@ -202,7 +203,7 @@ class ReceiversView(ControlView):
         self.query()
         self.principal.require_cluster(Operation.DESCRIBE)
         found = self.service(lambda runtime: runtime.get(AlertService).receivers())
-        return Response(s.Receivers({"receivers": found}).data)
+        return Response(shown(s.Receivers, {"receivers": found}))
 
 
 class TestReceiverView(ControlView):
@@ -223,7 +224,7 @@ class TestReceiverView(ControlView):
         self.query()
         principal = self.principal
         error = self.service(lambda runtime: runtime.get(AlertService).test(name, principal))
-        return Response(s.TestOutcome({"sent": not error, "error": error}).data)
+        return Response(shown(s.TestOutcome, {"sent": not error, "error": error}))
 
 
 class MessagesView(ControlView):
@@ -243,7 +244,7 @@ class MessagesView(ControlView):
         query = self.query(s.MessageQuery)
         self.principal.require_cluster(Operation.DESCRIBE)
         found = self.service(lambda runtime: runtime.get(AlertService).messages(query["limit"]))
-        return Response(s.Messages({"messages": found}).data)
+        return Response(shown(s.Messages, {"messages": found}))
 
 
 def _number(text: str, what: str) -> int:

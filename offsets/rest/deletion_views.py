@@ -15,6 +15,7 @@ from kcoord.access.rights import Operation, Principal
 from kcoord.metrics import COMMANDS
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import GROUP_ID, describe
 from offsets.api import wire
 from offsets.api.handlers import Named, Topics
@@ -58,7 +59,7 @@ class DeleteOffsetsView(NamedGroupView):
         topics, reply = self.service(work)
         if reply.error is not Error.NONE:
             raise ProtocolError(reply.error, reply.detail)
-        return Response(s.DeletedOffsets(_answer(topics, entries, reply)).data)
+        return Response(shown(s.DeletedOffsets, _answer(topics, entries, reply)))
 
 
 def _entry(given: Mapping[str, Any]) -> wire.FetchTopic:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta
 from rest_framework import serializers
 
 from kcoord.http.types import INT32_MAX
 from kcoord.protocol.errors import Error
-from kcoord.rest.fields import Choice, Instant, Int32, NextCursor, Number, Offset, PageQuery, StrictSerializer, Text
+from kcoord.rest.answers import Answer, Instant, Int32, Natural, Natural32, NextCursor, Offset, doc, one_of
+from kcoord.rest.fields import Choice, InstantInput, Number, PageQuery, StrictSerializer, Text
 
 MOST_ENTRIES = 1_000
 MOST_IDS = 10_000
@@ -42,33 +44,35 @@ class ItemQuery(PageQuery):
     topic = Text(required=False, max_length=249, help_text="Only this topic.")
 
 
-class ItemView(serializers.Serializer[Any]):
+class ItemView(Answer):
     """Items of a partition in the same state."""
 
-    state = serializers.ChoiceField(
-        STATES,
-        help_text="acquired: a member has them; retry: to be delivered again; delayed: the same, not before `until`.",
-    )
-    topic = serializers.CharField()
-    partition = Int32(min_value=0)
-    offsets = serializers.ListField(
-        child=serializers.ListField(child=Offset(), min_length=2, max_length=2),
-        help_text="First and last offsets, both included.",
-    )
-    delivery_count = Int32(min_value=0, help_text="How often they were delivered.")
-    member_id = serializers.CharField(allow_blank=True, help_text="Who has them, or had them last.")
-    lock = serializers.IntegerField(allow_null=True, help_text="The lock of acquired items.")
-    acquired_at = Instant(allow_null=True)
-    until = Instant(help_text="When the lock is over, or from when on they are available again.")
-    last_error = serializers.CharField(allow_null=True, help_text="What the last attempt that failed said.")
+    state: Annotated[
+        str,
+        one_of(
+            STATES, "acquired: a member has them; retry: to be delivered again; delayed: the same, not before `until`."
+        ),
+    ]
+    topic: str
+    partition: Natural32
+    offsets: Annotated[
+        list[Annotated[list[Offset], Meta(min_length=2, max_length=2)]],
+        doc("First and last offsets, both included."),
+    ]
+    delivery_count: Annotated[Natural32, doc("How often they were delivered.")]
+    member_id: Annotated[str, doc("Who has them, or had them last.")]
+    lock: Annotated[int | None, doc("The lock of acquired items.")]
+    acquired_at: Instant | None
+    until: Annotated[Instant, doc("When the lock is over, or from when on they are available again.")]
+    last_error: Annotated[str | None, doc("What the last attempt that failed said.")]
 
 
-class ItemPage(serializers.Serializer[Any]):
+class ItemPage(Answer):
     """A page of items: what members have, then what is to be delivered again."""
 
-    group_id = serializers.CharField()
-    items = ItemView(many=True)
-    next_cursor = NextCursor()
+    group_id: str
+    items: list[ItemView]
+    next_cursor: NextCursor
 
 
 class ChosenItems(StrictSerializer):
@@ -92,16 +96,16 @@ class ItemsToOperate(StrictSerializer):
     )
 
 
-class ReleasedItems(serializers.Serializer[Any]):
+class ReleasedItems(Answer):
     """How many items were released."""
 
-    released = Number(min_value=0)
+    released: Natural
 
 
-class RejectedItems(serializers.Serializer[Any]):
+class RejectedItems(Answer):
     """How many items were rejected."""
 
-    rejected = Number(min_value=0)
+    rejected: Natural
 
 
 class DeadLetterQuery(PageQuery):
@@ -114,31 +118,31 @@ class DeadLetterQuery(PageQuery):
         """The declared fields, plus two that cannot be declared as attributes: `from` is a Python keyword."""
         return {
             **super().get_fields(),
-            "from": Instant(required=False, help_text="Only those given up at or after this instant."),
-            "to": Instant(required=False, help_text="Only those given up before this instant."),
+            "from": InstantInput(required=False, help_text="Only those given up at or after this instant."),
+            "to": InstantInput(required=False, help_text="Only those given up before this instant."),
         }
 
 
-class DeadLetterView(serializers.Serializer[Any]):
+class DeadLetterView(Answer):
     """An item that was given up."""
 
-    id = serializers.IntegerField()
-    topic = serializers.CharField()
-    partition = Int32(min_value=0)
-    offset = Offset()
-    delivery_count = Int32(min_value=1)
-    cause = serializers.ChoiceField(CAUSES, help_text="rejected, or limit: delivered as often as allowed.")
-    error = serializers.CharField(allow_null=True)
-    member_id = serializers.CharField(allow_blank=True, help_text="Who had it last.")
-    at = Instant()
+    id: int
+    topic: str
+    partition: Natural32
+    offset: Offset
+    delivery_count: Annotated[int, Meta(ge=1, le=INT32_MAX)]
+    cause: Annotated[str, one_of(CAUSES, "rejected, or limit: delivered as often as allowed.")]
+    error: str | None
+    member_id: Annotated[str, doc("Who had it last.")]
+    at: Instant
 
 
-class DeadLetterPage(serializers.Serializer[Any]):
+class DeadLetterPage(Answer):
     """A page of dead letters, oldest first."""
 
-    group_id = serializers.CharField()
-    dead_letters = DeadLetterView(many=True)
-    next_cursor = NextCursor()
+    group_id: str
+    dead_letters: list[DeadLetterView]
+    next_cursor: NextCursor
 
 
 class DeadLettersToDiscard(StrictSerializer):
@@ -155,42 +159,40 @@ class DeadLettersToReplay(DeadLettersToDiscard):
     )
 
 
-class ReplayedDeadLetters(serializers.Serializer[Any]):
+class ReplayedDeadLetters(Answer):
     """How many are delivered again."""
 
-    replayed = Number(min_value=0)
+    replayed: Natural
 
 
-class DiscardedDeadLetters(serializers.Serializer[Any]):
+class DiscardedDeadLetters(Answer):
     """How many were removed."""
 
-    discarded = Number(min_value=0)
+    discarded: Natural
 
 
-class ShareOffsetView(serializers.Serializer[Any]):
+class ShareOffsetView(Answer):
     """How far the group is with a partition."""
 
-    topic = serializers.CharField()
-    topic_id = serializers.CharField()
-    partition = Int32(min_value=0)
-    start_offset = Offset(allow_null=True, help_text="The first offset that is not finished; null: not decided yet.")
-    next_offset = Offset(allow_null=True, help_text="Offsets from here on were never given out.")
-    end_offset = Offset(help_text="How far the partition goes, as far as is known.")
-    lag = Number(
-        allow_null=True, min_value=0, help_text="Items below the end that are not finished (KIP-1226); null: not known."
-    )
-    acquired = Number(min_value=0, help_text="Items that members have.")
-    retry = Number(min_value=0, help_text="Items to be delivered again.")
-    delayed = Number(min_value=0, help_text="The same, not yet.")
-    dead = Number(min_value=0, help_text="Dead letters.")
+    topic: str
+    topic_id: str
+    partition: Natural32
+    start_offset: Annotated[Offset | None, doc("The first offset that is not finished; null: not decided yet.")]
+    next_offset: Annotated[Offset | None, doc("Offsets from here on were never given out.")]
+    end_offset: Annotated[Offset, doc("How far the partition goes, as far as is known.")]
+    lag: Annotated[Natural | None, doc("Items below the end that are not finished (KIP-1226); null: not known.")]
+    acquired: Annotated[Natural, doc("Items that members have.")]
+    retry: Annotated[Natural, doc("Items to be delivered again.")]
+    delayed: Annotated[Natural, doc("The same, not yet.")]
+    dead: Annotated[Natural, doc("Dead letters.")]
 
 
-class ShareOffsets(serializers.Serializer[Any]):
+class ShareOffsets(Answer):
     """All partitions that the group has begun, by topic and number."""
 
-    group_id = serializers.CharField()
-    partitions = ShareOffsetView(many=True)
-    lag = Number(allow_null=True, min_value=0, help_text="Of the partitions of which it is known; null: of none.")
+    group_id: str
+    partitions: list[ShareOffsetView]
+    lag: Annotated[Natural | None, doc("Of the partitions of which it is known; null: of none.")]
 
 
 class NewStart(StrictSerializer):
@@ -207,21 +209,19 @@ class ShareOffsetsToAlter(StrictSerializer):
     partitions = serializers.ListField(child=NewStart(), min_length=1, max_length=MOST_IDS)
 
 
-class AlteredStart(serializers.Serializer[Any]):
+class AlteredStart(Answer):
     """The result for one partition."""
 
-    topic = serializers.CharField()
-    partition = Int32(min_value=0)
-    error_code = Int32()
-    error = serializers.ChoiceField(
-        ERROR_NAMES, help_text="NONE, UNKNOWN_TOPIC_OR_PARTITION or TOPIC_AUTHORIZATION_FAILED."
-    )
+    topic: str
+    partition: Natural32
+    error_code: Int32
+    error: Annotated[str, one_of(ERROR_NAMES, "NONE, UNKNOWN_TOPIC_OR_PARTITION or TOPIC_AUTHORIZATION_FAILED.")]
 
 
-class AlteredShareOffsets(serializers.Serializer[Any]):
+class AlteredShareOffsets(Answer):
     """A result for each partition."""
 
-    partitions = AlteredStart(many=True)
+    partitions: list[AlteredStart]
 
 
 class ForgottenQuery(StrictSerializer):
@@ -232,17 +232,15 @@ class ForgottenQuery(StrictSerializer):
     )
 
 
-class ForgottenTopic(serializers.Serializer[Any]):
+class ForgottenTopic(Answer):
     """The result for one topic."""
 
-    topic = serializers.CharField()
-    error_code = Int32()
-    error = serializers.ChoiceField(
-        ERROR_NAMES, help_text="NONE, UNKNOWN_TOPIC_OR_PARTITION or TOPIC_AUTHORIZATION_FAILED."
-    )
+    topic: str
+    error_code: Int32
+    error: Annotated[str, one_of(ERROR_NAMES, "NONE, UNKNOWN_TOPIC_OR_PARTITION or TOPIC_AUTHORIZATION_FAILED.")]
 
 
-class ForgottenTopics(serializers.Serializer[Any]):
+class ForgottenTopics(Answer):
     """A result for each topic."""
 
-    topics = ForgottenTopic(many=True)
+    topics: list[ForgottenTopic]

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from groups.rest.group_views import NAMED, NamedGroupView
 from kcoord.access.rights import Operation, Resource
 from kcoord.protocol.errors import Error
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import GROUP_ID, describe
 from offsets.rest import item_serializers as s
 from offsets.share.operators import Chosen, ItemOperators
@@ -54,7 +55,7 @@ class ItemsView(NamedGroupView):
             )
         )
         content = {"group_id": self.group_id, "items": page.items, "next_cursor": page.next_cursor}
-        return Response(s.ItemPage(content).data)
+        return Response(shown(s.ItemPage, content))
 
 
 class _OperateView(NamedGroupView):
@@ -93,7 +94,7 @@ class ReleaseItemsView(_OperateView):
     )
     def post(self, request: Request, group_id: str) -> Response:
         """Release."""
-        return Response(s.ReleasedItems({"released": self.operate("release")}).data)
+        return Response(shown(s.ReleasedItems, {"released": self.operate("release")}))
 
 
 class RejectItemsView(_OperateView):
@@ -111,7 +112,7 @@ class RejectItemsView(_OperateView):
     )
     def post(self, request: Request, group_id: str) -> Response:
         """Reject."""
-        return Response(s.RejectedItems({"rejected": self.operate("reject")}).data)
+        return Response(shown(s.RejectedItems, {"rejected": self.operate("reject")}))
 
 
 class DeadLettersView(NamedGroupView):
@@ -145,7 +146,7 @@ class DeadLettersView(NamedGroupView):
             )
         )
         content = {"group_id": self.group_id, "dead_letters": page.items, "next_cursor": page.next_cursor}
-        return Response(s.DeadLetterPage(content).data)
+        return Response(shown(s.DeadLetterPage, content))
 
 
 class ReplayDeadLettersView(NamedGroupView):
@@ -171,7 +172,7 @@ class ReplayDeadLettersView(NamedGroupView):
                 self.group_id, given["ids"], principal, reset_count=given["reset_count"]
             )
         )
-        return Response(s.ReplayedDeadLetters({"replayed": replayed}).data)
+        return Response(shown(s.ReplayedDeadLetters, {"replayed": replayed}))
 
 
 class DiscardDeadLettersView(NamedGroupView):
@@ -195,7 +196,7 @@ class DiscardDeadLettersView(NamedGroupView):
         discarded = self.service(
             lambda runtime: runtime.get(ItemOperators).discard(self.group_id, given["ids"], principal)
         )
-        return Response(s.DiscardedDeadLetters({"discarded": discarded}).data)
+        return Response(shown(s.DiscardedDeadLetters, {"discarded": discarded}))
 
 
 class ShareOffsetsView(NamedGroupView):
@@ -218,7 +219,7 @@ class ShareOffsetsView(NamedGroupView):
         found = self.service(lambda runtime: runtime.get(ItemOperators).offsets(self.group_id, visible))
         known = [partition.lag for partition in found if partition.lag is not None]
         lag = sum(known) if known else None
-        return Response(s.ShareOffsets({"group_id": self.group_id, "partitions": found, "lag": lag}).data)
+        return Response(shown(s.ShareOffsets, {"group_id": self.group_id, "partitions": found, "lag": lag}))
 
     @describe(
         "alterShareOffsets",
@@ -244,7 +245,7 @@ class ShareOffsetsView(NamedGroupView):
         entries = [
             {"topic": topic, "partition": number, **_result(error)} for (topic, number), error in results.items()
         ]
-        return Response(s.AlteredShareOffsets({"partitions": entries}).data)
+        return Response(shown(s.AlteredShareOffsets, {"partitions": entries}))
 
     @describe(
         "deleteShareOffsets",
@@ -264,7 +265,7 @@ class ShareOffsetsView(NamedGroupView):
         principal = self.principal
         results = self.service(lambda runtime: runtime.get(ItemOperators).delete(self.group_id, topics, principal))
         entries = [{"topic": topic, **_result(error)} for topic, error in results.items()]
-        return Response(s.ForgottenTopics({"topics": entries}).data)
+        return Response(shown(s.ForgottenTopics, {"topics": entries}))
 
 
 def _result(error: Error) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from rest_framework import serializers
 
 from kcoord.http.types import INT32_MAX
-from kcoord.rest.fields import Choice, Instant, Int32, NextCursor, PageQuery, Text
+from kcoord.rest.answers import Answer, Instant, Int32, Natural32, NextCursor, doc, one_of
+from kcoord.rest.fields import Choice, InstantInput, PageQuery, Text
 from offsets.core.types import ChangeKind
 
 KINDS = [kind.value for kind in ChangeKind]
@@ -28,43 +29,44 @@ class JournalQuery(PageQuery):
         """The declared fields, plus two that cannot be declared as attributes: `from` is a Python keyword."""
         return {
             **super().get_fields(),
-            "from": Instant(required=False, help_text="Only changes at or after this instant."),
-            "to": Instant(required=False, help_text="Only changes before this instant."),
+            "from": InstantInput(required=False, help_text="Only changes at or after this instant."),
+            "to": InstantInput(required=False, help_text="Only changes before this instant."),
         }
 
 
-class JournalLineView(serializers.Serializer[Any]):
+class JournalLineView(Answer):
     """A change of the committed offset of a partition."""
 
-    id = serializers.IntegerField(help_text="Grows with each line of a group.")
-    at = Instant()
-    kind = serializers.ChoiceField(
-        KINDS,
-        help_text="commit, txn_commit: by a consumer; reset: by a plan or as start offset; restore: by undoing a "
-        "plan; import: from a file; delete, expire, group_delete, topic_delete: the offset was removed; items_begin, "
-        "items_done, items_dead: items of a share group, which `metadata` names as ranges of offsets.",
-    )
-    topic = serializers.CharField()
-    partition = Int32(min_value=0)
-    committed_offset = serializers.IntegerField(
-        allow_null=True, help_text="The next offset to read; null: the offset was removed, or the group has none."
-    )
-    committed_leader_epoch = Int32(help_text="-1: unknown.")
-    metadata = serializers.CharField(allow_blank=True)
-    member_id = serializers.CharField(allow_blank=True, help_text="Empty: not by a member.")
-    generation_id = Int32(help_text="Generation or member epoch of the commit; -1: none.")
-    client_id = serializers.CharField(allow_blank=True)
-    principal = serializers.CharField(
-        allow_blank=True, help_text="Name of the token or account; empty: the service itself."
-    )
-    transactional_id = serializers.CharField(allow_null=True)
-    plan_id = serializers.CharField(allow_null=True, help_text="The plan that was applied or undone.")
-    expires_at = Instant(allow_null=True, help_text="Set if the commit had a retention time.")
+    id: Annotated[int, doc("Grows with each line of a group.")]
+    at: Instant
+    kind: Annotated[
+        str,
+        one_of(
+            KINDS,
+            "commit, txn_commit: by a consumer; reset: by a plan or as start offset; restore: by undoing a plan; "
+            "import: from a file; delete, expire, group_delete, topic_delete: the offset was removed; items_begin, "
+            "items_done, items_dead: items of a share group, which `metadata` names as ranges of offsets.",
+        ),
+    ]
+    topic: str
+    partition: Natural32
+    committed_offset: Annotated[
+        int | None, doc("The next offset to read; null: the offset was removed, or the group has none.")
+    ]
+    committed_leader_epoch: Annotated[Int32, doc("-1: unknown.")]
+    metadata: str
+    member_id: Annotated[str, doc("Empty: not by a member.")]
+    generation_id: Annotated[Int32, doc("Generation or member epoch of the commit; -1: none.")]
+    client_id: str
+    principal: Annotated[str, doc("Name of the token or account; empty: the service itself.")]
+    transactional_id: str | None
+    plan_id: Annotated[str | None, doc("The plan that was applied or undone.")]
+    expires_at: Annotated[Instant | None, doc("Set if the commit had a retention time.")]
 
 
-class JournalPage(serializers.Serializer[Any]):
+class JournalPage(Answer):
     """A page of the history, newest first."""
 
-    group_id = serializers.CharField()
-    commits = JournalLineView(many=True)
-    next_cursor = NextCursor()
+    group_id: str
+    commits: list[JournalLineView]
+    next_cursor: NextCursor

@@ -7,6 +7,7 @@ from rest_framework.response import Response
 
 from groups.rest.group_views import NAMED, NamedGroupView
 from kcoord.access.rights import Resource
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import GROUP_ID, describe
 from offsets.core.types import ChangeKind
 from offsets.journal.reading import JournalFilter, JournalReads
@@ -45,4 +46,4 @@ class GroupCommitsView(NamedGroupView):
             )
         )
         content = {"group_id": self.group_id, "commits": page.items, "next_cursor": page.next_cursor}
-        return Response(s.JournalPage(content).data)
+        return Response(shown(s.JournalPage, content))

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from groups.rest.group_views import NAMED, NamedGroupView
 from kcoord.access.rights import Resource
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import GROUP_ID, describe
 from offsets.lag.service import LagReads
 from offsets.rest import lag_serializers as s
@@ -45,7 +46,7 @@ class GroupLagView(NamedGroupView):
                 visible=visible,
             )
         )
-        return Response(s.GroupLagView(s.shown_group(found)).data)
+        return Response(shown(s.GroupLagView, found))
 
 
 class GroupLagHistoryView(NamedGroupView):
@@ -80,4 +81,4 @@ class GroupLagHistoryView(NamedGroupView):
             )
         )
         content = {"group_id": self.group_id, "samples": page.items, "next_cursor": page.next_cursor}
-        return Response(s.LagHistoryPage(content).data)
+        return Response(shown(s.LagHistoryPage, content))

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from groups.rest.group_views import NAMED, NamedGroupView
 from kcoord.access.rights import Operation, Resource
 from kcoord.protocol.errors import Error
+from kcoord.rest.answers import shown
 from kcoord.rest.fields import PageQuery
 from kcoord.rest.schema import GROUP_ID, describe
 from offsets.rest import pin_serializers as s
@@ -50,7 +51,7 @@ class GroupPinsView(NamedGroupView):
             )
         )
         content = {"group_id": self.group_id, "pins": page.items, "next_cursor": page.next_cursor}
-        return Response(s.PinPage(content).data)
+        return Response(shown(s.PinPage, content))
 
     @describe(
         "createPin",
@@ -78,7 +79,7 @@ class GroupPinsView(NamedGroupView):
                 self.group_id, given["topic"], principal=name, reason=given["reason"]
             )
         )
-        return Response(s.PinView(pin).data)
+        return Response(shown(s.PinView, pin))
 
     @describe(
         "deletePin",

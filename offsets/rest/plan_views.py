@@ -22,6 +22,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from kcoord.resets.offset_file import read_offset_file
 from kcoord.resets.strategies import Reset, Scope, Strategy
+from kcoord.rest.answers import shown
 from kcoord.rest.paging import DEFAULT_LIMIT, Page
 from kcoord.rest.schema import GROUP_ID, Name, describe
 from offsets.core.plan_types import Line, PlanHeader
@@ -59,9 +60,9 @@ class PlanBase(NamedGroupView):
             )
 
         found, page = self.service(read)
-        shown = shown_header(found, self.principal)
-        shown |= {"partitions": page.items, "next_cursor": page.next_cursor}
-        return Response(s.PlanView(shown).data, status=status)
+        content = shown_header(found, self.principal)
+        content |= {"partitions": page.items, "next_cursor": page.next_cursor}
+        return Response(shown(s.PlanView, content), status=status)
 
     def check_no_body(self, request: Request) -> None:
         """Raise INVALID_REQUEST if the request has a body."""
@@ -134,7 +135,7 @@ class PlansView(NamedGroupView):
         page = self.service(read)
         plans = [shown_header(found, self.principal) for found in page.items]
         content = {"group_id": self.group_id, "plans": plans, "next_cursor": page.next_cursor}
-        return Response(s.PlanPage(content).data)
+        return Response(shown(s.PlanPage, content))
 
 
 class PlanDetailView(PlanBase):

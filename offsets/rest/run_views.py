@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from kcoord.access.rights import Operation, Principal, Resource
 from kcoord.http.problem import invalid
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import Name, describe
 from kcoord.rest.views import ControlView, path_name
 from offsets.rest import run_serializers as s
@@ -72,7 +73,7 @@ def _require(principal: Principal, operation: Operation) -> None:
 
 
 def _answer(run: SparkRun, status: int = 200) -> Response:
-    return Response(s.RunView(s.shown_run(run)).data, status=status)
+    return Response(shown(s.RunView, run), status=status)
 
 
 class RunsBase(ControlView):
@@ -115,8 +116,8 @@ class RunsView(RunsBase):
                 kind=query.get("kind"), cursor=query.get("cursor"), limit=query["limit"]
             )
         )
-        content = {"runs": [s.shown_run(run) for run in page.items], "next_cursor": page.next_cursor}
-        return Response(s.RunPage(content).data)
+        content = {"runs": page.items, "next_cursor": page.next_cursor}
+        return Response(shown(s.RunPage, content))
 
     @describe(
         "startRun",
@@ -182,7 +183,7 @@ class RunLogView(RunsBase):
         run = self.run(request, run_id)
         tail = self.service(lambda runtime: runtime.get(SparkRuns).log_tail(run))
         content = {"id": run.id, "log": tail and tail.text, "skipped_bytes": tail.skipped if tail else 0}
-        return Response(s.RunLogView(content).data)
+        return Response(shown(s.RunLogView, content))
 
 
 class CancelRunView(RunsBase):
@@ -238,7 +239,7 @@ class FindingsView(ControlView):
         content = {
             "run": run and run.id,
             "ended_at": run and run.ended_at,
-            "findings": [s.shown_finding(finding) for finding in page.items],
+            "findings": page.items,
             "next_cursor": page.next_cursor,
         }
-        return Response(s.FindingPage(content).data)
+        return Response(shown(s.FindingPage, content))

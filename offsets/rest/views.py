@@ -7,6 +7,7 @@ from rest_framework.response import Response
 
 from groups.rest.group_views import NAMED, NamedGroupView
 from kcoord.access.rights import Resource
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import GROUP_ID, describe
 from offsets.readmodel import OffsetReads
 from offsets.rest import serializers as s
@@ -40,4 +41,4 @@ class GroupOffsetsView(NamedGroupView):
             )
         )
         content = {"group_id": self.group_id, "offsets": page.items, "next_cursor": page.next_cursor}
-        return Response(s.CommittedPage(content).data)
+        return Response(shown(s.CommittedPage, content))
