@@ -17,10 +17,8 @@ from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.consumer_state import ConsumerGroupState, ConsumerMember, MemberState
 from groups.core.model.partitions import merged
 from groups.core.model.types import Hold, Millis, TopicView
-from groups.models import Group
 from groups.nodes.directory import GroupCoordinator
-from groups.rest.description import NO_LABELS, GroupView, LabelsOfGroup, hold_view
-from groups.rest.operator_serializers import HoldView
+from groups.rest.description import NO_LABELS, AnyGroup, AnyMember, GroupView, hold_view
 from kcoord.rest.answers import Answer, Instant, Int32, Natural32, doc, one_kind_of, one_of
 
 PartitionsById = Mapping[str, Iterable[int]]
@@ -34,17 +32,23 @@ class TopicPartitionsView(Answer):
     partitions: list[Natural32]
 
 
-class ConsumerMemberView(Answer):
+class ShareMemberView(AnyMember, kw_only=True):
+    """A member of a share group."""
+
+    rack_id: str | None
+    member_epoch: Int32
+    previous_member_epoch: Int32
+    subscribed_topic_names: list[str]
+    assignment: Annotated[list[TopicPartitionsView], doc("What it has; other members may have the same partitions.")]
+    target_assignment: Annotated[list[TopicPartitionsView], doc("What it has after its next heartbeat.")]
+
+
+class ConsumerMemberView(ShareMemberView, kw_only=True):
     """A member of a consumer group."""
 
-    member_id: str
     group_instance_id: str | None
-    rack_id: str | None
-    client_id: str
-    client_host: str
     member_type: Annotated[str, one_of(["consumer", "classic"], "The protocol the member speaks.")]
     member_epoch: Annotated[Int32, doc("-2: a static member that left temporarily.")]
-    previous_member_epoch: Int32
     state: Annotated[
         str,
         one_of(
@@ -54,7 +58,6 @@ class ConsumerMemberView(Answer):
         ),
     ]
     rebalance_timeout_ms: Int32
-    subscribed_topic_names: list[str]
     subscribed_topic_regex: str
     server_assignor: str | None
     assignment: Annotated[list[TopicPartitionsView], doc("What it owns, including what it must give up.")]
@@ -63,67 +66,29 @@ class ConsumerMemberView(Answer):
         doc("The part of `assignment` that it must give up and has not given up yet."),
     ]
     target_assignment: Annotated[list[TopicPartitionsView], doc("Its target assignment.")]
-    session_expires_at: Instant | None
     rebalance_expires_at: Annotated[
         Instant | None, doc("When it is removed unless it has given up `pending_revocation`.")
     ]
-    client_software_name: Annotated[
-        str | None, doc("As a client of Kafka's protocol names itself; null: it did not, or uses HTTP.")
-    ] = None
-    client_software_version: str | None = None
 
 
-class ConsumerGroupView(Answer):
+class ConsumerGroupView(AnyGroup, kw_only=True):
     """A group of the consumer protocol, its members, and what they wait for."""
 
-    group_id: str
-    type: Annotated[str, one_of(Group.Type.values)]
     state: Annotated[str, one_of([state.value for state in ConsumerGroupState])]
-    state_since: Instant
+    assignor: Annotated[str, doc("The assignor that most members ask for, or the default.")]
     group_epoch: Natural32
     assignment_epoch: Annotated[Natural32, doc("The group epoch the target was computed for.")]
-    assignor: Annotated[str, doc("The assignor that most members ask for, or the default.")]
-    coordinator: GroupCoordinator
     members: list[ConsumerMemberView]
-    hold: Annotated[HoldView | None, doc("No member can join until it ends; null: the group is not held.")]
-    labels: LabelsOfGroup
-    wake_at: Annotated[Instant | None, doc("When the next timer of the group is due.")]
 
 
-class ShareMemberView(Answer):
-    """A member of a share group."""
-
-    member_id: str
-    rack_id: str | None
-    client_id: str
-    client_host: str
-    member_epoch: Int32
-    previous_member_epoch: Int32
-    subscribed_topic_names: list[str]
-    assignment: Annotated[list[TopicPartitionsView], doc("What it has; other members may have the same partitions.")]
-    target_assignment: Annotated[list[TopicPartitionsView], doc("What it has after its next heartbeat.")]
-    session_expires_at: Instant | None
-    client_software_name: Annotated[
-        str | None, doc("As a client of Kafka's protocol names itself; null: it did not, or uses HTTP.")
-    ]
-    client_software_version: str | None
-
-
-class ShareGroupView(Answer):
+class ShareGroupView(AnyGroup, kw_only=True):
     """A share group and its members."""
 
-    group_id: str
-    type: Annotated[str, one_of(Group.Type.values)]
     state: Annotated[str, one_of(states.SHARE_STATES)]
-    state_since: Instant
     group_epoch: Natural32
     assignment_epoch: Annotated[Natural32, doc("The group epoch the target was computed for.")]
     assignor: str
-    coordinator: GroupCoordinator
     members: list[ShareMemberView]
-    hold: Annotated[HoldView | None, doc("No member can join until it ends; null: the group is not held.")]
-    labels: LabelsOfGroup
-    wake_at: Annotated[Instant | None, doc("When the next timer of the group is due.")]
 
 
 KINDS: Mapping[str, type] = {

@@ -46,13 +46,23 @@ class MemberSubscription(Answer):
     rack_id: str | None
 
 
-class MemberView(Answer):
-    """A member of a classic group."""
+class AnyMember(Answer, kw_only=True):
+    """What is shown of a member of any group."""
 
     member_id: str
-    group_instance_id: str | None
     client_id: str
     client_host: str
+    session_expires_at: Instant | None
+    client_software_name: Annotated[
+        str | None, doc("As a client of Kafka's protocol names itself; null: it did not, or uses HTTP.")
+    ] = None
+    client_software_version: str | None = None
+
+
+class MemberView(AnyMember, kw_only=True):
+    """A member of a classic group."""
+
+    group_instance_id: str | None
     state: Annotated[
         str,
         one_of(
@@ -76,32 +86,32 @@ class MemberView(Answer):
         doc("`assignment` decoded; null if it is not a ConsumerProtocol assignment."),
     ]
     last_heartbeat_at: Annotated[Instant | None, doc("The last request that renewed its session.")]
-    session_expires_at: Instant | None
-    client_software_name: Annotated[
-        str | None, doc("As a client of Kafka's protocol names itself; null: it did not, or uses HTTP.")
-    ] = None
-    client_software_version: str | None = None
 
 
-class GroupView(Answer):
-    """A group, its members, and what it waits for."""
+class AnyGroup(Answer, kw_only=True):
+    """What is shown of any group."""
 
     group_id: str
     type: Annotated[str, one_of(Group.Type.values)]
-    state: Annotated[str, one_of([state.value for state in GroupState])]
     state_since: Instant
+    coordinator: GroupCoordinator
+    hold: Annotated[HoldView | None, doc("No member can join until it ends; null: the group is not held.")]
+    labels: LabelsOfGroup
+    wake_at: Annotated[Instant | None, doc("When the next timer of the group is due.")]
+
+
+class GroupView(AnyGroup, kw_only=True):
+    """A group, its members, and what it waits for."""
+
+    state: Annotated[str, one_of([state.value for state in GroupState])]
     generation_id: Natural32
     protocol_type: str
     protocol_name: Annotated[str, doc("Empty unless the group is Stable.")]
     leader: Annotated[str, doc("Member id of the leader; empty: the group has no leader.")]
-    coordinator: GroupCoordinator
     members: Sequence[MemberView]
     pending_member_ids: Annotated[Sequence[str], doc("Member ids given out with MEMBER_ID_REQUIRED and not used yet.")]
     join_deadline: Annotated[Instant | None, doc("When the join in progress completes at the latest.")]
     sync_deadline: Annotated[Instant | None, doc("When members that have not synced are removed.")]
-    hold: Annotated[HoldView | None, doc("No member can join until it ends; null: the group is not held.")]
-    labels: LabelsOfGroup
-    wake_at: Annotated[Instant | None, doc("When the next timer of the group is due.")]
 
 
 def describe_group(

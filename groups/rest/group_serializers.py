@@ -11,7 +11,7 @@ from groups.core.model.events import EventKind
 from groups.core.model.types import GroupState
 from groups.core.model.verdicts import VerdictKind
 from groups.models import Group
-from groups.readmodel import LONGEST_REGEX, MAX_TOPICS, ON_PAGES, GroupSort
+from groups.readmodel import LONGEST_REGEX, MAX_TOPICS, ON_PAGES, EventView, GroupSort
 from groups.rest.description import LabelsOfGroup
 from kcoord.protocol.errors import Error
 from kcoord.rest.answers import Answer, Instant, Int32, Natural, Natural32, NextCursor, doc, one_of
@@ -58,12 +58,14 @@ class GroupQuery(PageQuery):
     state = serializers.ListField(
         child=Text(max_length=64, allow_blank=True),
         required=False,
+        source="states",
         max_length=MOST_FILTERS,
         help_text=f"One of these states, case-insensitive: {STATES}. Other names match nothing. Repeatable.",
     )
     type = serializers.ListField(
         child=Text(max_length=64, allow_blank=True),
         required=False,
+        source="types",
         max_length=MOST_FILTERS,
         help_text=f"One of these types, case-insensitive: {', '.join(Group.Type.values)}. Repeatable.",
     )
@@ -91,6 +93,7 @@ class GroupQuery(PageQuery):
     label = serializers.ListField(  # type: ignore[assignment]  # the metaclass removes it from the class
         child=WantedLabel(),
         required=False,
+        source="labels",
         max_length=MOST_FILTERS,
         help_text="Groups that have this label, or a topic with it: `name=value`, or `name` for any value. A topic "
         "counts if members own partitions of it, consumer group members subscribe to it by name, or offsets are "
@@ -106,6 +109,7 @@ class GroupQuery(PageQuery):
     verdict = serializers.ListField(
         child=Choice(VERDICTS),
         required=False,
+        source="verdicts",
         max_length=MOST_FILTERS,
         help_text="Groups that had this verdict when they were last judged. Repeatable.",
     )
@@ -205,6 +209,7 @@ class EventQuery(PageQuery):
     kind = serializers.ListField(
         child=Choice([kind.value for kind in EventKind]),
         required=False,
+        source="kinds",
         max_length=MOST_FILTERS,
         help_text="One of these kinds. Repeatable.",
     )
@@ -213,19 +218,8 @@ class EventQuery(PageQuery):
         """The declared fields and `from`, which is a Python keyword and cannot be declared."""
         return {
             **super().get_fields(),
-            "from": InstantInput(required=False, help_text="Only events at or after this instant."),
+            "from": InstantInput(required=False, source="since", help_text="Only events at or after this instant."),
         }
-
-
-class EventView(Answer):
-    """Something that happened to a group."""
-
-    id: int
-    at: Instant
-    kind: Annotated[str, one_of([kind.value for kind in EventKind])]
-    generation_id: Int32
-    member_id: Annotated[str | None, doc("The member that the event is about, if any.")]
-    detail: Annotated[dict[str, Any], doc("More about the event; the keys depend on the kind.")]
 
 
 class EventPage(Answer):

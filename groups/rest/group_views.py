@@ -82,38 +82,22 @@ class GroupsView(ControlView):
     )
     def get(self, request: Request) -> Response:
         """A page of groups."""
-        query = self.query(s.GroupQuery)
-        wanted = GroupFilter(
-            q=query["q"],
-            states=query.get("state"),
-            types=query.get("type"),
-            topic=query.get("topic"),
-            member=query.get("member"),
-            min_lag=query.get("min_lag"),
-            labels=query.get("label"),
-            verdicts=query.get("verdict"),
-            client_id=query.get("client_id"),
-            host=query.get("host"),
-            regex=query.get("regex"),
-        )
+        paging, query = self.filters(s.GroupQuery)
+        sort = GroupSort(query.pop("sort"))
+        wanted = GroupFilter(**query)
         visible_topics = self.visible(Resource.TOPIC)
         # `describe` on the cluster is about what the list shows, and no search by members.
         visible = self.visible(Resource.GROUP) if wanted.by_members else self.principal.listed_groups
 
         async def read(runtime: Runtime) -> tuple[Page[GroupSummary], int]:
             page = await runtime.get(type(self).group_list).search(
-                wanted,
-                sort=GroupSort(query["sort"]),
-                cursor=query.get("cursor"),
-                limit=query["limit"],
-                visible=visible,
-                visible_topics=visible_topics,
+                wanted, sort=sort, **paging, visible=visible, visible_topics=visible_topics
             )
             return page, runtime.config.int("offsets.topic.num.partitions")
 
         page, partitions = self.service(read)
-        lines = [_line(group, partitions) for group in page.items]
-        return Response(shown(s.GroupPage, {"groups": lines, "next_cursor": page.next_cursor}))
+        lines = Page([_line(group, partitions) for group in page.items], page.next_cursor)
+        return self.listed(s.GroupPage, "groups", lines)
 
     @describe(
         "deleteGroups",
@@ -235,17 +219,8 @@ class GroupEventsView(NamedGroupView):
         """A page of events."""
         query = self.query(s.EventQuery)
         visible = self.visible(Resource.TOPIC)
-        page = self.service(
-            lambda runtime: runtime.get(GroupReads).events(
-                self.group_id,
-                kinds=query.get("kind"),
-                since=query.get("from"),
-                cursor=query.get("cursor"),
-                limit=query["limit"],
-                visible=visible,
-            )
-        )
-        return Response(shown(s.EventPage, {"events": page.items, "next_cursor": page.next_cursor}))
+        page = self.service(lambda runtime: runtime.get(GroupReads).events(self.group_id, **query, visible=visible))
+        return self.listed(s.EventPage, "events", page)
 
 
 async def _hold_in_force(runtime: Runtime, group: Group) -> Hold | None:

@@ -70,12 +70,8 @@ class TopicsView(TopicBase):
         """A page of the topics that the caller may describe."""
         query = self.query(s.TopicQuery)
         visible = self.visible(Resource.TOPIC)
-        page = self.service(
-            lambda runtime: runtime.get(TopicService).search(
-                q=query["q"], cursor=query.get("cursor"), limit=query["limit"], visible=visible
-            )
-        )
-        return Response(shown(s.TopicPage, {"topics": page.items, "next_cursor": page.next_cursor}))
+        page = self.service(lambda runtime: runtime.get(TopicService).search(**query, visible=visible))
+        return self.listed(s.TopicPage, "topics", page)
 
     @describe(
         "createTopic",
@@ -171,13 +167,8 @@ class WatermarksView(NamedTopicView):
         """A page of watermarks."""
         query = self.query(s.WatermarkQuery)
         self.may_describe()
-        page = self.service(
-            lambda runtime: runtime.get(TopicService).watermarks(
-                self.name, cursor=query.get("cursor"), limit=query["limit"]
-            )
-        )
-        content = {"name": self.name, "partitions": page.items, "next_cursor": page.next_cursor}
-        return Response(shown(s.WatermarkPage, content))
+        page = self.service(lambda runtime: runtime.get(TopicService).watermarks(self.name, **query))
+        return self.listed(s.WatermarkPage, "partitions", page, name=self.name)
 
     @describe(
         "reportWatermarks",

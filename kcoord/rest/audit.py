@@ -15,8 +15,8 @@ from kcoord.audit.encoding import to_json
 from kcoord.audit.reading import AuditFilter, Sight, read_records
 from kcoord.http.types import INT32_MAX
 from kcoord.process.runtime import Runtime
-from kcoord.rest.answers import Answer, Instant, NextCursor, doc, one_of, shown
-from kcoord.rest.fields import Choice, InstantInput, PageQuery, Text
+from kcoord.rest.answers import Answer, Instant, NextCursor, doc, one_of
+from kcoord.rest.fields import Choice, PeriodQuery, Text
 from kcoord.rest.paging import Page, decode_cursor, encode_cursor
 from kcoord.rest.schema import describe
 from kcoord.rest.views import ControlView
@@ -25,9 +25,10 @@ RESULTS = ("done", "refused")
 MOST_FILTERS = 50
 
 
-class AuditQuery(PageQuery):
+class AuditQuery(PeriodQuery):
     """Parameters of the audit."""
 
+    of = "records"
     act = serializers.ListField(
         child=Choice(list(ACTS)), required=False, max_length=MOST_FILTERS, help_text="One of these acts. Repeatable."
     )
@@ -35,14 +36,6 @@ class AuditQuery(PageQuery):
     name = Text(required=False, max_length=255, help_text="Part of the name of the thing, case-insensitive.")
     principal = Text(required=False, max_length=255, help_text="Part of the principal's name, case-insensitive.")
     result = Choice(RESULTS, required=False, help_text="Only what was done, or only what was refused.")
-
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """The declared fields and `from`, which is a Python keyword and cannot be declared."""
-        return {
-            **super().get_fields(),
-            "from": InstantInput(required=False, help_text="Only records at or after this instant."),
-            "to": InstantInput(required=False, help_text="Only records before this instant."),
-        }
 
 
 class AuditRecordView(Answer):
@@ -99,8 +92,8 @@ class AuditView(ControlView):
             result=query.get("result"),
             who=query.get("principal"),
             name=query.get("name"),
-            since=query.get("from"),
-            until=query.get("to"),
+            since=query.get("since"),
+            until=query.get("until"),
             before=int(decode_cursor(query["cursor"], int)[0]) if "cursor" in query else None,
         )
 
@@ -110,4 +103,4 @@ class AuditView(ControlView):
             return Page([to_json(record) for record in found], None if before is None else encode_cursor(before))
 
         page = self.service(read)
-        return Response(shown(AuditPage, {"records": page.items, "next_cursor": page.next_cursor}))
+        return self.listed(AuditPage, "records", page)

@@ -205,3 +205,19 @@ class PageQuery(StrictSerializer):
 
     cursor = Text(required=False, help_text="`next_cursor` of the previous page.")
     limit = Limit()
+
+
+class PeriodQuery(PageQuery):
+    """The query parameters of a list that can be limited to a period: `since`, inclusive, and `until`, exclusive."""
+
+    of = "those"
+    """What is listed."""
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """The declared fields, `from` and `to`; the first is a Python keyword and cannot be declared."""
+        since, until = f"Only {self.of} at or after this instant.", f"Only {self.of} before this instant."
+        return {
+            **super().get_fields(),
+            "from": InstantInput(required=False, source="since", help_text=since),
+            "to": InstantInput(required=False, source="until", help_text=until),
+        }

@@ -28,8 +28,10 @@ from kcoord.process import bridge
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.quotas.quotas import Quotas
+from kcoord.rest.answers import shown
 from kcoord.rest.base import NOTHING_HERE, first_complaint
-from kcoord.rest.paging import Visible
+from kcoord.rest.fields import PageQuery
+from kcoord.rest.paging import Page, Visible
 
 T = TypeVar("T")
 
@@ -120,6 +122,15 @@ class ControlView(APIView):
     def service(self, work: Callable[[Runtime], Awaitable[T]]) -> T:
         """Run a coroutine of the async services and return its result."""
         return bridge.call(work)
+
+    def filters(self, serializer: type[PageQuery]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The validated parameters of a list: those of the page, and the others."""
+        given = dict(self.query(serializer))
+        return {name: given.pop(name) for name in ("cursor", "limit") if name in given}, given
+
+    def listed(self, kind: type, items: str, page: Page[Any], **named: Any) -> Response:
+        """A page of a list: its items in the field `items`, beside the fields in `named`."""
+        return Response(shown(kind, {**named, items: page.items, "next_cursor": page.next_cursor}))
 
     def given(self, serializer: type[Serializer[Any]]) -> Mapping[str, Any]:
         """The validated fields of the body. Raises INVALID_REQUEST naming the first invalid one."""

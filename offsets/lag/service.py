@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 from groups.core.model.consumer_group import ShareGroup
 from groups.core.subscription import SubscribedTopics, subscribed_topics
@@ -16,6 +16,7 @@ from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
+from kcoord.rest.answers import Instant, Natural, doc
 from kcoord.rest.paging import EVERYTHING, MAX_LIMIT, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
 from offsets.core import lag as rules
@@ -25,6 +26,8 @@ from offsets.core.types import Millis
 from offsets.lag.samples import in_order
 
 Q = queries("offsets")
+
+TIME_LAG = "Age of the oldest unread record, interpolated from samples; 0: no unread records."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,15 @@ class GroupLag:
 
 
 @dataclass(frozen=True, slots=True)
-class LagAt:
-    """How far a group was behind at an instant; `topic` None: in total. `time_lag_ms` None: unknown."""
+class LagSampleView:
+    """How far a group was behind at an instant."""
 
-    at: Millis
-    topic: str | None
-    lag: int
-    time_lag_ms: Millis | None
+    at: Instant
+    topic: Annotated[str | None, doc("null: the total of all topics.")]
+    lag: Annotated[Natural, doc("Sum over partitions of known lag.")]
+    time_lag_ms: Annotated[
+        Natural | None, doc(f"The largest of its partitions; null: unknown for some of them. {TIME_LAG}")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +269,7 @@ class LagReads:
         cursor: str | None = None,
         limit: int = MAX_LIMIT,
         visible: Visible = EVERYTHING,
-    ) -> Page[LagAt]:
+    ) -> Page[LagSampleView]:
         """How far a group was behind, oldest first; also for a deleted group, as long as samples exist.
 
         `topic` None: the totals of all topics with a known lag. `since` inclusive, `until` exclusive (ms).
@@ -285,7 +290,7 @@ class LagReads:
             rows = await self._db.rows(connection, Q.lag_history, parameters)
             if not rows and not await self._db.value(connection, Q.group_has_lag, {"group_id": group_id}):
                 raise unknown_group(group_id)
-        found, more = cut([LagAt(at, topic, lag, time_lag_ms) for at, lag, time_lag_ms in rows], limit)
+        found, more = cut([LagSampleView(at, topic, lag, time_lag_ms) for at, lag, time_lag_ms in rows], limit)
         return Page(found, encode_cursor(found[-1].at) if more else None)
 
 

@@ -12,6 +12,7 @@ from kcoord.rest.answers import Answer, From, Instant, NextCursor, doc, one_of
 from kcoord.rest.fields import Choice, Flag, Number, PageQuery, StrictSerializer, Text
 from kcoord.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE
 from offsets.alerts.rules import PATTERNS
+from offsets.alerts.types import AlertView
 
 VERDICTS = [kind.value for kind in VerdictKind]
 MOST_RECEIVERS = 20
@@ -83,25 +84,6 @@ class AlertQuery(PageQuery):
 
     state = Choice(["open", "resolved"], required=False, default="open", help_text="`resolved`: those that ended.")
     group_id = Text(required=False, max_length=255, help_text="Only those of this group.")
-
-
-class AlertView(Answer):
-    """An alert. `cause`: a verdict, `lag` or `time-lag`; `value`: records or ms."""
-
-    id: int
-    rule_id: int
-    rule_name: str
-    group_id: str
-    cause: str
-    value: int | None
-    since: Instant
-    opened_at: Instant | None
-    over_since: Annotated[Instant | None, doc("The condition has been over since then, but not for long enough.")]
-    told_at: Annotated[Instant | None, doc("null: it is muted, and nobody was told.")]
-    muted_until: Instant | None
-    muted_by: str
-    resolved_at: Instant | None
-    receivers: list[str]
 
 
 class AlertPage(Answer):

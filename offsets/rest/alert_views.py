@@ -19,7 +19,7 @@ from kcoord.rest.answers import shown
 from kcoord.rest.schema import Name, describe
 from kcoord.rest.views import ControlView
 from offsets.alerts.service import AlertService
-from offsets.alerts.types import RuleSpec
+from offsets.alerts.types import AlertView, RuleSpec
 from offsets.rest import alert_serializers as s
 
 RULE_ID = Name("rule_id", "Id of the rule.", {"type": "integer", "minimum": 1})
@@ -63,7 +63,7 @@ class AlertsView(ControlView):
                 limit=query["limit"],
             )
         )
-        return Response(shown(s.AlertPage, {"alerts": page.items, "next_cursor": page.next_cursor}))
+        return self.listed(s.AlertPage, "alerts", page)
 
 
 class MuteView(ControlView):
@@ -75,7 +75,7 @@ class MuteView(ControlView):
         tag="alerts",
         path=[ALERT_ID],
         request=s.Mute,
-        response=s.AlertView,
+        response=AlertView,
         errors=(*_DENIED, Error.GROUP_AUTHORIZATION_FAILED),
         missing="There is no such alert, or it is resolved.",
         description="Nobody is told of it for a while; when that ends and it is still open, its receivers are told. "
@@ -86,7 +86,7 @@ class MuteView(ControlView):
         self.query()
         number, given, principal = _number(alert_id, "alert"), self.given(s.Mute), self.principal
         row = self.service(lambda runtime: runtime.get(AlertService).mute(number, given["duration_ms"], principal))
-        return Response(shown(s.AlertView, row))
+        return Response(shown(AlertView, row))
 
 
 class RulesView(ControlView):

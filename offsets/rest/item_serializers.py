@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import Meta
 from rest_framework import serializers
 
 from kcoord.http.types import INT32_MAX
 from kcoord.protocol.errors import Error
-from kcoord.rest.answers import Answer, Instant, Int32, Natural, Natural32, NextCursor, Offset, doc, one_of
-from kcoord.rest.fields import Choice, InstantInput, Number, PageQuery, StrictSerializer, Text
+from kcoord.rest.answers import Answer, Int32, Natural, Natural32, NextCursor, doc, one_of
+from kcoord.rest.fields import Choice, Number, PageQuery, PeriodQuery, StrictSerializer, Text
+from offsets.share.operators import CAUSES, STATES, DeadLetterView, ItemView, ShareOffsetView
 
 MOST_ENTRIES = 1_000
 MOST_IDS = 10_000
 MOST_RANGES = 10_000
 LARGEST_OFFSET = 10**18 - 1
 
-STATES = ["acquired", "retry", "delayed"]
-CAUSES = ["rejected", "limit"]
 ERROR_NAMES = [error.name for error in Error]
 
 
@@ -42,29 +40,6 @@ class ItemQuery(PageQuery):
     state = Choice(STATES, required=False, help_text="Only items in this state.")
     member = Text(required=False, max_length=300, help_text="Only what this member has, or had last.")
     topic = Text(required=False, max_length=249, help_text="Only this topic.")
-
-
-class ItemView(Answer):
-    """Items of a partition in the same state."""
-
-    state: Annotated[
-        str,
-        one_of(
-            STATES, "acquired: a member has them; retry: to be delivered again; delayed: the same, not before `until`."
-        ),
-    ]
-    topic: str
-    partition: Natural32
-    offsets: Annotated[
-        list[Annotated[list[Offset], Meta(min_length=2, max_length=2)]],
-        doc("First and last offsets, both included."),
-    ]
-    delivery_count: Annotated[Natural32, doc("How often they were delivered.")]
-    member_id: Annotated[str, doc("Who has them, or had them last.")]
-    lock: Annotated[int | None, doc("The lock of acquired items.")]
-    acquired_at: Instant | None
-    until: Annotated[Instant, doc("When the lock is over, or from when on they are available again.")]
-    last_error: Annotated[str | None, doc("What the last attempt that failed said.")]
 
 
 class ItemPage(Answer):
@@ -108,33 +83,12 @@ class RejectedItems(Answer):
     rejected: Natural
 
 
-class DeadLetterQuery(PageQuery):
+class DeadLetterQuery(PeriodQuery):
     """Parameters of the list of dead letters."""
 
+    of = "those given up"
     topic = Text(required=False, max_length=249, help_text="Only this topic.")
     cause = Choice(CAUSES, required=False, help_text="Only those with this cause.")
-
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """The declared fields, plus two that cannot be declared as attributes: `from` is a Python keyword."""
-        return {
-            **super().get_fields(),
-            "from": InstantInput(required=False, help_text="Only those given up at or after this instant."),
-            "to": InstantInput(required=False, help_text="Only those given up before this instant."),
-        }
-
-
-class DeadLetterView(Answer):
-    """An item that was given up."""
-
-    id: int
-    topic: str
-    partition: Natural32
-    offset: Offset
-    delivery_count: Annotated[int, Meta(ge=1, le=INT32_MAX)]
-    cause: Annotated[str, one_of(CAUSES, "rejected, or limit: delivered as often as allowed.")]
-    error: str | None
-    member_id: Annotated[str, doc("Who had it last.")]
-    at: Instant
 
 
 class DeadLetterPage(Answer):
@@ -169,22 +123,6 @@ class DiscardedDeadLetters(Answer):
     """How many were removed."""
 
     discarded: Natural
-
-
-class ShareOffsetView(Answer):
-    """How far the group is with a partition."""
-
-    topic: str
-    topic_id: str
-    partition: Natural32
-    start_offset: Annotated[Offset | None, doc("The first offset that is not finished; null: not decided yet.")]
-    next_offset: Annotated[Offset | None, doc("Offsets from here on were never given out.")]
-    end_offset: Annotated[Offset, doc("How far the partition goes, as far as is known.")]
-    lag: Annotated[Natural | None, doc("Items below the end that are not finished (KIP-1226); null: not known.")]
-    acquired: Annotated[Natural, doc("Items that members have.")]
-    retry: Annotated[Natural, doc("Items to be delivered again.")]
-    delayed: Annotated[Natural, doc("The same, not yet.")]
-    dead: Annotated[Natural, doc("Dead letters.")]
 
 
 class ShareOffsets(Answer):

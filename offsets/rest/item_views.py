@@ -43,19 +43,8 @@ class ItemsView(NamedGroupView):
         """A page of items."""
         query = self.query(s.ItemQuery)
         visible = self.visible(Resource.TOPIC)
-        page = self.service(
-            lambda runtime: runtime.get(ItemOperators).items(
-                self.group_id,
-                state=query.get("state"),
-                member=query.get("member"),
-                topic=query.get("topic"),
-                cursor=query.get("cursor"),
-                limit=query["limit"],
-                visible=visible,
-            )
-        )
-        content = {"group_id": self.group_id, "items": page.items, "next_cursor": page.next_cursor}
-        return Response(shown(s.ItemPage, content))
+        page = self.service(lambda runtime: runtime.get(ItemOperators).items(self.group_id, **query, visible=visible))
+        return self.listed(s.ItemPage, "items", page, group_id=self.group_id)
 
 
 class _OperateView(NamedGroupView):
@@ -134,19 +123,9 @@ class DeadLettersView(NamedGroupView):
         query = self.query(s.DeadLetterQuery)
         visible = self.visible(Resource.TOPIC)
         page = self.service(
-            lambda runtime: runtime.get(ItemOperators).dead_letters(
-                self.group_id,
-                topic=query.get("topic"),
-                cause=query.get("cause"),
-                since=query.get("from"),
-                until=query.get("to"),
-                cursor=query.get("cursor"),
-                limit=query["limit"],
-                visible=visible,
-            )
+            lambda runtime: runtime.get(ItemOperators).dead_letters(self.group_id, **query, visible=visible)
         )
-        content = {"group_id": self.group_id, "dead_letters": page.items, "next_cursor": page.next_cursor}
-        return Response(shown(s.DeadLetterPage, content))
+        return self.listed(s.DeadLetterPage, "dead_letters", page, group_id=self.group_id)
 
 
 class ReplayDeadLettersView(NamedGroupView):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-from drf_spectacular.utils import extend_schema_field
-from rest_framework import serializers
+from typing import Annotated
 
 from kcoord.rest.answers import Answer, From, Instant, Natural, Natural32, NextCursor, Offset, doc
-from kcoord.rest.fields import Choice, InstantInput, Limit, PageQuery, Text
+from kcoord.rest.fields import Limit, PageQuery, PeriodQuery, QueryFlag, Text
 from kcoord.rest.paging import MAX_LIMIT
+from offsets.lag.service import TIME_LAG, LagSampleView
 
-TIME_LAG = "Age of the oldest unread record, interpolated from samples; 0: no unread records."
 AT_LEAST = "Replaces `time_lag_ms` if that record is older than the samples: its age is at least this."
 
 
@@ -23,39 +20,23 @@ class LongLimit(Limit):
         self.default = MAX_LIMIT
 
 
-@extend_schema_field({"type": "boolean"})
-class Flag(Choice):
-    """A boolean in a query string."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(["true", "false"], **kwargs)
-
-
 class LagQuery(PageQuery):
     """Parameters of the lag of a group."""
 
     topic = Text(required=False, max_length=249, help_text="Only this topic; totals include only this topic.")
-    partitions = Flag(
-        required=False,
-        default="true",
+    partitions = QueryFlag(
+        default=True,
         help_text="true: a page of partitions, under their topics; false: a page of topics without partitions.",
     )
     limit = LongLimit()
 
 
-class LagHistoryQuery(PageQuery):
+class LagHistoryQuery(PeriodQuery):
     """Parameters of the lag of a group over time."""
 
+    of = "samples"
     topic = Text(required=False, max_length=249, help_text="Only this topic; without it, the total of all topics.")
     limit = LongLimit()
-
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """The declared fields, plus two that cannot be declared as attributes: `from` is a Python keyword."""
-        return {
-            **super().get_fields(),
-            "from": InstantInput(required=False, help_text="Only samples at or after this instant."),
-            "to": InstantInput(required=False, help_text="Only samples before this instant."),
-        }
 
 
 class PartitionLagView(Answer):
@@ -118,17 +99,6 @@ class GroupLagView(TotalLagView):
     group_id: str
     topics: list[TopicLagView]
     next_cursor: NextCursor
-
-
-class LagSampleView(Answer):
-    """How far a group was behind at an instant."""
-
-    at: Instant
-    topic: Annotated[str | None, doc("null: the total of all topics.")]
-    lag: Annotated[Natural, doc("Sum over partitions of known lag.")]
-    time_lag_ms: Annotated[
-        Natural | None, doc(f"The largest of its partitions; null: unknown for some of them. {TIME_LAG}")
-    ]
 
 
 class LagHistoryPage(Answer):

@@ -36,16 +36,7 @@ class GroupLagView(NamedGroupView):
         """The lag of the group."""
         query = self.query(s.LagQuery)
         visible = self.visible(Resource.TOPIC)
-        found = self.service(
-            lambda runtime: runtime.get(LagReads).lag(
-                self.group_id,
-                topic=query.get("topic"),
-                partitions=query["partitions"] == "true",
-                cursor=query.get("cursor"),
-                limit=query["limit"],
-                visible=visible,
-            )
-        )
+        found = self.service(lambda runtime: runtime.get(LagReads).lag(self.group_id, **query, visible=visible))
         return Response(shown(s.GroupLagView, found))
 
 
@@ -69,16 +60,5 @@ class GroupLagHistoryView(NamedGroupView):
         """A page of samples."""
         query = self.query(s.LagHistoryQuery)
         visible = self.visible(Resource.TOPIC)
-        page = self.service(
-            lambda runtime: runtime.get(LagReads).history(
-                self.group_id,
-                topic=query.get("topic"),
-                since=query.get("from"),
-                until=query.get("to"),
-                cursor=query.get("cursor"),
-                limit=query["limit"],
-                visible=visible,
-            )
-        )
-        content = {"group_id": self.group_id, "samples": page.items, "next_cursor": page.next_cursor}
-        return Response(shown(s.LagHistoryPage, content))
+        page = self.service(lambda runtime: runtime.get(LagReads).history(self.group_id, **query, visible=visible))
+        return self.listed(s.LagHistoryPage, "samples", page, group_id=self.group_id)

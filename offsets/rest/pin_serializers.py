@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from kcoord.rest.answers import Answer, Instant, NextCursor, doc
+from kcoord.rest.answers import Answer, NextCursor
 from kcoord.rest.fields import StrictSerializer, Text
+from offsets.retention.pins import PinView
 
 MAX_REASON = 1_000
 
@@ -29,15 +28,6 @@ class PinnedQuery(StrictSerializer):
     """Selects a pin."""
 
     topic = Text(required=False, max_length=249, help_text="Without it: the pin of all topics.")
-
-
-class PinView(Answer):
-    """A pin: these offsets do not expire."""
-
-    topic: Annotated[str | None, doc("null: all topics of the group.")]
-    pinned_at: Instant
-    pinned_by: Annotated[str, doc("Name of the token or account.")]
-    reason: str
 
 
 class PinPage(Answer):

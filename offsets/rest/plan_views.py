@@ -127,15 +127,12 @@ class PlansView(NamedGroupView):
         visible = self.visible(Resource.TOPIC)
 
         async def read(runtime: Runtime) -> Page[PlanHeader]:
-            page = await runtime.get(PlanService).recent(
-                self.group_id, cursor=query.get("cursor"), limit=query["limit"]
-            )
+            page = await runtime.get(PlanService).recent(self.group_id, **query)
             return Page(await with_seen_totals(runtime, page.items, visible), page.next_cursor)
 
         page = self.service(read)
-        plans = [shown_header(found, self.principal) for found in page.items]
-        content = {"group_id": self.group_id, "plans": plans, "next_cursor": page.next_cursor}
-        return Response(shown(s.PlanPage, content))
+        plans = Page([shown_header(found, self.principal) for found in page.items], page.next_cursor)
+        return self.listed(s.PlanPage, "plans", plans, group_id=self.group_id)
 
 
 class PlanDetailView(PlanBase):

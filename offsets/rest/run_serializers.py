@@ -9,11 +9,12 @@ from rest_framework import serializers
 
 from kcoord.rest.answers import Answer, From, Instant, Int32, NextCursor, doc, one_of
 from kcoord.rest.fields import Choice, PageQuery, StrictSerializer, Text
-from offsets.models import ReconcileFinding, SparkRun
+from offsets.models import SparkRun
+from offsets.runs.findings import KINDS as FINDING_KINDS
+from offsets.runs.findings import FindingView
 from offsets.runs.service import KINDS, STARTABLE
 
 STATES = SparkRun.State.values
-FINDING_KINDS = ReconcileFinding.Kind.values
 
 
 class RunQuery(PageQuery):
@@ -87,19 +88,6 @@ class FindingQuery(PageQuery):
         help_text="One of these kinds. Repeatable.",
     )
     group = Text(required=False, max_length=255, help_text="Only this group.")
-
-
-class FindingView(Answer):
-    """A finding of reconcile."""
-
-    number: int
-    kind: Annotated[str, one_of(FINDING_KINDS)]
-    group_id: str
-    topic: str
-    partition: Int32
-    expected: Annotated[int | None, doc("What the journal, or the log, says.")]
-    found: Annotated[int | None, doc("What is, or was, committed.")]
-    evidence: Annotated[dict[str, Any], doc("Ids of journal lines, members, generations, instants; by kind.")]
 
 
 class FindingPage(Answer):

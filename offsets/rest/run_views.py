@@ -111,13 +111,8 @@ class RunsView(RunsBase):
     def get(self, request: Request) -> Response:
         """A page of runs."""
         query = self.query(s.RunQuery)
-        page = self.service(
-            lambda runtime: runtime.get(SparkRuns).runs(
-                kind=query.get("kind"), cursor=query.get("cursor"), limit=query["limit"]
-            )
-        )
-        content = {"runs": page.items, "next_cursor": page.next_cursor}
-        return Response(shown(s.RunPage, content))
+        page = self.service(lambda runtime: runtime.get(SparkRuns).runs(**query))
+        return self.listed(s.RunPage, "runs", page)
 
     @describe(
         "startRun",
@@ -236,10 +231,4 @@ class FindingsView(ControlView):
                 wanted, run_id=query.get("run"), cursor=query.get("cursor"), limit=query["limit"], seen_by=seen_by
             )
         )
-        content = {
-            "run": run and run.id,
-            "ended_at": run and run.ended_at,
-            "findings": page.items,
-            "next_cursor": page.next_cursor,
-        }
-        return Response(shown(s.FindingPage, content))
+        return self.listed(s.FindingPage, "findings", page, run=run and run.id, ended_at=run and run.ended_at)
