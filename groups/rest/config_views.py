@@ -44,6 +44,7 @@ class GroupConfigEndpoint(NamedGroupView):
         "updateGroupConfig",
         "Change settings of a group",
         tag="groups",
+        audit="group.config",
         path=[GROUP_ID],
         request=s.GroupConfigChange,
         response=s.GroupConfigView,

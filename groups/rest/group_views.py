@@ -103,6 +103,7 @@ class GroupsView(ControlView):
         "deleteGroups",
         "Delete groups with all their offsets",
         tag="groups",
+        audit="group.delete",
         query=s.GroupsToDelete,
         response=s.DeletedGroups,
         description="Each group has a result of its own, in the order of the request; an id that is listed twice has "
@@ -184,6 +185,7 @@ class GroupDetailView(NamedGroupView):
         "deleteGroup",
         "Delete a group with all its offsets",
         tag="groups",
+        audit="group.delete",
         path=[GROUP_ID],
         response=None,
         status=204,

@@ -60,6 +60,7 @@ class GroupLabelsEndpoint(NamedGroupView):
         "updateGroupLabels",
         "Change labels of a group",
         tag="groups",
+        audit="group.labels",
         path=[GROUP_ID],
         request=GroupLabelsChange,
         response=GroupLabelsView,

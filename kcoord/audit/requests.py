@@ -18,7 +18,7 @@ from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
 from kcoord.audit import caller as callers
-from kcoord.audit.acts import FORMS, OPERATIONS, PAGES, resource_of
+from kcoord.audit.acts import resource_of
 from kcoord.audit.caller import Caller, Door
 from kcoord.audit.recording import Act
 from kcoord.audit.refusals import Refusals, is_temporary
@@ -110,12 +110,12 @@ def act_of(request: HttpRequest) -> str:
         return "request"
     view = getattr(match.func, "cls", None)
     if view is not None:
-        operation = getattr(getattr(view, (request.method or "").lower(), None), "operation_id", "")
-        return OPERATIONS.get(operation, "request")
-    if match.namespace == "frontend" and request.method not in READING:
-        page = match.url_name or ""
-        return FORMS.get((page, request.POST.get("act", "")), PAGES.get(page, "request"))
-    return "request"
+        return str(getattr(getattr(view, (request.method or "").lower(), None), "audit", "request"))
+    if request.method in READING:
+        return "request"
+    page = getattr(match.func, "view_class", match.func)
+    by_form: Mapping[str, str] = getattr(page, "audit_by_form", {})
+    return by_form.get(request.POST.get("act", ""), getattr(page, "audit", "request"))
 
 
 def _subjects(request: HttpRequest) -> list[str]:

@@ -174,6 +174,7 @@ class QuotasView(QuotaBase):
         "alterQuotas",
         "Set and remove limits",
         tag="quotas",
+        audit="quota.change",
         request=QuotaChange,
         response=Quoted,
         errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),

@@ -177,6 +177,7 @@ def describe(
     *,
     tag: str,
     response: type | str | None,
+    audit: str = "request",
     status: int = 200,
     request: Any = None,
     path: Sequence[Name] = (),
@@ -190,7 +191,7 @@ def describe(
     """Decorator of a view's method: what the document says about it.
 
     `response`: its declaration; None: no body. `missing`, `conflict`: what a 404 and a 409 mean if no error of the
-    registry covers it.
+    registry covers it. `audit`: the act of `kcoord.audit.acts` that the operation performs.
     """
     responses: dict[Any, Any] = {status: OpenApiResponse(response and reference(response), "Done.")}
     said = error_texts((*CONTROL_ERRORS, *errors), has_body=request is not None, missing=missing, conflict=conflict)
@@ -212,7 +213,7 @@ def describe(
 
     def named(method: F) -> F:
         described: F = schema(method)
-        described.operation_id = operation_id  # type: ignore[attr-defined]
+        described.operation_id, described.audit = operation_id, audit  # type: ignore[attr-defined]
         return described
 
     return named

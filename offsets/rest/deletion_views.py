@@ -33,6 +33,7 @@ class DeleteOffsetsView(NamedGroupView):
         "deleteOffsets",
         "Delete committed offsets of a group",
         tag="offsets",
+        audit="offsets.delete",
         path=[GROUP_ID],
         request=s.OffsetsToDelete,
         response=s.DeletedOffsets,

@@ -40,6 +40,7 @@ class GroupsView(group_views.GroupsView):
         "createGroup",
         "Create an empty group with start offsets and settings",
         tag="groups",
+        audit="group.create",
         request=s.GroupToCreate,
         response=s.GroupCreated,
         status=201,

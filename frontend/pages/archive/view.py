@@ -172,7 +172,7 @@ def _findings_url(run: SparkRun) -> str:
     return f"{reverse('frontend:findings')}?run={run.id}"
 
 
-@form_page
+@form_page("run.start")
 def start_run(request: HttpRequest) -> HttpResponse:
     """Start a run, after a page that says what it does."""
     require(request, RUN)
@@ -200,7 +200,7 @@ async def _now_and_path(runtime: Runtime) -> tuple[int, str]:
     return await shared_reads.now(runtime.db), runtime.get(SparkRuns).archive_path
 
 
-@form_page
+@form_page("run.cancel")
 def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """End a run, after a page that says what that means."""
     require(request, RUN)

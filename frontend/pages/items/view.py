@@ -153,7 +153,7 @@ def _of_share_groups(request: HttpRequest, group_id: str) -> GroupBrief | HttpRe
     return brief
 
 
-@form_page
+@form_page("items.release", reject="items.reject")
 def group_items(request: HttpRequest, group_id: str) -> HttpResponse:
     """What members have and what is to be delivered again. Chosen items are released or rejected after a review."""
     brief = _of_share_groups(request, group_id)
@@ -264,7 +264,7 @@ def _listed(
     }
 
 
-@form_page
+@form_page("dead-letters.replay", discard="dead-letters.discard")
 def dead_letters(request: HttpRequest, group_id: str) -> HttpResponse:
     """Items that were given up, with the reason. Chosen ones are replayed or discarded after a review."""
     brief = _of_share_groups(request, group_id)
