@@ -21,9 +21,9 @@ from kcoord.rest.paging import EVERYTHING, MAX_LIMIT, Page, Visible, cut, decode
 from kcoord.sql import queries
 from offsets.core import lag as rules
 from offsets.core.lag import PartitionLag, TotalLag, Watermark
-from offsets.core.samples import Sample, TimeLag
+from offsets.core.samples import TimeLag
 from offsets.core.types import Millis
-from offsets.lag.samples import in_order
+from offsets.lag.positions import lags
 
 Q = queries("offsets")
 
@@ -100,7 +100,7 @@ class _TopicRow:
 
 @dataclass(frozen=True, slots=True)
 class _PartitionRow:
-    """A row of `lag_partitions`: watermark and samples are either complete or None."""
+    """A row of `lag_partitions`: the watermark is either complete or None."""
 
     topic: str
     partition: int
@@ -110,24 +110,10 @@ class _PartitionRow:
     log_start_offset: Any
     log_end_offset: Any
     sampled_at: Any
-    before_at: Any
-    before_until: Any
-    before_log_start_offset: Any
-    before_log_end_offset: Any
-    after_at: Any
-    after_until: Any
-    after_log_start_offset: Any
-    after_log_end_offset: Any
 
     @property
     def watermark(self) -> Watermark | None:
         return _watermark(self)
-
-    @property
-    def samples(self) -> list[Sample]:
-        before = self.before_at, self.before_until, self.before_log_start_offset, self.before_log_end_offset
-        after = self.after_at, self.after_until, self.after_log_start_offset, self.after_log_end_offset
-        return [Sample(*sample) for sample in (before, after) if None not in sample]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +142,12 @@ def _watermark(row: _PartitionRow | _SharePartitionRow) -> Watermark | None:
     if row.sampled_at is None:
         return None
     return Watermark(row.log_start_offset, row.log_end_offset, row.sampled_at)
+
+
+def _position_of(row: _PartitionRow, lag: PartitionLag) -> PartitionPosition:
+    return PartitionPosition(
+        row.topic, row.partition, row.committed_offset, row.committed_at, row.member_id, row.watermark, lag
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,20 +206,22 @@ class LagReads:
             now = await self._db.now_ms(connection)
             by_topic = Q.share_lag_topics if is_share else Q.lag_topics
             totals = await off_loop.records(connection, _TopicRow, by_topic, {**named.parameters(), "now": now})
-            found: Sequence[_PartitionRow | _SharePartitionRow] = ()
+            found: Sequence[_PartitionRow] = ()
+            shared: Sequence[_SharePartitionRow] = ()
             page = {"after_topic": after[0], "after_partition": after[1], "limit": limit + 1, **named.parameters()}
             if partitions and is_share:
-                found = await self._db.records(
+                shared = await self._db.records(
                     connection, _SharePartitionRow, Q.share_lag_partitions, {**page, "now": now}
                 )
             elif partitions:
                 found = await self._db.records(connection, _PartitionRow, Q.lag_partitions, page)
+            behind = await lags(self._db, connection, found, now, self._stale_ms)
 
         def shown() -> GroupLag:
             topics = [self._topic(row, subscribed, now) for row in totals]
             total = rules.total(topic.total for topic in topics)
             if partitions:
-                positions = [self._partition(row, now) for row in found]
+                positions = [self._shared(row, now) for row in shared] or list(map(_position_of, found, behind))
                 return _of_partitions(group_id, total, topics, positions, limit)
             return _of_topics(group_id, total, topics, after[0], limit)
 
@@ -244,20 +238,11 @@ class LagReads:
         )
         return TopicLag(row.topic, row.topic in subscribed or row.owned, row.deleted, total)
 
-    def _partition(self, row: _PartitionRow | _SharePartitionRow, now: Millis) -> PartitionPosition:
+    def _shared(self, row: _SharePartitionRow, now: Millis) -> PartitionPosition:
         watermark = row.watermark
-        if isinstance(row, _SharePartitionRow):
-            stale = watermark is not None and watermark.stale(now, self._stale_ms)
-            lag = PartitionLag(row.lag, _time_lag(row), row.sampled_at, stale)
-            return PartitionPosition(row.topic, row.partition, None, None, None, watermark, lag)
-        samples = row.samples
-        if watermark is not None:
-            reported = watermark.sampled_at
-            samples.append(Sample(reported, reported, watermark.log_start_offset, watermark.log_end_offset))
-        lag = rules.partition_lag(row.committed_offset, watermark, in_order(samples), now, self._stale_ms)
-        return PartitionPosition(
-            row.topic, row.partition, row.committed_offset, row.committed_at, row.member_id, watermark, lag
-        )
+        stale = watermark is not None and watermark.stale(now, self._stale_ms)
+        lag = PartitionLag(row.lag, _time_lag(row), row.sampled_at, stale)
+        return PartitionPosition(row.topic, row.partition, None, None, None, watermark, lag)
 
     async def history(
         self,
