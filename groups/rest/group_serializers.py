@@ -13,8 +13,7 @@ from groups.core.model.verdicts import VerdictKind
 from groups.models import Group
 from groups.readmodel import LONGEST_REGEX, MAX_TOPICS, ON_PAGES, EventView, GroupSort
 from groups.rest.description import LabelsOfGroup
-from kcoord.protocol.errors import Error
-from kcoord.rest.answers import Answer, Instant, Int32, Natural, Natural32, NextCursor, doc, one_of
+from kcoord.rest.answers import Answer, Instant, Int32, Natural, Natural32, NextCursor, doc, error_name, one_of
 from kcoord.rest.fields import Choice, InstantInput, PageQuery, StrictSerializer, Text
 from kcoord.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE
 from kcoord.rest.paging import INT64_MAX
@@ -188,8 +187,7 @@ class DeletedGroup(Answer):
     error_code: Annotated[Int32, doc("0: it was deleted, with all its offsets.")]
     error: Annotated[
         str,
-        one_of(
-            [error.name for error in Error],
+        error_name(
             "NONE, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, or "
             "COORDINATOR_NOT_AVAILABLE: try again.",
         ),

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 from rest_framework import serializers
 
 from kcoord.http.types import INT32_MAX
-from kcoord.protocol.errors import Error
-from kcoord.rest.answers import Answer, Int32, one_of
+from kcoord.rest.answers import Answer, Int32, error_name
 from kcoord.rest.fields import Number, StrictSerializer, Text
 
 MOST_ITEMS = 10_000
@@ -43,8 +42,7 @@ class DeletedPartition(Answer):
     error_code: Int32
     error: Annotated[
         str,
-        one_of(
-            [error.name for error in Error],
+        error_name(
             "NONE, GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID or "
             "TOPIC_AUTHORIZATION_FAILED.",
         ),

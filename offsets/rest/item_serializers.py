@@ -7,8 +7,7 @@ from typing import Annotated, Any
 from rest_framework import serializers
 
 from kcoord.http.types import INT32_MAX
-from kcoord.protocol.errors import Error
-from kcoord.rest.answers import Answer, Int32, Natural, Natural32, NextCursor, doc, one_of
+from kcoord.rest.answers import Answer, Int32, Natural, Natural32, NextCursor, doc, error_name
 from kcoord.rest.fields import Choice, Number, PageQuery, PeriodQuery, StrictSerializer, Text
 from offsets.share.operators import CAUSES, STATES, DeadLetterView, ItemView, ShareOffsetView
 
@@ -16,8 +15,6 @@ MOST_ENTRIES = 1_000
 MOST_IDS = 10_000
 MOST_RANGES = 10_000
 LARGEST_OFFSET = 10**18 - 1
-
-ERROR_NAMES = [error.name for error in Error]
 
 
 class Range(serializers.ListField):
@@ -153,7 +150,7 @@ class AlteredStart(Answer):
     topic: str
     partition: Natural32
     error_code: Int32
-    error: Annotated[str, one_of(ERROR_NAMES, "NONE, UNKNOWN_TOPIC_OR_PARTITION or TOPIC_AUTHORIZATION_FAILED.")]
+    error: Annotated[str, error_name("NONE, UNKNOWN_TOPIC_OR_PARTITION or TOPIC_AUTHORIZATION_FAILED.")]
 
 
 class AlteredShareOffsets(Answer):
@@ -175,7 +172,7 @@ class ForgottenTopic(Answer):
 
     topic: str
     error_code: Int32
-    error: Annotated[str, one_of(ERROR_NAMES, "NONE, UNKNOWN_TOPIC_OR_PARTITION or TOPIC_AUTHORIZATION_FAILED.")]
+    error: Annotated[str, error_name("NONE, UNKNOWN_TOPIC_OR_PARTITION or TOPIC_AUTHORIZATION_FAILED.")]
 
 
 class ForgottenTopics(Answer):
