@@ -57,8 +57,8 @@ class Shown(Answer):
 def test_what_is_shown_is_what_is_declared() -> None:
     value: dict[str, Any] = {
         "at": 1_000, "name": "x", "hidden": 1, "inner": Inner(None, "a"), "rows": (Inner(0, "b"),),
-        "by_name": {"c": 1, "d": None}, "plain": [row := Plain(1)], "elsewhere": Inner(0, "e"), "nothing": None, "parameters": {"at": 2},
-        "lag": Decimal(2**63 - 1),
+        "by_name": {"c": 1, "d": None}, "plain": [row := Plain(1)], "elsewhere": Inner(0, "e"), "nothing": None,
+        "parameters": {"at": 2}, "lag": Decimal(2**63 - 1),
     }  # fmt: skip
     found = shown(Shown, value)
     assert found["plain"][0] is row, "rows without instants are encoded as they are"
