@@ -33,7 +33,7 @@ from groups.models import (
     Topic,
     Watermark,
 )
-from kcoord.admin import ReadOnlyAdmin, ReadOnlyInline, instant, kind_filter, utc
+from kcoord.admin import ReadOnlyAdmin, ReadOnlyInline, kind_filter, read_only, utc
 from kcoord.protocol.consumer_protocol import decode_subscription
 
 MOST_ROWS = 200
@@ -62,31 +62,27 @@ class MemberInline(ReadOnlyInline):
     """Members of a group, in the order of arrival."""
 
     model = Member
-    fields = ("member_id", "instance_id", "client_id", "client_host", "session_ends", "heartbeat")
+    fields = ("member_id", "instance_id", "client_id", "client_host", "session_deadline", "last_heartbeat_at")
     readonly_fields = fields
     ordering = ("id",)
-    session_ends = instant("session_deadline", "session ends")
-    heartbeat = instant("last_heartbeat_at", "last heartbeat")
 
 
 class ConsumerMemberInline(ReadOnlyInline):
     """Members of a consumer group, in the order of arrival."""
 
     model = ConsumerMember
-    fields = ("member_id", "instance_id", "client_id", "client_host", "member_epoch", "state", "session_ends")
+    fields = ("member_id", "instance_id", "client_id", "client_host", "member_epoch", "state", "session_deadline")
     readonly_fields = fields
     ordering = ("id",)
-    session_ends = instant("session_deadline", "session ends")
 
 
 class PendingMemberInline(ReadOnlyInline):
     """Member ids that were handed out but not used yet."""
 
     model = PendingMember
-    fields = ("member_id", "forgotten")
+    fields = ("member_id", "deadline")
     readonly_fields = fields
     ordering = ("id",)
-    forgotten = instant("deadline", "forgotten at")
 
 
 def _count(members: type[Member | ConsumerMember]) -> Coalesce:
@@ -99,37 +95,24 @@ def _count(members: type[Member | ConsumerMember]) -> Coalesce:
 class GroupAdmin(ReadOnlyAdmin):
     """Groups."""
 
-    list_display = ("group_id", "type", "state", "generation_id", "member_count", "updated")
+    list_display = ("group_id", "type", "state", "generation_id", "member_count", "updated_at")
     list_filter = ("state", "type")
     search_fields = ("group_id",)
     ordering = ("group_id",)
     inlines = (MemberInline, ConsumerMemberInline, PendingMemberInline)
     readonly_fields: tuple[str, ...] = (
         "page",
-        "since",
-        "created",
-        "updated",
-        "wakes",
-        "join_timer",
-        "sync_timer",
         "target_computed",
         "assignments",
     )
     fieldsets: Any = (
-        (None, {"fields": ("group_id", "page", "type", "state", "since", "previous_state", "generation_id")}),
+        (None, {"fields": ("group_id", "page", "type", "state", "state_since", "previous_state", "generation_id")}),
         ("Protocol", {"fields": ("protocol_type", "protocol_name", "leader_id", "new_member_added")}),
         ("Target of a consumer group", {"fields": ("assignment_epoch", "target_computed", "resolution", "jobs")}),
-        ("Timers", {"fields": ("wakes", "join_timer", "join_delay_ms", "join_remaining_ms", "sync_timer")}),
-        ("Row", {"fields": ("version", "created", "updated")}),
+        ("Timers", {"fields": ("wake_at", "join_deadline", "join_delay_ms", "join_remaining_ms", "sync_deadline")}),
+        ("Row", {"fields": ("version", "created_at", "updated_at")}),
         ("Ownership", {"fields": ("assignments",)}),
     )
-
-    since = instant("state_since", "in this state since")
-    created = instant("created_at", "created")
-    updated = instant("updated_at", "last change")
-    wakes = instant("wake_at", "wakes at")
-    join_timer = instant("join_deadline", "join timer")
-    sync_timer = instant("sync_deadline", "sync timer")
 
     @admin.display(description="target computed")
     def target_computed(self, group: Group) -> str:
@@ -167,24 +150,12 @@ class GroupAdmin(ReadOnlyAdmin):
 class MemberAdmin(ReadOnlyAdmin):
     """Members of all groups."""
 
-    list_display = ("member_id", "group", "client_id", "client_host", "session_ends", "heartbeat")
+    list_display = ("member_id", "group", "client_id", "client_host", "session_deadline", "last_heartbeat_at")
     list_select_related = ("group",)
     search_fields = ("member_id", "instance_id", "client_id", "client_host", "group__group_id")
     ordering = ("id",)
-    exclude = (
-        "protocol_metadata",
-        "assignment",
-        "join_parked_until",
-        "sync_parked_until",
-        "session_deadline",
-        "last_heartbeat_at",
-    )
-    readonly_fields = ("session_ends", "heartbeat", "join_parked", "sync_parked", "subscriptions")
-
-    session_ends = instant("session_deadline", "session ends")
-    heartbeat = instant("last_heartbeat_at", "last heartbeat")
-    join_parked = instant("join_parked_until", "join waits until")
-    sync_parked = instant("sync_parked_until", "sync waits until")
+    exclude = ("protocol_metadata", "assignment")
+    readonly_fields = ("subscriptions",)
 
     @admin.display(description="subscriptions")
     def subscriptions(self, member: Member) -> SafeString:
@@ -200,25 +171,24 @@ class MemberAdmin(ReadOnlyAdmin):
 class ConsumerMemberAdmin(ReadOnlyAdmin):
     """Members of all groups of the consumer protocol."""
 
-    list_display = ("member_id", "group", "client_id", "client_host", "member_epoch", "state", "session_ends")
+    labels = {
+        "rebalance_deadline": "must give up its partitions by",
+        "join_deadline": "must join again by",
+        "sync_deadline": "must sync by",
+    }
+    list_display = ("member_id", "group", "client_id", "client_host", "member_epoch", "state", "session_deadline")
     list_filter = ("state",)
     list_select_related = ("group",)
     search_fields = ("member_id", "instance_id", "client_id", "client_host", "group__group_id")
     ordering = ("id",)
-    readonly_fields = ("session_ends", "heartbeat", "rebalance_timer", "join_timer", "sync_timer", "classic")
+    readonly_fields = ("classic",)
     fieldsets: Any = (
         (None, {"fields": ("group", "member_id", "instance_id", "rack_id", "client_id", "client_host")}),
         ("Subscription", {"fields": ("subscribed_topic_names", "subscribed_topic_regex", "server_assignor")}),
         ("Reconciliation", {"fields": ("member_epoch", "previous_member_epoch", "state", "target")}),
-        ("Timers", {"fields": (*readonly_fields[:5], "rebalance_timeout_ms")}),
+        ("Timers", {"fields": ("session_deadline", "session_armed_at", *labels, "rebalance_timeout_ms")}),
         ("Classic protocol", {"fields": ("classic_session_timeout_ms", "classic")}),
     )
-
-    session_ends = instant("session_deadline", "session ends")
-    heartbeat = instant("session_armed_at", "last heartbeat")
-    rebalance_timer = instant("rebalance_deadline", "must give up its partitions by")
-    join_timer = instant("join_deadline", "must join again by")
-    sync_timer = instant("sync_deadline", "must sync by")
 
     @admin.display(description="subscriptions")
     def classic(self, member: ConsumerMember) -> SafeString:
@@ -235,53 +205,15 @@ def _subscription(protocol_type: str, metadata: bytes) -> str:
     return f"{len(metadata):,} bytes, opaque to the service"
 
 
-@admin.register(PendingMember)
-class PendingMemberAdmin(ReadOnlyAdmin):
-    """Member ids that were handed out and not used yet."""
-
-    list_display = ("member_id", "group", "forgotten")
-    list_select_related = ("group",)
-    search_fields = ("member_id", "group__group_id")
-    fields = ("member_id", "group", "forgotten")
-    readonly_fields = ("forgotten",)
-    ordering = ("id",)
-    forgotten = instant("deadline", "forgotten at")
-
-
-@admin.register(GenerationTopics)
-class GenerationTopicsAdmin(ReadOnlyAdmin):
-    """What the members of classic groups subscribed to."""
-
-    list_display = ("group", "topics")
-    list_select_related = ("group",)
-    search_fields = ("group__group_id",)
-    ordering = ("group",)
-
-
-@admin.register(Event)
-class EventAdmin(ReadOnlyAdmin):
-    """What happened, newest first."""
-
-    list_display = ("when", "group_name", "kind", "generation_id", "member_id")
-    list_filter = (kind_filter(EventKind),)
-    search_fields = ("=group_name", "=member_id")
-    search_help_text = "The complete group id or member id"
-    fields = ("when", "group_name", "kind", "generation_id", "member_id", "detail")
-    readonly_fields = ("when",)
-    ordering = ("-id",)
-    when = instant("at", "when")
-
-
 @admin.register(Topic)
 class TopicAdmin(ReadOnlyAdmin):
     """The catalogue of topics; it is changed with `/v1/topics`."""
 
-    list_display = ("name", "partitions", "topic_id", "created")
+    list_display = ("name", "partitions", "topic_id", "created_at")
     search_fields = ("name",)
-    fields = ("name", "topic_id", "partitions", "labels", "created", "watermarks")
-    readonly_fields = ("created", "watermarks")
+    fields = ("name", "topic_id", "partitions", "labels", "created_at", "watermarks")
+    readonly_fields = ("watermarks",)
     ordering = ("name",)
-    created = instant("created_at", "created")
 
     @admin.display(description="watermarks")
     def watermarks(self, topic: Topic) -> SafeString:
@@ -295,45 +227,30 @@ class TopicAdmin(ReadOnlyAdmin):
         return table(("partition", "log start", "log end", "sampled"), rows, known.count())
 
 
-@admin.register(GroupLabels)
-class GroupLabelsAdmin(ReadOnlyAdmin):
-    """Labels of groups; they are changed with `/v1/groups/{group_id}/labels`."""
-
-    list_display = ("group_name", "labels", "changed", "updated_by")
-    search_fields = ("group_name",)
-    fields = ("group_name", "labels", "changed", "updated_by")
-    readonly_fields = ("changed",)
-    ordering = ("group_name",)
-    changed = instant("updated_at", "changed")
-
-
-@admin.register(Watermark)
-class WatermarkAdmin(ReadOnlyAdmin):
-    """Where logs begin and end, as last reported by a producer or probe."""
-
-    list_display = ("topic", "partition", "log_start_offset", "log_end_offset", "sampled")
-    list_select_related = ("topic",)
-    search_fields = ("topic__name",)
-    fields = ("topic", "partition", "log_start_offset", "log_end_offset", "sampled")
-    readonly_fields = ("sampled",)
-    ordering = ("topic_id", "partition")
-    sampled = instant("sampled_at", "sampled")
-
-
 @admin.register(CoordinatorNode)
 class CoordinatorNodeAdmin(ReadOnlyAdmin):
     """Server processes as coordinator nodes, newest first."""
 
-    list_display = ("node_id", "id", "url", "version", "started", "renewed", "ended", "end_reason")
+    list_display = ("node_id", "id", "url", "version", "started_at", "renewed_at", "ended_at", "end_reason")
     list_filter = ("end_reason",)
     search_fields = ("node_id", "url")
-    fields = ("node_id", "page", "id", "url", "version", "started", "renewed", "expires", "ended", "end_reason")
-    readonly_fields = ("page", "id", "started", "renewed", "expires", "ended")
+    fields = (
+        "node_id",
+        "page",
+        "id",
+        "url",
+        "version",
+        "started_at",
+        "renewed_at",
+        "expires_at",
+        "ended_at",
+        "end_reason",
+    )
+    readonly_fields = (
+        "page",
+        "id",
+    )
     ordering = ("-id",)
-    started = instant("started_at", "registered")
-    renewed = instant("renewed_at", "last renewal")
-    expires = instant("expires_at", "lease runs out")
-    ended = instant("ended_at", "ended")
 
     @admin.display(description="dashboard")
     def page(self, node: CoordinatorNode) -> SafeString:
@@ -341,33 +258,42 @@ class CoordinatorNodeAdmin(ReadOnlyAdmin):
         return live_page(reverse("frontend:nodes"))
 
 
-@admin.register(CoordinatorPartition)
-class CoordinatorPartitionAdmin(ReadOnlyAdmin):
-    """Coordinator partitions and their owners."""
-
-    list_display = ("partition", "state", "owner", "epoch", "gap", "since", "load_ms")
-    list_filter = ("state",)
-    list_select_related = ("owner",)
-    search_fields = ("=partition", "owner__node_id")
-    fields = ("partition", "state", "owner", "epoch", "gap", "since", "active", "load_ms")
-    readonly_fields = ("since", "active")
-    ordering = ("partition",)
-    since = instant("state_since", "in this state since")
-    active = instant("active_since", "active since")
-
-
-@admin.register(PartitionChange)
-class PartitionChangeAdmin(ReadOnlyAdmin):
-    """Changes of owners, newest first."""
-
-    list_display = ("when", "partition", "epoch", "from_node", "to_node", "reason", "gap_ms")
-    list_filter = ("reason",)
-    search_fields = ("=partition", "from_node", "to_node")
-    fields = ("when", "partition", "epoch", "gap", "from_node", "to_node", "reason", "gap_ms")
-    readonly_fields = ("when",)
-    ordering = ("-id",)
-    when = instant("at", "when")
-
+read_only(PendingMember, "member_id group deadline", order="id", search="member_id group__group_id", related=["group"])
+read_only(GenerationTopics, "group topics", order="group", search="group__group_id", related=["group"])
+read_only(
+    Event,
+    "at group_name kind generation_id member_id",
+    "detail",
+    order="-id",
+    search="=group_name =member_id",
+    filters=[kind_filter(EventKind)],
+    search_help_text="The complete group id or member id",
+)
+read_only(GroupLabels, "group_name labels updated_at updated_by", order="group_name", search="group_name")
+read_only(
+    Watermark,
+    "topic partition log_start_offset log_end_offset sampled_at",
+    order="topic_id partition",
+    search="topic__name",
+    related=["topic"],
+)
+read_only(
+    CoordinatorPartition,
+    "partition state owner epoch gap state_since load_ms",
+    "active_since",
+    order="partition",
+    search="=partition owner__node_id",
+    filters=["state"],
+    related=["owner"],
+)
+read_only(
+    PartitionChange,
+    "at partition epoch from_node to_node reason gap_ms",
+    "gap",
+    order="-id",
+    search="=partition from_node to_node",
+    filters=["reason"],
+)
 
 # Tables without an admin class of their own can be viewed as well.
 for model in apps.get_app_config("groups").get_models():

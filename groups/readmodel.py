@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from groups.core.model.events import MOST_TOPICS, EventKind
 from groups.core.model.types import Millis
 from groups.states import STATES, TYPES
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import Instant, Int32, doc, one_of
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
 
@@ -220,15 +221,15 @@ class Holdings:
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedEvent:
-    """What happened to a group at an instant (ms); `detail` depends on the kind (`groups.core.model.events`)."""
+class EventView:
+    """Something that happened to a group."""
 
     id: int
-    at: Millis
-    kind: str
-    generation_id: int
-    member_id: str | None
-    detail: Mapping[str, object]
+    at: Instant
+    kind: Annotated[str, one_of([kind.value for kind in EventKind])]
+    generation_id: Int32
+    member_id: Annotated[str | None, doc("The member that the event is about, if any.")]
+    detail: Annotated[Mapping[str, Any], doc("More about the event; the keys depend on the kind.")]
 
 
 class GroupList(Protocol):
@@ -239,7 +240,7 @@ class GroupList(Protocol):
         wanted: GroupFilter,
         *,
         sort: GroupSort,
-        cursor: str | None,
+        cursor: str | None = None,
         limit: int,
         visible: Visible,
         visible_topics: Visible,
@@ -277,7 +278,7 @@ class GroupReads:
         cursor: str | None = None,
         limit: int = DEFAULT_LIMIT,
         visible: Visible = EVERYTHING,
-    ) -> Page[LoggedEvent]:
+    ) -> Page[EventView]:
         """A page of what happened to a group, newest first; also for a deleted group.
 
         `since` in ms: nothing older. Events that concern only topics outside `visible` are left out; other events are
@@ -307,5 +308,5 @@ def unknown_group(group_id: str) -> ProtocolError:
     return ProtocolError(Error.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
 
 
-def _logged(visible: Visible, *, kind: str, detail: Mapping[str, Any], **columns: Any) -> LoggedEvent:
-    return LoggedEvent(kind=kind, detail=seen_detail(kind, detail, visible), **columns)
+def _logged(visible: Visible, *, kind: str, detail: Mapping[str, Any], **columns: Any) -> EventView:
+    return EventView(kind=kind, detail=seen_detail(kind, detail, visible), **columns)

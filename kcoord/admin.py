@@ -5,7 +5,7 @@ The theme has no type hints, hence `type: ignore[misc]` on classes derived from 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -31,6 +31,7 @@ from kcoord.access.administration import ForAdministrators, ForClusterAdministra
 from kcoord.access.rights import digest
 from kcoord.admin_rights import AccessRuleInline, ChangedByAdministrators, RoleForm, RulesRecorded, TokenRuleInline
 from kcoord.audit.recording import Act, record_here
+from kcoord.database.fields import MillisField
 from kcoord.models import ApiToken, AuditChain, AuditRecord, Counter, Quota, Throttled, TimerHeartbeat
 from kcoord.quotas.quotas import Kind
 from kcoord.quotas.stored import recorded
@@ -57,8 +58,34 @@ def instant(field: str, label: str) -> Shown:
     return shown
 
 
+def _renamed(names: Any, to: Mapping[str, str]) -> Any:
+    """The same names, in whatever they are nested, with others for some."""
+    if isinstance(names, str):
+        return to.get(names, names)
+    if isinstance(names, Mapping):
+        return {key: _renamed(value, to) for key, value in names.items()}
+    return names and tuple(_renamed(name, to) for name in names)
+
+
 class ReadOnly(ForAdministrators):
-    """Rows written by the service only: the admin shows them to administrators, and offers no actions."""
+    """Rows written by the service only: the admin shows them to administrators, and offers no actions.
+
+    Fields in milliseconds are shown as instants, by their names or as `labels` says.
+    """
+
+    labels: Mapping[str, str] = {}
+    opts: Any
+    readonly_fields: Any = ()
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        instants = {field.name: f"shown_{field.name}" for field in self.opts.fields if isinstance(field, MillisField)}
+        for name, column in instants.items():
+            setattr(type(self), column, instant(name, self.labels.get(name, name.replace("_", " "))))
+        for attribute in ("list_display", "fields", "fieldsets"):
+            setattr(self, attribute, _renamed(getattr(self, attribute, None), instants))
+        self.readonly_fields = (*_renamed(self.readonly_fields, instants), *instants.values())
+        self.exclude = (*(getattr(self, "exclude", None) or ()), *instants)
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Rows cannot be added."""
@@ -80,6 +107,38 @@ class ReadOnlyAdmin(ReadOnly, ModelAdmin):  # type: ignore[misc]
     show_full_result_count = False
     list_per_page = 50
     actions = None
+
+
+def read_only(
+    model: type[Model],
+    columns: str,
+    more: str = "",
+    *,
+    order: str,
+    search: str = "",
+    filters: Sequence[Any] = (),
+    related: Sequence[str] = (),
+    base: type[ReadOnlyAdmin] = ReadOnlyAdmin,
+    **options: Any,
+) -> None:
+    """Register a table whose rows are only looked at.
+
+    `columns`: those of the list; with `more`, those of the page of a row: names with blanks between them. `base`: a
+    class with columns that it computes.
+    """
+    names = [*columns.split(), *more.split()]
+    attributes = {
+        "list_display": columns.split(),
+        "fields": names,
+        "readonly_fields": [name for name in names if hasattr(base, name)],
+        "list_select_related": list(related) or False,
+        "list_filter": list(filters),
+        "search_fields": search.split(),
+        "ordering": order.split(),
+        "__module__": base.__module__,
+        **options,
+    }
+    admin.site.register(model, type(f"{model.__name__}Admin", (base,), attributes))
 
 
 class ReadOnlyInline(ReadOnly, TabularInline):  # type: ignore[misc]
@@ -245,47 +304,29 @@ class QuotaAdmin(ForClusterAdministrators, ModelAdmin):  # type: ignore[misc]
 class ThrottledAdmin(ReadOnlyAdmin):
     """Who was throttled by quotas within the last hour."""
 
-    list_display = ("kind", "name", "budget", "limit", "used", "times", "from_", "last")
+    list_display = ("kind", "name", "budget", "limit", "used", "times", "since", "throttled_at")
     fields = list_display
     readonly_fields = list_display
-    from_ = instant("since", "since")
-    last = instant("throttled_at", "last")
 
 
-@admin.register(TimerHeartbeat)
-class TimerHeartbeatAdmin(ReadOnlyAdmin):
-    """When the timers last ran."""
-
-    list_display = ("ticked",)
-    fields = ("ticked",)
-    readonly_fields = ("ticked",)
-    ticked = instant("ticked_at", "last tick")
-
-
-@admin.register(Counter)
-class CounterAdmin(ReadOnlyAdmin):
-    """Counters that any process may increment; `/metrics` exposes them too."""
-
-    list_display = ("name", "value")
-    fields = ("name", "value")
-    readonly_fields = ("name", "value")
+read_only(TimerHeartbeat, "ticked_at", order="id")
+read_only(Counter, "name value", order="name")
 
 
 @admin.register(AuditRecord)
 class AuditRecordAdmin(ReadOnlyAdmin):
     """The audit, newest first. The dashboard has a page of it; `manage.py audit verify` checks its chain."""
 
-    list_display = ("seq", "when", "principal", "act", "resource", "name", "result", "count")
+    list_display = ("seq", "at", "principal", "act", "resource", "name", "result", "count")
     list_filter = ("result", "door")
     search_fields = ("=seq", "=principal", "=name")
     search_help_text = "The complete number, principal or name"
     fields = (
-        "seq", "when", "kind", "principal", "principal_id", "door", "address", "request_id", "act", "resource", "name",
+        "seq", "at", "kind", "principal", "principal_id", "door", "address", "request_id", "act", "resource", "name",
         "before", "after", "reason", "result", "error", "count", "previous", "own",
     )  # fmt: skip
-    readonly_fields = ("when", "previous", "own")
+    readonly_fields = ("previous", "own")
     ordering = ("-seq",)
-    when = instant("at", "when")
 
     @admin.display(description="previous hash")
     def previous(self, record: AuditRecord) -> str:
@@ -303,9 +344,8 @@ class AuditChainAdmin(ReadOnlyAdmin):
     """Where the chain of the audit begins and ends."""
 
     list_display = ("seq", "removed_through", "removed")
-    fields = ("seq", "head", "removed_through", "removed", "trimmed")
-    readonly_fields = ("head", "trimmed")
-    trimmed = instant("removed_at", "last trimmed")
+    fields = ("seq", "head", "removed_through", "removed", "removed_at")
+    readonly_fields = ("head",)
 
     @admin.display(description="head")
     def head(self, chain: AuditChain) -> str:

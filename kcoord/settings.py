@@ -129,7 +129,7 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 2_000
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["kcoord.rest.base.BearerAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["kcoord.rest.base.HasToken"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["kcoord.rest.base.AnswerRenderer"],
     "DEFAULT_PARSER_CLASSES": ["kcoord.rest.base.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "kcoord.rest.base.problem_handler",

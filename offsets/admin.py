@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 
 from groups.admin import MOST_ROWS, GroupAdmin, table
 from groups.models import Group
-from kcoord.admin import ReadOnlyAdmin, instant, kind_filter, utc
+from kcoord.admin import ReadOnlyAdmin, kind_filter, read_only, utc
 from offsets.core.types import ChangeKind
 from offsets.models import (
     Activity,
@@ -107,7 +107,7 @@ class OffsetCommitLogAdmin(ReadOnlyAdmin):
     """
 
     list_display = (
-        "when",
+        "at",
         "group_name",
         "kind",
         "topic",
@@ -124,7 +124,6 @@ class OffsetCommitLogAdmin(ReadOnlyAdmin):
     search_help_text = "The complete group id; nothing is listed without one."
     sortable_by = ()
     ordering = ("-at", "-id")
-    when = instant("at", "when")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -137,23 +136,11 @@ class OffsetCommitLogAdmin(ReadOnlyAdmin):
         return
 
 
-@admin.register(RetentionPin)
-class RetentionPinAdmin(ReadOnlyAdmin):
-    """Groups and topics whose offsets do not expire; they are changed with `/v1/groups/{group_id}/pins`."""
-
-    list_display = ("group_name", "topic", "pinned", "pinned_by", "reason")
-    search_fields = ("group_name",)
-    fields = ("group_name", "topic", "pinned", "pinned_by", "reason")
-    readonly_fields = ("pinned",)
-    ordering = ("group_name", "topic")
-    pinned = instant("pinned_at", "pinned at")
-
-
 @admin.register(OffsetPlan)
 class OffsetPlanAdmin(ReadOnlyAdmin):
     """Offset plans, with what they change."""
 
-    list_display = ("created", "group_name", "strategy", "state", "created_by", "reason")
+    list_display = ("created_at", "group_name", "strategy", "state", "created_by", "reason")
     list_filter = ("state",)
     search_fields = ("group_name",)
     ordering = ("-created_at",)
@@ -163,18 +150,15 @@ class OffsetPlanAdmin(ReadOnlyAdmin):
         "parameters",
         "state",
         "reason",
-        "created",
+        "created_at",
         "created_by",
-        "applied",
+        "applied_at",
         "applied_by",
-        "undone",
+        "undone_at",
         "undone_by",
         "offsets",
     )
-    readonly_fields = ("created", "applied", "undone", "offsets")
-    created = instant("created_at", "created")
-    applied = instant("applied_at", "applied")
-    undone = instant("undone_at", "undone")
+    readonly_fields = ("offsets",)
 
     @admin.display(description="offsets")
     def offsets(self, plan: OffsetPlan) -> SafeString:
@@ -196,12 +180,11 @@ class OffsetPlanAdmin(ReadOnlyAdmin):
 class ProducerAdmin(ReadOnlyAdmin):
     """Transactional producers, with their pending offsets."""
 
-    list_display = ("transactional_id", "producer_id", "producer_epoch", "updated")
+    list_display = ("transactional_id", "producer_id", "producer_epoch", "updated_at")
     search_fields = ("transactional_id",)
     ordering = ("transactional_id",)
-    fields = ("transactional_id", "producer_id", "producer_epoch", "updated", "pending_offsets")
-    readonly_fields = ("updated", "pending_offsets")
-    updated = instant("updated_at", "last change")
+    fields = ("transactional_id", "producer_id", "producer_epoch", "updated_at", "pending_offsets")
+    readonly_fields = ("pending_offsets",)
 
     @admin.display(description="pending")
     def pending_offsets(self, producer: Producer) -> SafeString:
@@ -218,125 +201,30 @@ class ProducerAdmin(ReadOnlyAdmin):
         return table(("group", "topic", "partition", "offset", "metadata", "written at"), rows, pending.count())
 
 
-@admin.register(GroupLag)
-class GroupLagAdmin(ReadOnlyAdmin):
-    """How far behind each group was when lag was last sampled."""
-
-    list_display = ("group", "lag", "time_lag_ms", "partitions", "sampled")
-    list_select_related = ("group",)
-    search_fields = ("group__group_id",)
-    fields = ("group", "lag", "time_lag_ms", "partitions", "sampled")
-    readonly_fields = ("sampled",)
-    ordering = ("group__group_id",)
-    sampled = instant("at", "sampled at")
-
-
-@admin.register(TopicTotal)
-class TopicTotalAdmin(ReadOnlyAdmin):
-    """Topics over all groups when lag was last sampled."""
-
-    list_display = ("topic", "groups", "lag", "worst_lag", "time_lag_ms", "sampled")
-    search_fields = ("topic",)
-    fields = ("topic", "groups", "lag", "worst_group_id", "worst_lag", "time_lag_ms", "sampled")
-    readonly_fields = ("sampled",)
-    ordering = ("topic",)
-    sampled = instant("at", "sampled at")
-
-
-@admin.register(VerdictRun)
-class VerdictRunAdmin(ReadOnlyAdmin):
-    """When all groups were last judged."""
-
-    list_display = ("name", "judged")
-    fields = ("name", "judged")
-    readonly_fields = ("judged",)
-    ordering = ("name",)
-    judged = instant("at", "judged at")
-
-
-@admin.register(AlertRule)
-class AlertRuleAdmin(ReadOnlyAdmin):
-    """Which groups are watched for what, and who is told; the Alerts page changes them."""
-
-    list_display = ("name", "enabled", "pattern", "group_name", "receivers", "updated", "updated_by")
-    search_fields = ("name", "group_name")
-    ordering = ("name",)
-    readonly_fields = ("updated",)
-    updated = instant("updated_at", "changed at")
-
-
-@admin.register(Alert)
-class AlertAdmin(ReadOnlyAdmin):
-    """Alerts that are open, and those that ended. Without `opened`, the condition has not lasted long enough."""
-
-    list_display = ("group_name", "rule", "cause", "value", "began", "opened", "resolved")
-    list_select_related = ("rule",)
-    search_fields = ("group_name",)
-    ordering = ("-id",)
-    fields = ("group_name", "rule", "cause", "value", "began", "opened", "resolved", "muted_by")
-    readonly_fields = ("began", "opened", "resolved")
-    began = instant("since", "since")
-    opened = instant("opened_at", "opened at")
-    resolved = instant("resolved_at", "resolved at")
-
-
-@admin.register(AlertMessage)
-class AlertMessageAdmin(ReadOnlyAdmin):
-    """What receivers were told, and what they are to be told."""
-
-    list_display = ("rule_name", "receiver", "notice", "made", "attempts", "sent", "error")
-    search_fields = ("rule_name", "receiver")
-    ordering = ("-created_at",)
-    fields = ("rule_name", "receiver", "notice", "made", "attempts", "due", "sent", "error", "content")
-    readonly_fields = ("made", "due", "sent")
-    made = instant("created_at", "made at")
-    due = instant("next_at", "due at")
-    sent = instant("sent_at", "sent at")
-
-
-@admin.register(Activity)
-class ActivityAdmin(ReadOnlyAdmin):
-    """How much had happened by each minute of the last day."""
-
-    list_display = ("noted", "record_offset", "event_id", "rebalances")
-    fields = ("noted", "record_offset", "event_id", "rebalances")
-    readonly_fields = ("noted",)
-    ordering = ("-at",)
-    noted = instant("at", "noted at")
-
-
-@admin.register(DeletedTopic)
-class DeletedTopicAdmin(ReadOnlyAdmin):
-    """Deleted topics whose offsets are being removed."""
-
-    list_display = ("topic", "deleted", "principal", "swept")
-    fields = ("topic", "deleted", "principal", "record_offset", "swept")
-    readonly_fields = ("deleted",)
-    ordering = ("topic",)
-    deleted = instant("deleted_at", "deleted at")
-
-
 @admin.register(SparkRun)
 class SparkRunAdmin(ReadOnlyAdmin):
     """Runs of the Spark jobs, with the days that they archived."""
 
-    list_display = ("requested", "kind", "state", "stage", "rows", "findings", "requested_by", "error")
+    list_display = ("requested_at", "kind", "state", "stage", "rows", "findings", "requested_by", "error")
     list_filter = ("kind", "state")
     ordering = ("-requested_at",)
     fields = (
-        *("kind", "state", "stage", "slices_done", "slices_total", "parameters", "requested", "requested_by"),
-        *("started", "ended", "heartbeat", "cancel_requested", "host", "pid", "log_path"),
+        *("kind", "state", "stage", "slices_done", "slices_total", "parameters", "requested_at", "requested_by"),
+        *("started_at", "ended_at", "heartbeat_at", "cancel_requested_at", "host", "pid", "log_path"),
         *("rows", "files", "bytes", "findings", "bound", "system_identifier", "timeline", "archive_path"),
         *("archive_id", "manifest", "manifest_sha256", "result", "error", "archived_days", "what_it_found"),
     )
     readonly_fields = (
-        *("requested", "started", "ended", "heartbeat", "cancel_requested", "archived_days", "what_it_found"),
+        *(
+            "requested_at",
+            "started_at",
+            "ended_at",
+            "heartbeat_at",
+            "cancel_requested_at",
+            "archived_days",
+            "what_it_found",
+        ),
     )
-    requested = instant("requested_at", "requested")
-    started = instant("started_at", "started")
-    ended = instant("ended_at", "ended")
-    heartbeat = instant("heartbeat_at", "last heartbeat")
-    cancel_requested = instant("cancel_requested_at", "asked to end")
 
     @admin.display(description="days")
     def archived_days(self, run: SparkRun) -> SafeString:
@@ -373,54 +261,53 @@ class _ItemsAdmin(ReadOnlyAdmin):
         return ", ".join(f"{part.lower}–{part.upper - 1}" for part in row.held)
 
 
-@admin.register(SharePartition)
-class SharePartitionAdmin(ReadOnlyAdmin):
-    """How far share groups are with partitions."""
-
-    list_display = ("group", "topic_id", "partition", "next_offset", "end_offset")
-    ordering = ("group", "topic_id", "partition")
-
-
-@admin.register(ShareLock)
-class ShareLockAdmin(_ItemsAdmin):
-    """What members have."""
-
-    list_display = ("share_partition", "offsets", "member_id", "delivery_count", "acquired", "lasts")
-    fields = ("share_partition", "offsets", "member_id", "delivery_count", "acquired", "lasts", "lock_ms", "last_error")
-    readonly_fields = ("offsets", "acquired", "lasts")
-    ordering = ("id",)
-    acquired = instant("acquired_at", "acquired at")
-    lasts = instant("until", "until")
-
-
-@admin.register(ShareRetry)
-class ShareRetryAdmin(_ItemsAdmin):
-    """What is to be delivered again."""
-
-    list_display = ("share_partition", "offsets", "delivery_count", "due", "last_member", "last_error")
-    fields = ("share_partition", "offsets", "delivery_count", "due", "last_member", "last_error")
-    readonly_fields = ("offsets", "due")
-    ordering = ("id",)
-    due = instant("not_before", "not before")
-
-
-@admin.register(ShareDead)
-class ShareDeadAdmin(ReadOnlyAdmin):
-    """Dead letters."""
-
-    list_display = ("share_partition", "offset", "cause", "delivery_count", "member_id", "given_up", "error")
-    fields = ("share_partition", "offset", "cause", "delivery_count", "member_id", "given_up", "error")
-    readonly_fields = ("given_up",)
-    ordering = ("id",)
-    given_up = instant("at", "given up at")
-
-
-@admin.register(ShareEnded)
-class ShareEndedAdmin(ReadOnlyAdmin):
-    """What became of locks, for some minutes."""
-
-    list_display = ("lock_id", "share_partition", "member_id", "cause", "ended")
-    fields = ("lock_id", "share_partition", "member_id", "cause", "ended")
-    readonly_fields = ("ended",)
-    ordering = ("lock_id",)
-    ended = instant("at", "ended at")
+read_only(RetentionPin, "group_name topic pinned_at pinned_by reason", order="group_name topic", search="group_name")
+read_only(
+    GroupLag,
+    "group lag time_lag_ms partitions at",
+    order="group__group_id",
+    search="group__group_id",
+    related=["group"],
+)
+read_only(TopicTotal, "topic groups lag worst_lag time_lag_ms at", "worst_group_id", order="topic", search="topic")
+read_only(VerdictRun, "name at", order="name")
+read_only(
+    AlertRule,
+    "name enabled pattern group_name receivers updated_at updated_by",
+    "label verdicts min_lag min_time_lag_ms for_ms remind_ms send_resolved",
+    order="name",
+    search="name group_name",
+)
+read_only(
+    Alert,
+    "group_name rule cause value since opened_at resolved_at",
+    "muted_by",
+    order="-id",
+    search="group_name",
+    related=["rule"],
+)
+read_only(
+    AlertMessage,
+    "rule_name receiver notice created_at attempts sent_at error",
+    "next_at content",
+    order="-created_at",
+    search="rule_name receiver",
+)
+read_only(Activity, "at record_offset event_id rebalances", order="-at")
+read_only(DeletedTopic, "topic deleted_at principal swept", "record_offset", order="topic")
+read_only(SharePartition, "group topic_id partition next_offset end_offset", order="group topic_id partition")
+read_only(
+    ShareLock,
+    "share_partition offsets member_id delivery_count acquired_at until",
+    "lock_ms last_error",
+    order="id",
+    base=_ItemsAdmin,
+)
+read_only(
+    ShareRetry,
+    "share_partition offsets delivery_count not_before last_member last_error",
+    order="id",
+    base=_ItemsAdmin,
+)
+read_only(ShareDead, "share_partition offset cause delivery_count member_id at error", order="id")
+read_only(ShareEnded, "lock_id share_partition member_id cause at", order="lock_id")

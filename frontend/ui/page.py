@@ -147,9 +147,18 @@ def page(view: View[P]) -> View[P]:
     return require_safe(_page(view))
 
 
-def form_page(view: View[P]) -> View[P]:
-    """As `page`, for a page that also takes what its own forms send (POST)."""
-    return require_http_methods(["GET", "POST"])(_page(view))
+def form_page(act: str = "request", **forms: str) -> Callable[[View[P]], View[P]]:
+    """As `page`, for a page that also takes what its own forms send (POST).
+
+    `act`: what its form does, by `kcoord.audit.acts`; `forms`: what those do whose field `act` has this value.
+    """
+
+    def taking_forms(view: View[P]) -> View[P]:
+        shown = require_http_methods(["GET", "POST"])(_page(view))
+        shown.audit, shown.audit_by_form = act, forms  # type: ignore[attr-defined]
+        return shown
+
+    return taking_forms
 
 
 def _page(view: View[P]) -> View[P]:

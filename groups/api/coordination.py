@@ -8,7 +8,7 @@ from groups.api import endpoints, handlers, wire
 from groups.engine.assign import assign as compute
 from groups.engine.assign import member_subscription
 from groups.engine.availability import CoordinatorAvailability
-from groups.nodes.directory import CoordinatorNode, NodeDirectory
+from groups.nodes.directory import GroupCoordinator, NodeDirectory
 from groups.topics import TopicService, partition_counts
 from kcoord.access.rights import Operation
 from kcoord.assignors import MemberSubscription
@@ -63,7 +63,7 @@ def _none(key: str, error: Error) -> wire.Coordinator:
     return wire.Coordinator(key, -1, "", "", -1, "", error.code, error.name)
 
 
-def _coordinator(key: str, found: CoordinatorNode) -> wire.Coordinator:
+def _coordinator(key: str, found: GroupCoordinator) -> wire.Coordinator:
     return wire.Coordinator(
         key, found.partition, found.node_id, found.host, found.port, found.url, Error.NONE.code, Error.NONE.name
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 import time
 from dataclasses import dataclass, replace
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from groups.core.model.group import partition_of
@@ -18,19 +19,20 @@ from kcoord.constants import RENEWAL
 from kcoord.http.addresses import advertised_url
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import NamedCoordinator
+from kcoord.rest.answers import Int32, Natural32, doc
 
 BELIEVED_RENEWALS = 2
 """After this many intervals of a renewal without a look at the other nodes a process looks before it answers."""
 
 
 @dataclass(frozen=True, slots=True)
-class CoordinatorNode:
-    """The node that coordinates a group, and the coordinator partition the group belongs to."""
+class GroupCoordinator:
+    """Where a group is coordinated."""
 
-    partition: int
+    partition: Annotated[Natural32, doc("The coordinator partition of the group.")]
     node_id: str
     host: str
-    port: int
+    port: Int32
     url: str
 
 
@@ -81,7 +83,7 @@ class NodeDirectory:
         assert self.view is not None
         return self.view
 
-    async def coordinator_of(self, group_id: str, came_by: str) -> CoordinatorNode | None:
+    async def coordinator_of(self, group_id: str, came_by: str) -> GroupCoordinator | None:
         """The coordinator of a group; None: nobody owns its partition now.
 
         `came_by`: the address that the request came by, for a node that does not know its own. With the routing `any`
@@ -96,7 +98,7 @@ class NodeDirectory:
             return None
         return self.here(partition, came_by)
 
-    async def shown_for(self, group_id: str, came_by: str) -> CoordinatorNode:
+    async def shown_for(self, group_id: str, came_by: str) -> GroupCoordinator:
         """As `coordinator_of`; this server if nobody owns the partition."""
         found = await self.coordinator_of(group_id, came_by)
         return found or self.here(partition_of(group_id, self._partitions), came_by)
@@ -106,18 +108,18 @@ class NodeDirectory:
         found = _coordinator(partition, owner, owner.url)
         return {"node_id": found.node_id, "host": found.host, "port": found.port, "url": found.url}
 
-    def here(self, partition: int, came_by: str) -> CoordinatorNode:
+    def here(self, partition: int, came_by: str) -> GroupCoordinator:
         """This server as a coordinator."""
         return replace(named_by(advertised_url(self._config, came_by)), partition=partition)
 
 
-def named_by(url: str) -> CoordinatorNode:
+def named_by(url: str) -> GroupCoordinator:
     """A server that is known by its address only."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    return CoordinatorNode(-1, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", host, port, url)
+    return GroupCoordinator(-1, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", host, port, url)
 
 
-def _coordinator(partition: int, owner: Node, url: str) -> CoordinatorNode:
+def _coordinator(partition: int, owner: Node, url: str) -> GroupCoordinator:
     return replace(named_by(url), partition=partition, node_id=owner.node_id)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from groups.core.model.types import Millis
+from groups.models import CoordinatorNode, PartitionChange
 from groups.nodes.view import Node, Partition
 from kcoord.database.pool import Database
 from kcoord.process.runtime import Runtime
+from kcoord.rest.answers import Instant, Natural, Natural32, doc, one_of
 from kcoord.sql import queries
 
 Q = queries("groups")
@@ -21,23 +24,23 @@ CHANGES_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class SeenNode:
-    """One run of a server process. `live`: its lease has not run out. `partitions`: those it owns, ascending.
+class NodeView:
+    """One run of a server process as a coordinator node."""
 
-    A node whose lease has run out keeps its partitions until another node takes them.
-    """
-
-    node_id: str
-    incarnation: int
-    url: str | None
-    version: str
-    started_at: Millis
-    last_seen_at: Millis
-    lease_expires_at: Millis
-    live: bool
-    ended_at: Millis | None
-    end_reason: str | None
-    partitions: Sequence[int]
+    node_id: Annotated[str, doc("The server's name; it keeps it over restarts.")]
+    incarnation: Annotated[int, doc("Number of this run; a restart has a higher one.")]
+    url: Annotated[str | None, doc("Where clients reach it; null: at the address by which their requests come.")]
+    version: Annotated[str, doc("The release it runs.")]
+    started_at: Annotated[Instant, doc("When it registered.")]
+    last_seen_at: Annotated[Instant, doc("When it last renewed its lease.")]
+    lease_expires_at: Annotated[Instant, doc("When its lease runs out, or did, unless it is renewed.")]
+    live: Annotated[bool, doc("Its lease has not run out.")]
+    ended_at: Annotated[Instant | None, doc("When it left, or was declared dead; null: it is registered.")]
+    end_reason: Annotated[
+        Annotated[str, one_of(CoordinatorNode.EndReason.values)] | None,
+        doc("stopped: it left. lapsed: its lease ran out."),
+    ]
+    partitions: Annotated[Sequence[Natural32], doc("The coordinator partitions that it owns, ascending.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +62,24 @@ class SeenPartition:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenChange:
-    """A change of the owner of a partition; None: nobody. `gap_ms`: how long nobody owned it, None: not at all."""
+class PartitionChangeView:
+    """A change of the owner of a coordinator partition."""
 
-    at: Millis
-    partition: int
-    epoch: int
+    at: Instant
+    partition: Natural32
+    epoch: Annotated[int, doc("The epoch that began.")]
     gap: int
-    from_node_id: str | None
-    to_node_id: str | None
-    reason: str
-    gap_ms: Millis | None
+    from_node_id: Annotated[str | None, doc("null: nobody owned it.")]
+    to_node_id: Annotated[str | None, doc("null: nobody owns it.")]
+    reason: Annotated[
+        str,
+        one_of(
+            PartitionChange.Reason.values,
+            "taken: nobody owned it. lapsed, stopped: how its owner ended. balanced: handed over to spread partitions "
+            "evenly.",
+        ),
+    ]
+    gap_ms: Annotated[Natural | None, doc("How long nobody owned it, in ms; null: it was handed over directly.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +87,9 @@ class Overview:
     """The instant `now` of the database's clock. Nodes: live ones first; partitions ascending; newest changes first."""
 
     now: Millis
-    nodes: Sequence[SeenNode]
+    nodes: Sequence[NodeView]
     partitions: Sequence[SeenPartition]
-    changes: Sequence[SeenChange]
+    changes: Sequence[PartitionChangeView]
 
 
 class NodeOverviews:
@@ -97,7 +107,9 @@ class NodeOverviews:
             now = await self._db.now_ms(connection)
             found_nodes = await self._db.records(connection, Node, Q.recent_nodes, {"limit": nodes})
             partitions = await self._db.records(connection, Partition, Q.load_partitions)
-            found = await self._db.records(connection, SeenChange, Q.recent_partition_changes, {"limit": changes})
+            found = await self._db.records(
+                connection, PartitionChangeView, Q.recent_partition_changes, {"limit": changes}
+            )
         live = {node.id: node for node in found_nodes if node.is_live(now)}
         owned: dict[int, list[int]] = {}
         for row in partitions:
@@ -117,8 +129,8 @@ class NodeOverviews:
         return deleted
 
 
-def _node(node: Node, now: Millis, partitions: Sequence[int]) -> SeenNode:
-    return SeenNode(
+def _node(node: Node, now: Millis, partitions: Sequence[int]) -> NodeView:
+    return NodeView(
         node.node_id,
         node.id,
         node.url or None,

@@ -3,52 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from drf_spectacular.utils import extend_schema_field
+from msgspec import Meta
 from rest_framework import serializers
 
 from groups.configs import GROUP_SETTINGS, GroupSetting, Source
-from kcoord.rest.fields import Instant, Number, Text
+from kcoord.rest.answers import SCHEMAS, Answer, Instant, doc, one_of, reference
+from kcoord.rest.fields import Number, Text
 from kcoord.setting_table import INT_MAX
 
-
-@extend_schema_field({"anyOf": [{"type": "integer"}, {"type": "string"}]}, component_name="SettingValue")
-class SettingValue(serializers.Field):  # type: ignore[type-arg]
-    """A number or a string, depending on the setting."""
-
-    def to_representation(self, value: int | str) -> int | str:
-        """The value unchanged."""
-        return value
+SCHEMAS["SettingValue"] = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+SettingValue = Annotated[Any, Meta(extra_json_schema=reference("SettingValue"))]
+"""A number or a string, depending on the setting."""
 
 
-class GroupSettingView(serializers.Serializer[Any]):
+class GroupSettingView(Answer):
     """A setting as a group has it."""
 
-    name = serializers.CharField()
-    value = SettingValue(help_text="In force.")
-    source = serializers.ChoiceField(  # type: ignore[assignment]  # the metaclass removes it from the class
-        [source.value for source in Source],
-        help_text="group: the group overrides it; global: set for the whole server; default: neither.",
-    )
-    default = SettingValue(help_text="Built in.")
-    inherited = SettingValue(help_text="The value without an override.")
-    unit = serializers.CharField()
-    minimum = serializers.IntegerField(allow_null=True, help_text="Smallest value that a group may have.")
-    maximum = serializers.IntegerField(allow_null=True, help_text="Largest value that a group may have.")
-    choices = serializers.ListField(
-        child=serializers.CharField(), help_text="Allowed values of a string; empty for a number."
-    )
-    help = serializers.CharField()
-    updated_at = Instant(allow_null=True, help_text="When the group's override was set.")
-    updated_by = serializers.CharField(allow_null=True, help_text="Name of the token that set it.")
+    name: str
+    value: Annotated[SettingValue, doc("In force.")]
+    source: Annotated[
+        str,
+        one_of(
+            [source.value for source in Source],
+            "group: the group overrides it; global: set for the whole server; default: neither.",
+        ),
+    ]
+    default: Annotated[SettingValue, doc("Built in.")]
+    inherited: Annotated[SettingValue, doc("The value without an override.")]
+    unit: str
+    minimum: Annotated[int | None, doc("Smallest value that a group may have.")]
+    maximum: Annotated[int | None, doc("Largest value that a group may have.")]
+    choices: Annotated[list[str], doc("Allowed values of a string; empty for a number.")]
+    help: str
+    updated_at: Annotated[Instant | None, doc("When the group's override was set.")]
+    updated_by: Annotated[str | None, doc("Name of the token that set it.")]
 
 
-class GroupConfigView(serializers.Serializer[Any]):
+class GroupConfigView(Answer):
     """All settings that a group may override."""
 
-    group_id = serializers.CharField()
-    settings = GroupSettingView(many=True)
+    group_id: str
+    settings: list[GroupSettingView]
 
 
 class GroupConfigChange(serializers.Serializer[Any]):

@@ -16,6 +16,7 @@ from groups.rest import config_serializers as s
 from groups.rest.group_views import NAMED, NamedGroupView
 from kcoord.access.rights import Operation
 from kcoord.protocol.errors import Error
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import GROUP_ID, describe
 
 _EXAMPLE = {"consumer.session.timeout.ms": 50_000, "consumer.heartbeat.interval.ms": None}
@@ -43,6 +44,7 @@ class GroupConfigEndpoint(NamedGroupView):
         "updateGroupConfig",
         "Change settings of a group",
         tag="groups",
+        audit="group.config",
         path=[GROUP_ID],
         request=s.GroupConfigChange,
         response=s.GroupConfigView,
@@ -62,4 +64,4 @@ class GroupConfigEndpoint(NamedGroupView):
         )
 
     def _answer(self, entries: Sequence[Entry]) -> Response:
-        return Response(s.GroupConfigView({"group_id": self.group_id, "settings": entries}).data)
+        return Response(shown(s.GroupConfigView, {"group_id": self.group_id, "settings": entries}))

@@ -8,82 +8,107 @@ group is not stable.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import Annotated
 
+from groups import states
 from groups.core.assignors import Assignor
 from groups.core.consumer.target import preferred_assignor
-from groups.core.model.consumer_group import ConsumerMember, EpochGroup, merged
+from groups.core.model.consumer_group import ConsumerGroupState, ConsumerMember, EpochGroup, MemberState, merged
 from groups.core.model.types import Hold, Millis, TopicView
-from groups.nodes.directory import CoordinatorNode
-from groups.rest.description import NO_LABELS
+from groups.nodes.directory import GroupCoordinator
+from groups.rest.description import NO_LABELS, AnyGroup, AnyMember, GroupView, hold_view
+from kcoord.rest.answers import Answer, Instant, Int32, Natural32, doc, one_kind_of, one_of
 
 PartitionsById = Mapping[str, Iterable[int]]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPartitionsDescription:
-    """Partitions of one topic; `topic` is None if it was deleted."""
+class TopicPartitionsView(Answer):
+    """Partitions of one topic."""
 
     topic_id: str
-    topic: str | None
-    partitions: list[int]
+    topic: Annotated[str | None, doc("null: the topic was deleted.")]
+    partitions: list[Natural32]
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerMemberDescription:
-    """A member of a consumer group; instants are in ms."""
+class ShareMemberView(AnyMember, kw_only=True):
+    """A member of a share group."""
 
-    member_id: str
-    group_instance_id: str | None
     rack_id: str | None
-    client_id: str
-    client_host: str
-    member_type: str
-    member_epoch: int
-    previous_member_epoch: int
-    state: str
-    rebalance_timeout_ms: Millis
+    member_epoch: Int32
+    previous_member_epoch: Int32
     subscribed_topic_names: list[str]
+    assignment: Annotated[list[TopicPartitionsView], doc("What it has; other members may have the same partitions.")]
+    target_assignment: Annotated[list[TopicPartitionsView], doc("What it has after its next heartbeat.")]
+
+
+class ConsumerMemberView(ShareMemberView, kw_only=True):
+    """A member of a consumer group."""
+
+    group_instance_id: str | None
+    member_type: Annotated[str, one_of(["consumer", "classic"], "The protocol the member speaks.")]
+    member_epoch: Annotated[Int32, doc("-2: a static member that left temporarily.")]
+    state: Annotated[
+        str,
+        one_of(
+            [state.name.lower() for state in MemberState],
+            "stable; unrevoked_partitions: it must give up `pending_revocation` first; unreleased_partitions: it "
+            "waits for partitions that others still have.",
+        ),
+    ]
+    rebalance_timeout_ms: Int32
     subscribed_topic_regex: str
     server_assignor: str | None
-    assignment: list[TopicPartitionsDescription]
-    pending_revocation: list[TopicPartitionsDescription]
-    target_assignment: list[TopicPartitionsDescription]
-    session_expires_at: Millis | None
-    rebalance_expires_at: Millis | None
-    client_software_name: str | None = None
-    client_software_version: str | None = None
+    assignment: Annotated[list[TopicPartitionsView], doc("What it owns, including what it must give up.")]
+    pending_revocation: Annotated[
+        list[TopicPartitionsView],
+        doc("The part of `assignment` that it must give up and has not given up yet."),
+    ]
+    target_assignment: Annotated[list[TopicPartitionsView], doc("Its target assignment.")]
+    rebalance_expires_at: Annotated[
+        Instant | None, doc("When it is removed unless it has given up `pending_revocation`.")
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerGroupDescription:
-    """A consumer group or share group; instants are in ms."""
+class ConsumerGroupView(AnyGroup, kw_only=True):
+    """A group of the consumer protocol, its members, and what they wait for."""
 
-    group_id: str
-    type: str
-    state: str
-    state_since: Millis
-    group_epoch: int
-    assignment_epoch: int
+    state: Annotated[str, one_of([state.value for state in ConsumerGroupState])]
+    assignor: Annotated[str, doc("The assignor that most members ask for, or the default.")]
+    group_epoch: Natural32
+    assignment_epoch: Annotated[Natural32, doc("The group epoch the target was computed for.")]
+    members: list[ConsumerMemberView]
+
+
+class ShareGroupView(AnyGroup, kw_only=True):
+    """A share group and its members."""
+
+    state: Annotated[str, one_of(states.SHARE_STATES)]
+    group_epoch: Natural32
+    assignment_epoch: Annotated[Natural32, doc("The group epoch the target was computed for.")]
     assignor: str
-    coordinator: CoordinatorNode
-    members: list[ConsumerMemberDescription]
-    hold: Hold | None
-    wake_at: Millis | None
-    labels: Mapping[str, str]
+    members: list[ShareMemberView]
+
+
+KINDS: Mapping[str, type] = {
+    states.CLASSIC: GroupView,
+    states.CONSUMER: ConsumerGroupView,
+    states.SHARE: ShareGroupView,
+}
+"""What declares the response, by the type of the group."""
+ANY_GROUP = one_kind_of("GroupOfEitherProtocol", "type", KINDS)
 
 
 def describe_consumer_group(
     group: EpochGroup,
     wake_at: Millis | None,
-    coordinator: CoordinatorNode,
+    coordinator: GroupCoordinator,
     topics: TopicView,
     assignors: Mapping[str, Assignor],
     hold: Hold | None = None,
     labels: Mapping[str, str] = NO_LABELS,
-) -> ConsumerGroupDescription:
+) -> ConsumerGroupView:
     """The description of a group; `assignors` are those it may use, the default first. `hold`: the one in force now."""
-    return ConsumerGroupDescription(
+    return ConsumerGroupView(
         group_id=group.group_id,
         type=group.type,
         state=group.state.value,
@@ -93,16 +118,16 @@ def describe_consumer_group(
         assignor=preferred_assignor(group, assignors),
         coordinator=coordinator,
         members=[_member(group, member, topics) for member in group.members.values()],
-        hold=hold,
+        hold=hold_view(hold),
         wake_at=wake_at,
         labels=labels,
     )
 
 
-def _member(group: EpochGroup, member: ConsumerMember, topics: TopicView) -> ConsumerMemberDescription:
+def _member(group: EpochGroup, member: ConsumerMember, topics: TopicView) -> ConsumerMemberView:
     session = group.timers.session.get(member.member_id)
     rebalance = group.timers.rebalance.get(member.member_id)
-    return ConsumerMemberDescription(
+    return ConsumerMemberView(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -124,9 +149,9 @@ def _member(group: EpochGroup, member: ConsumerMember, topics: TopicView) -> Con
     )
 
 
-def _by_topic(partitions: PartitionsById, topics: TopicView) -> list[TopicPartitionsDescription]:
+def _by_topic(partitions: PartitionsById, topics: TopicView) -> list[TopicPartitionsView]:
     found = []
     for topic_id, numbers in partitions.items():
         topic = topics.by_id.get(topic_id)
-        found.append(TopicPartitionsDescription(topic_id, topic.name if topic else None, sorted(numbers)))
+        found.append(TopicPartitionsView(topic_id, topic.name if topic else None, sorted(numbers)))
     return sorted(found, key=lambda entry: (entry.topic or "", entry.topic_id))

@@ -5,14 +5,12 @@ A group that the caller may not describe appears not to exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import Serializer
 
-from groups import states
 from groups.clients import Client, ClientSoftware
 from groups.configs import DecisionContexts
 from groups.core.model.group import Group, partition_of
@@ -23,9 +21,8 @@ from groups.labels import GroupLabels
 from groups.nodes.directory import NodeDirectory
 from groups.readmodel import GroupFilter, GroupList, GroupReads, GroupSort, GroupSummary, unknown_group
 from groups.rest import group_serializers as s
-from groups.rest.consumer_description import ConsumerGroupDescription, describe_consumer_group
-from groups.rest.consumer_serializers import AnyGroupView, ConsumerGroupView, ShareGroupView
-from groups.rest.description import GroupDescription, describe_group
+from groups.rest.consumer_description import ANY_GROUP, KINDS, ConsumerGroupView, describe_consumer_group
+from groups.rest.description import GroupView, describe_group
 from groups.rest.seen import seen_classic_group, seen_consumer_group
 from groups.rest.software import classic_with_software, consumer_with_software
 from kcoord.access.rights import Operation, Resource
@@ -35,6 +32,7 @@ from kcoord.http import paths
 from kcoord.http.addresses import came_by
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import shown
 from kcoord.rest.paging import Page
 from kcoord.rest.schema import GROUP_ID, describe
 from kcoord.rest.views import ControlView, path_name
@@ -83,43 +81,28 @@ class GroupsView(ControlView):
     )
     def get(self, request: Request) -> Response:
         """A page of groups."""
-        query = self.query(s.GroupQuery)
-        wanted = GroupFilter(
-            q=query["q"],
-            states=query.get("state"),
-            types=query.get("type"),
-            topic=query.get("topic"),
-            member=query.get("member"),
-            min_lag=query.get("min_lag"),
-            labels=query.get("label"),
-            verdicts=query.get("verdict"),
-            client_id=query.get("client_id"),
-            host=query.get("host"),
-            regex=query.get("regex"),
-        )
+        paging, query = self.filters(s.GroupQuery)
+        sort = GroupSort(query.pop("sort"))
+        wanted = GroupFilter(**query)
         visible_topics = self.visible(Resource.TOPIC)
         # `describe` on the cluster is about what the list shows, and no search by members.
         visible = self.visible(Resource.GROUP) if wanted.by_members else self.principal.listed_groups
 
         async def read(runtime: Runtime) -> tuple[Page[GroupSummary], int]:
             page = await runtime.get(type(self).group_list).search(
-                wanted,
-                sort=GroupSort(query["sort"]),
-                cursor=query.get("cursor"),
-                limit=query["limit"],
-                visible=visible,
-                visible_topics=visible_topics,
+                wanted, sort=sort, **paging, visible=visible, visible_topics=visible_topics
             )
             return page, runtime.config.int("offsets.topic.num.partitions")
 
         page, partitions = self.service(read)
-        lines = [_line(group, partitions) for group in page.items]
-        return Response(s.GroupPage({"groups": lines, "next_cursor": page.next_cursor}).data)
+        lines = Page([_line(group, partitions) for group in page.items], page.next_cursor)
+        return self.listed(s.GroupPage, "groups", lines)
 
     @describe(
         "deleteGroups",
         "Delete groups with all their offsets",
         tag="groups",
+        audit="group.delete",
         query=s.GroupsToDelete,
         response=s.DeletedGroups,
         description="Each group has a result of its own, in the order of the request; an id that is listed twice has "
@@ -138,7 +121,7 @@ class GroupsView(ControlView):
             for result in results.values()
             if 400 <= result.error.status < 500  # as of requests with one result: an outage is no refusal
         )
-        return Response(s.DeletedGroups({"groups": [_deleted(results[group_id]) for group_id in asked]}).data)
+        return Response(shown(s.DeletedGroups, {"groups": [_deleted(results[group_id]) for group_id in asked]}))
 
     def _refusal(self, group_id: str) -> DeletedGroup | None:
         """Why the caller may not even request the deletion of a group; None: it may."""
@@ -152,13 +135,6 @@ class GroupsView(ControlView):
         return None
 
 
-VIEWS: Mapping[str, type[Serializer[Any]]] = {
-    states.CLASSIC: s.GroupView,
-    states.CONSUMER: ConsumerGroupView,
-    states.SHARE: ShareGroupView,
-}
-
-
 class GroupDetailView(NamedGroupView):
     """`/v1/groups/{group_id}`."""
 
@@ -167,7 +143,7 @@ class GroupDetailView(NamedGroupView):
         "Describe a group",
         tag="groups",
         path=[GROUP_ID],
-        response=AnyGroupView,
+        response=ANY_GROUP,
         errors=(*NAMED, Error.TOPIC_AUTHORIZATION_FAILED),
         description="A consumer or share group whose members use a topic that the caller may not describe is refused "
         "with TOPIC_AUTHORIZATION_FAILED. For a classic group such topics are left out, as are bytes that may name "
@@ -178,9 +154,9 @@ class GroupDetailView(NamedGroupView):
         self.query()
         asked = came_by()  # the services run on another thread, which knows of no request
         described = self.service(lambda runtime: self._read(runtime, asked))()  # here: there may be 100,000 partitions
-        return Response(VIEWS[described.type](described).data)
+        return Response(shown(KINDS[described.type], described))
 
-    async def _read(self, runtime: Runtime, asked: str) -> Callable[[], GroupDescription | ConsumerGroupDescription]:
+    async def _read(self, runtime: Runtime, asked: str) -> Callable[[], GroupView | ConsumerGroupView]:
         """What describes the group as it is now."""
         visible = self.visible(Resource.TOPIC)
         stored = await runtime.get(GroupService).describe(self.group_id)
@@ -198,7 +174,7 @@ class GroupDetailView(NamedGroupView):
             )
         world = await runtime.get(DecisionContexts).context_of(self.group_id)
 
-        def described() -> ConsumerGroupDescription:
+        def described() -> ConsumerGroupView:
             whole = describe_consumer_group(group, due, coordinator, world.topics, world.assignors, hold, labels)
             return consumer_with_software(seen_consumer_group(whole, visible), known)
 
@@ -208,6 +184,7 @@ class GroupDetailView(NamedGroupView):
         "deleteGroup",
         "Delete a group with all its offsets",
         tag="groups",
+        audit="group.delete",
         path=[GROUP_ID],
         response=None,
         status=204,
@@ -243,17 +220,8 @@ class GroupEventsView(NamedGroupView):
         """A page of events."""
         query = self.query(s.EventQuery)
         visible = self.visible(Resource.TOPIC)
-        page = self.service(
-            lambda runtime: runtime.get(GroupReads).events(
-                self.group_id,
-                kinds=query.get("kind"),
-                since=query.get("from"),
-                cursor=query.get("cursor"),
-                limit=query["limit"],
-                visible=visible,
-            )
-        )
-        return Response(s.EventPage({"events": page.items, "next_cursor": page.next_cursor}).data)
+        page = self.service(lambda runtime: runtime.get(GroupReads).events(self.group_id, **query, visible=visible))
+        return self.listed(s.EventPage, "events", page)
 
 
 async def _hold_in_force(runtime: Runtime, group: Group) -> Hold | None:

@@ -5,19 +5,19 @@ They exist whether or not the group does. Reading requires `describe` on the gro
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
 from drf_spectacular.utils import OpenApiExample
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.labels import GroupLabels, Labelled
-from groups.rest.group_serializers import LabelsOfGroup
+from groups.rest.description import LabelsOfGroup
 from groups.rest.group_views import NAMED, NamedGroupView
 from kcoord.access.rights import Operation
 from kcoord.protocol.errors import Error
-from kcoord.rest.fields import Instant, LabelChanges, StrictSerializer
+from kcoord.rest.answers import Answer, Instant, doc, shown
+from kcoord.rest.fields import LabelChanges, StrictSerializer
 from kcoord.rest.labels import MAX_LABELS
 from kcoord.rest.schema import GROUP_ID, describe
 
@@ -30,13 +30,13 @@ class GroupLabelsChange(StrictSerializer):
     labels = LabelChanges(help_text="Omitted ones stay unchanged, null removes one.")
 
 
-class GroupLabelsView(serializers.Serializer[Any]):
+class GroupLabelsView(Answer):
     """All labels of a group."""
 
-    group_id = serializers.CharField()
-    labels = LabelsOfGroup()
-    updated_at = Instant(allow_null=True, help_text="The last change; null: the group has no labels.")
-    updated_by = serializers.CharField(allow_null=True, help_text="Who made it.")
+    group_id: str
+    labels: LabelsOfGroup
+    updated_at: Annotated[Instant | None, doc("The last change; null: the group has no labels.")]
+    updated_by: Annotated[str | None, doc("Who made it.")]
 
 
 class GroupLabelsEndpoint(NamedGroupView):
@@ -60,6 +60,7 @@ class GroupLabelsEndpoint(NamedGroupView):
         "updateGroupLabels",
         "Change labels of a group",
         tag="groups",
+        audit="group.labels",
         path=[GROUP_ID],
         request=GroupLabelsChange,
         response=GroupLabelsView,
@@ -86,4 +87,4 @@ class GroupLabelsEndpoint(NamedGroupView):
             "updated_at": found.updated_at,
             "updated_by": found.updated_by,
         }
-        return Response(GroupLabelsView(content).data)
+        return Response(shown(GroupLabelsView, content))

@@ -16,6 +16,7 @@ from groups.rest import node_serializers as s
 from kcoord.access.rights import Operation
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import describe
 from kcoord.rest.views import ControlView
 from kcoord.setting_table import ROUTING
@@ -93,7 +94,7 @@ class NodesView(NodesBase):
     def get(self, request: Request) -> Response:
         """Nodes that are registered, and those that ended last."""
         routing = self.service(_routing)
-        return Response(s.NodeList({"nodes": self.overview().nodes, "routing": routing}).data)
+        return Response(shown(s.NodeList, {"nodes": self.overview().nodes, "routing": routing}))
 
 
 class CoordinatorPartitionsView(NodesBase):
@@ -115,4 +116,4 @@ class CoordinatorPartitionsView(NodesBase):
         """All partitions, and who got which."""
         found = self.overview()
         content = {"partitions": found.partitions, "changes": found.changes}
-        return Response(s.CoordinatorPartitionList(content).data)
+        return Response(shown(s.CoordinatorPartitionList, content))

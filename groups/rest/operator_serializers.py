@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
-from rest_framework import serializers
-
-from kcoord.rest.fields import Instant, Int32, Number, StrictSerializer, Text
+from kcoord.rest.answers import Answer, Instant, Natural32, doc
+from kcoord.rest.fields import Number, StrictSerializer, Text
 
 MAX_REASON = 1_000
 
@@ -31,20 +30,20 @@ class NewHold(StrictSerializer):
     reason = Reason()
 
 
-class HoldView(serializers.Serializer[Any]):
+class HoldView(Answer):
     """A hold: no member may join before it ends."""
 
-    until = Instant(help_text="When the hold ends by itself.")
-    by = serializers.CharField(help_text="Name of the token or account.")
-    reason = serializers.CharField(allow_blank=True)
+    until: Annotated[Instant, doc("When the hold ends by itself.")]
+    by: Annotated[str, doc("Name of the token or account.")]
+    reason: str
 
 
-class HeldGroup(serializers.Serializer[Any]):
+class HeldGroup(Answer):
     """The result of holding a group."""
 
-    group_id = serializers.CharField()
-    hold = HoldView()
-    removed_members = Int32(min_value=0, help_text="Number of members that were removed.")
+    group_id: str
+    hold: HoldView
+    removed_members: Annotated[Natural32, doc("Number of members that were removed.")]
 
 
 class Kick(StrictSerializer):

@@ -15,6 +15,7 @@ from groups.rest.group_views import NAMED, NamedGroupView
 from kcoord.access.rights import Operation
 from kcoord.http import problem
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import GROUP_ID, Name, describe
 from kcoord.rest.views import path_name
 
@@ -47,6 +48,7 @@ class HoldView(NamedGroupView):
         "holdGroup",
         "Hold a group: remove its members and let none join",
         tag="groups",
+        audit="group.hold",
         path=[GROUP_ID],
         request=s.NewHold,
         response=s.HeldGroup,
@@ -73,12 +75,13 @@ class HoldView(NamedGroupView):
         )
         _require_success(reply)
         content = {"group_id": self.group_id, "hold": reply.hold, "removed_members": reply.removed}
-        return Response(s.HeldGroup(content).data)
+        return Response(shown(s.HeldGroup, content))
 
     @describe(
         "releaseHold",
         "End the hold of a group",
         tag="groups",
+        audit="group.release",
         path=[GROUP_ID],
         response=None,
         status=204,
@@ -101,6 +104,7 @@ class KickView(NamedGroupView):
         "kickMember",
         "Remove a member from a group",
         tag="groups",
+        audit="member.remove",
         path=[GROUP_ID, MEMBER_ID],
         request=s.Kick,
         response=None,

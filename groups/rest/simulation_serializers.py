@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
 from rest_framework import serializers
 
 from groups.simulation import MOST_ADDED, MOST_PARTITIONS
-from kcoord.rest.fields import Int32, Number, StrictSerializer, Text
+from kcoord.rest.answers import Answer, From, Natural32, doc
+from kcoord.rest.fields import Number, StrictSerializer, Text
 
 MOST_NAMED = 10_000
 
@@ -39,33 +40,35 @@ class SimulationRequest(StrictSerializer):
     topics = serializers.ListField(child=SimulatedTopic(), required=False, default=list, max_length=MOST_NAMED)
 
 
-class SimulatedMember(serializers.Serializer[Any]):
+class SimulatedMember(Answer):
     """A member, with numbers of partitions: null if what it subscribes to or owns cannot be read."""
 
-    member_id = serializers.CharField()
-    before = Int32(min_value=0, allow_null=True)
-    after = Int32(min_value=0, allow_null=True)
-    gained = Int32(min_value=0, allow_null=True)
-    lost = Int32(min_value=0, allow_null=True)
-    is_new = serializers.BooleanField(help_text="It exists in the simulation only.")
-    is_removed = serializers.BooleanField(help_text="It does not exist in the simulation.")
+    member_id: str
+    before: Natural32 | None
+    after: Natural32 | None
+    gained: Natural32 | None
+    lost: Natural32 | None
+    is_new: Annotated[bool, doc("It exists in the simulation only.")]
+    is_removed: Annotated[bool, doc("It does not exist in the simulation.")]
 
 
-class SimulatedMove(serializers.Serializer[Any]):
+class SimulatedMove(Answer):
     """A partition whose owner changes."""
 
-    topic = serializers.CharField()
-    partition = Int32(min_value=0)
-    owner = serializers.CharField(allow_null=True, help_text="null: nobody owns it now.")
-    new_owner = serializers.CharField(allow_null=True, help_text="null: nobody would own it.")
+    topic: str
+    partition: Natural32
+    owner: Annotated[str | None, doc("null: nobody owns it now.")]
+    new_owner: Annotated[str | None, doc("null: nobody would own it.")]
 
 
-class SimulationView(serializers.Serializer[Any]):
+class SimulationView(Answer):
     """What would happen."""
 
-    group_id = serializers.CharField()
-    assignor = serializers.CharField()
-    partitions = Int32(min_value=0, source="total", help_text="Partitions of the topics that members subscribe to.")
-    moved = Int32(min_value=0, help_text="Partitions that a member would give up.")
-    members = SimulatedMember(many=True)
-    moves = SimulatedMove(many=True)
+    group_id: str
+    assignor: Annotated[str, From("simulation.assignor")]
+    partitions: Annotated[
+        Natural32, From("simulation.total"), doc("Partitions of the topics that members subscribe to.")
+    ]
+    moved: Annotated[Natural32, From("simulation.moved"), doc("Partitions that a member would give up.")]
+    members: Annotated[list[SimulatedMember], From("simulation.members")]
+    moves: Annotated[list[SimulatedMove], From("simulation.moves")]

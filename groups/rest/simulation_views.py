@@ -13,6 +13,7 @@ from kcoord.access.rights import Operation, Resource
 from kcoord.http.paths import check_group_id
 from kcoord.http.problem import invalid
 from kcoord.protocol.errors import Error
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import describe
 from kcoord.rest.views import ControlView
 
@@ -60,12 +61,4 @@ class SimulateView(ControlView):
         found = self.service(
             lambda runtime: runtime.get(Simulations).simulate(group_id, changes, given.get("assignor"), visible)
         )
-        content = {
-            "group_id": group_id,
-            "assignor": found.assignor,
-            "total": found.total,
-            "moved": found.moved,
-            "members": found.members,
-            "moves": found.moves,
-        }
-        return Response(s.SimulationView(content).data)
+        return Response(shown(s.SimulationView, {"group_id": group_id, "simulation": found}))

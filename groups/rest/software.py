@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TypeVar
 
-from groups.clients import Client, Software
-from groups.rest.consumer_description import ConsumerGroupDescription, ConsumerMemberDescription
-from groups.rest.description import GroupDescription, MemberDescription
+from msgspec.structs import replace
 
-M = TypeVar("M", MemberDescription, ConsumerMemberDescription)
+from groups.clients import Client, Software
+from groups.rest.consumer_description import ConsumerGroupView, ConsumerMemberView
+from groups.rest.description import GroupView, MemberView
+
+M = TypeVar("M", MemberView, ConsumerMemberView)
 Known = Mapping[Client, Software]
 
 
-def classic_with_software(described: GroupDescription, known: Known) -> GroupDescription:
+def classic_with_software(described: GroupView, known: Known) -> GroupView:
     """The description of a classic group, its members with what is known of their clients."""
     if not known:
         return described
     return replace(described, members=tuple(_member(member, known) for member in described.members))
 
 
-def consumer_with_software(described: ConsumerGroupDescription, known: Known) -> ConsumerGroupDescription:
+def consumer_with_software(described: ConsumerGroupView, known: Known) -> ConsumerGroupView:
     """The description of a consumer group, its members with what is known of their clients."""
     if not known:
         return described

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+from uuid import UUID
 
 from drf_spectacular.utils import extend_schema_field
+from msgspec import Meta
 from rest_framework import serializers
 
 from groups.topics import MAX_NAME_LENGTH, MAX_PARTITIONS
 from kcoord.http.types import INT32_MAX
-from kcoord.rest.fields import (
-    Flag,
-    Instant,
-    Int32,
-    Labels,
-    NextCursor,
-    Number,
-    Offset,
-    OffsetInput,
-    PageQuery,
-    StrictSerializer,
-    Text,
-)
+from kcoord.rest.answers import Answer, Instant, Natural32, NextCursor, Offset, doc
+from kcoord.rest.fields import Flag, Labels, Number, OffsetInput, PageQuery, StrictSerializer, Text
 
 MAX_WATERMARKS = 10_000
 """Partitions of one report of watermarks."""
@@ -63,21 +54,21 @@ class TopicChange(StrictSerializer):
     labels = Labels(required=False, help_text="Replaces all labels.")
 
 
-class TopicView(serializers.Serializer[Any]):
+class TopicView(Answer):
     """A topic."""
 
-    name = serializers.CharField()
-    topic_id = serializers.UUIDField(help_text="Distinguishes it from an earlier topic of the same name.")
-    partitions = Int32(min_value=1)
-    labels = serializers.DictField(child=serializers.CharField(allow_blank=True))
-    created_at = Instant()
+    name: str
+    topic_id: Annotated[UUID, doc("Distinguishes it from an earlier topic of the same name.")]
+    partitions: Annotated[int, Meta(ge=1, le=INT32_MAX)]
+    labels: dict[str, str]
+    created_at: Instant
 
 
-class TopicPage(serializers.Serializer[Any]):
+class TopicPage(Answer):
     """A page of topics, by name."""
 
-    topics = TopicView(many=True)
-    next_cursor = NextCursor()
+    topics: list[TopicView]
+    next_cursor: NextCursor
 
 
 class WatermarkInput(StrictSerializer):
@@ -99,31 +90,32 @@ class WatermarkReport(StrictSerializer):
     )
 
 
-class WatermarkView(serializers.Serializer[Any]):
+class WatermarkView(Answer):
     """Where a partition's log begins and ends, as last reported."""
 
-    partition = Int32(min_value=0)
-    log_start_offset = Offset()
-    log_end_offset = Offset()
-    sampled_at = Instant(help_text="When it was reported, on the database's clock.")
-    lower_end_offset = Offset(
-        allow_null=True, help_text="An earlier end that was reported since, without a truncation; it does not count."
-    )
-    lower_at = Instant(allow_null=True, help_text="When that was reported.")
-    lower_by = serializers.CharField(help_text="Who reported it; empty: nobody did.")
+    partition: Natural32
+    log_start_offset: Offset
+    log_end_offset: Offset
+    sampled_at: Annotated[Instant, doc("When it was reported, on the database's clock.")]
+    lower_end_offset: Annotated[
+        Offset | None,
+        doc("An earlier end that was reported since, without a truncation; it does not count."),
+    ]
+    lower_at: Annotated[Instant | None, doc("When that was reported.")]
+    lower_by: Annotated[str, doc("Who reported it; empty: nobody did.")]
 
 
-class Watermarks(serializers.Serializer[Any]):
+class Watermarks(Answer):
     """What was recorded."""
 
-    name = serializers.CharField(help_text="Name of the topic.")
-    partitions = WatermarkView(many=True)
+    name: Annotated[str, doc("Name of the topic.")]
+    partitions: list[WatermarkView]
 
 
 class WatermarkPage(Watermarks):
     """A page of watermarks, by partition. Partitions without a reported watermark are left out."""
 
-    next_cursor = NextCursor()
+    next_cursor: NextCursor
 
 
 class WatermarkQuery(PageQuery):

@@ -25,6 +25,7 @@ from groups.topics import (
 )
 from kcoord.access.rights import Operation, Principal, Resource
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import TOPIC_NAME, describe
 from kcoord.rest.views import ControlView, path_name
 
@@ -77,17 +78,14 @@ class TopicsView(TopicBase):
         """A page of the topics that the caller may describe."""
         query = self.query(s.TopicQuery)
         visible = self.visible(Resource.TOPIC)
-        page = self.service(
-            lambda runtime: runtime.get(TopicService).search(
-                q=query["q"], cursor=query.get("cursor"), limit=query["limit"], visible=visible
-            )
-        )
-        return Response(s.TopicPage({"topics": page.items, "next_cursor": page.next_cursor}).data)
+        page = self.service(lambda runtime: runtime.get(TopicService).search(**query, visible=visible))
+        return self.listed(s.TopicPage, "topics", page)
 
     @describe(
         "createTopic",
         "Create a topic",
         tag="topics",
+        audit="topic.create",
         request=s.NewTopic,
         response=s.TopicView,
         status=201,
@@ -110,7 +108,7 @@ class TopicsView(TopicBase):
         topic = self.service(
             lambda runtime: runtime.get(TopicService).create(given["name"], given["partitions"], given["labels"])
         )
-        return Response(s.TopicView(topic).data, status=201, headers={"Location": f"/v1/topics/{topic.name}"})
+        return Response(shown(s.TopicView, topic), status=201, headers={"Location": f"/v1/topics/{topic.name}"})
 
 
 class TopicDetailView(NamedTopicView):
@@ -127,6 +125,7 @@ class TopicDetailView(NamedTopicView):
         "updateTopic",
         "Raise the number of partitions, replace the labels",
         tag="topics",
+        audit="topic.update",
         path=[TOPIC_NAME],
         request=s.TopicChange,
         response=s.TopicView,
@@ -145,6 +144,7 @@ class TopicDetailView(NamedTopicView):
         "deleteTopic",
         "Delete a topic with its watermarks and offsets",
         tag="topics",
+        audit="topic.delete",
         path=[TOPIC_NAME],
         response=None,
         status=204,
@@ -178,13 +178,8 @@ class WatermarksView(NamedTopicView):
         """A page of watermarks."""
         query = self.query(s.WatermarkQuery)
         self.may_describe()
-        page = self.service(
-            lambda runtime: runtime.get(TopicService).watermarks(
-                self.name, cursor=query.get("cursor"), limit=query["limit"]
-            )
-        )
-        content = {"name": self.name, "partitions": page.items, "next_cursor": page.next_cursor}
-        return Response(s.WatermarkPage(content).data)
+        page = self.service(lambda runtime: runtime.get(TopicService).watermarks(self.name, **query))
+        return self.listed(s.WatermarkPage, "partitions", page, name=self.name)
 
     @describe(
         "reportWatermarks",
@@ -217,11 +212,11 @@ class WatermarksView(NamedTopicView):
                 self.name, watermarks, truncated=given["truncated"], principal=principal
             )
         )
-        return Response(s.Watermarks({"name": self.name, "partitions": recorded}).data)
+        return Response(shown(s.Watermarks, {"name": self.name, "partitions": recorded}))
 
 
 def _answer(topic: Topic) -> Response:
-    return Response(s.TopicView(topic).data)
+    return Response(shown(s.TopicView, topic))
 
 
 def _refused(caller: Principal, name: str) -> ProtocolError:

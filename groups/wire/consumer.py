@@ -17,9 +17,9 @@ from groups.engine.service import GroupService
 from groups.nodes.directory import NodeDirectory
 from groups.readmodel import unknown_group
 from groups.rest.consumer_description import (
-    ConsumerGroupDescription,
-    ConsumerMemberDescription,
-    TopicPartitionsDescription,
+    ConsumerGroupView,
+    ConsumerMemberView,
+    TopicPartitionsView,
     describe_consumer_group,
 )
 from groups.rest.seen import seen_consumer_group
@@ -139,7 +139,7 @@ async def _description(call: Call, group_id: str) -> Answer:
     return {**described_head(seen), "members": [_member(member) for member in seen.members]}
 
 
-async def seen_group(call: Call, group_id: str, kind: type[EpochGroup]) -> ConsumerGroupDescription:
+async def seen_group(call: Call, group_id: str, kind: type[EpochGroup]) -> ConsumerGroupView:
     """A group of this type as the caller may see it. Raises GROUP_ID_NOT_FOUND, TOPIC_AUTHORIZATION_FAILED."""
     runtime = call.runtime
     stored = await runtime.get(GroupService).describe(group_id)
@@ -152,7 +152,7 @@ async def seen_group(call: Call, group_id: str, kind: type[EpochGroup]) -> Consu
     return seen_consumer_group(whole, call.principal.visible(Resource.TOPIC))
 
 
-def described_head(seen: ConsumerGroupDescription) -> Answer:
+def described_head(seen: ConsumerGroupView) -> Answer:
     """What ConsumerGroupDescribe and ShareGroupDescribe say of a group itself."""
     return {
         "group_id": seen.group_id,
@@ -164,7 +164,7 @@ def described_head(seen: ConsumerGroupDescription) -> Answer:
     }
 
 
-def _member(member: ConsumerMemberDescription) -> dict[str, Any]:
+def _member(member: ConsumerMemberView) -> dict[str, Any]:
     return {
         "member_id": member.member_id,
         "instance_id": member.group_instance_id,
@@ -180,7 +180,7 @@ def _member(member: ConsumerMemberDescription) -> dict[str, Any]:
     }
 
 
-def named_partitions(found: list[TopicPartitionsDescription]) -> dict[str, Any]:
+def named_partitions(found: list[TopicPartitionsView]) -> dict[str, Any]:
     """The partitions of topics that exist: others have no name."""
     return {
         "topic_partitions": [

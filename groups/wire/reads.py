@@ -13,7 +13,7 @@ from groups.engine.deletion import GroupDeletion
 from groups.engine.service import GroupService
 from groups.nodes.directory import NodeDirectory
 from groups.readmodel import GroupFilter, GroupList, GroupSort, GroupSummary, unknown_group
-from groups.rest.description import GroupDescription, describe_group
+from groups.rest.description import GroupView, describe_group
 from groups.rest.seen import seen_classic_group
 from kcoord.access.rights import Operation, Resource
 from kcoord.http.paths import check_group_id
@@ -115,7 +115,7 @@ async def _described(call: Call, group_id: str) -> Answer:
     return _description(seen_classic_group(described, call.principal.visible(Resource.TOPIC)))
 
 
-def _description(group: GroupDescription) -> Answer:
+def _description(group: GroupView) -> Answer:
     return {
         "error_code": 0,
         "group_id": group.group_id,

@@ -8,7 +8,7 @@ from typing import Any, cast
 from groups.api.consumer import share_heartbeat
 from groups.api.wire import ConsumerHeartbeatResponse, ShareHeartbeatRequest
 from groups.core.model.consumer_group import ShareGroup
-from groups.rest.consumer_description import ConsumerMemberDescription
+from groups.rest.consumer_description import ConsumerMemberView
 from groups.wire.classic import as_clients_know_it, remember
 from groups.wire.consumer import (
     describe_each,
@@ -57,7 +57,7 @@ async def _description(call: Call, group_id: str) -> Answer:
     return {**described_head(seen), "members": [_member(member) for member in seen.members]}
 
 
-def _member(member: ConsumerMemberDescription) -> dict[str, Any]:
+def _member(member: ConsumerMemberView) -> dict[str, Any]:
     return {
         "member_id": member.member_id,
         "rack_id": member.rack_id,

@@ -1,7 +1,7 @@
-"""The acts that the audit records, and which operations and pages perform them.
+"""The acts that the audit records. Operations of the API and pages name theirs where they are declared.
 
-An operation or page that is in neither of the tables below is recorded under its own name when it is refused; when it
-succeeds, the service that does the work records it. `tests/kcoord/audit/test_walk.py` proves that for all of them.
+What is refused is recorded under that name, and as `request` if there is none. When something succeeds, the service
+that does the work records it. `tests/kcoord/audit/test_walk.py` proves that for all of them.
 """
 
 from __future__ import annotations
@@ -78,93 +78,6 @@ RESOURCES: Mapping[str, str] = {
     "request": "path",
 }
 """What acts are about where the first part of their names does not say it: by act, or by that part of several."""
-
-OPERATIONS: Mapping[str, str] = {
-    "createGroup": "group.create",
-    "deleteGroup": "group.delete",
-    "deleteGroups": "group.delete",
-    "holdGroup": "group.hold",
-    "releaseHold": "group.release",
-    "updateGroupConfig": "group.config",
-    "updateGroupLabels": "group.labels",
-    "kickMember": "member.remove",
-    "planOffsets": "offsets.plan",
-    "approveOffsetPlan": "offsets.approve",
-    "applyOffsetPlan": "offsets.apply",
-    "undoOffsetPlan": "offsets.undo",
-    "deleteOffsets": "offsets.delete",
-    "createPin": "offsets.pin",
-    "deletePin": "offsets.unpin",
-    "releaseItems": "items.release",
-    "rejectItems": "items.reject",
-    "replayDeadLetters": "dead-letters.replay",
-    "discardDeadLetters": "dead-letters.discard",
-    "alterShareOffsets": "share-offsets.alter",
-    "deleteShareOffsets": "share-offsets.delete",
-    "createAlertRule": "alert.rule",
-    "updateAlertRule": "alert.rule",
-    "deleteAlertRule": "alert.delete",
-    "muteAlert": "alert.mute",
-    "testReceiver": "alert.test",
-    "createTopic": "topic.create",
-    "updateTopic": "topic.update",
-    "deleteTopic": "topic.delete",
-    "createToken": "token.create",
-    "rotateToken": "token.rotate",
-    "deleteToken": "token.delete",
-    "createAcls": "rule.add",
-    "deleteAcls": "rule.remove",
-    "alterQuotas": "quota.change",
-    "startRun": "run.start",
-    "cancelRun": "run.cancel",
-}
-"""Operations of the API by id."""
-
-PAGES: Mapping[str, str] = {
-    "login": "session.sign-in",
-    "logout": "session.sign-out",
-    "password": "account.password",
-    "create-group": "group.create",
-    "delete-group": "group.delete",
-    "hold-group": "group.hold",
-    "kick-member": "member.remove",
-    "config": "group.config",
-    "labels": "group.labels",
-    "pins": "offsets.pin",
-    "items": "items.release",
-    "dead-letters": "dead-letters.replay",
-    "reset-offsets": "offsets.plan",
-    "offset-plan": "offsets.apply",
-    "delete-offsets": "offsets.delete",
-    "start-run": "run.start",
-    "cancel-run": "run.cancel",
-    "alerts": "alert.mute",
-    "create-alert-rule": "alert.rule",
-    "alert-rule": "alert.rule",
-    "create-token": "token.create",
-    "grant": "rule.add",
-    "token": "token.change",
-}
-"""What pages usually do, by the names of their URLs."""
-
-FORMS: Mapping[tuple[str, str], str] = {
-    ("group-actions", "hold"): "group.hold",
-    ("group-actions", "release"): "group.release",
-    ("group-actions", "labels"): "group.labels",
-    ("group-actions", "delete"): "group.delete",
-    ("alerts", "test"): "alert.test",
-    ("alert-rule", "delete"): "alert.delete",
-    ("offset-plan", "approve"): "offsets.approve",
-    ("offset-plan", "undo"): "offsets.undo",
-    ("hold-group", "release"): "group.release",
-    ("reset-offsets", "release"): "group.release",
-    ("pins", "remove"): "offsets.unpin",
-    ("items", "reject"): "items.reject",
-    ("dead-letters", "discard"): "dead-letters.discard",
-    ("token", "rotate"): "token.rotate",
-    ("token", "revoke"): "token.delete",
-}
-"""Forms of pages that do several things, or not what they usually do, by the name of the URL and the field `act`."""
 
 KAFKA: Mapping[str, str] = {
     "create_topics": "topic.create",

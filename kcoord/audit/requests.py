@@ -20,7 +20,7 @@ from django.http.request import RawPostDataException
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
-from kcoord.audit.acts import FORMS, OPERATIONS, PAGES, resource_of
+from kcoord.audit.acts import resource_of
 from kcoord.audit.recording import Act, record_here
 from kcoord.audit.refusals import Refusals, is_temporary
 from kcoord.process import bridge, current
@@ -111,12 +111,12 @@ def act_of(request: HttpRequest) -> str:
         return "request"
     view = getattr(match.func, "cls", None)
     if view is not None:
-        operation = getattr(getattr(view, (request.method or "").lower(), None), "operation_id", "")
-        return OPERATIONS.get(operation, "request")
-    if match.namespace == "frontend" and request.method not in READING:
-        page = match.url_name or ""
-        return FORMS.get((page, request.POST.get("act", "")), PAGES.get(page, "request"))
-    return "request"
+        return str(getattr(getattr(view, (request.method or "").lower(), None), "audit", "request"))
+    if request.method in READING:
+        return "request"
+    page = getattr(match.func, "view_class", match.func)
+    by_form: Mapping[str, str] = getattr(page, "audit_by_form", {})
+    return by_form.get(request.POST.get("act", ""), getattr(page, "audit", "request"))
 
 
 def _subjects(request: HttpRequest) -> list[str]:

@@ -15,7 +15,8 @@ from kcoord.http.problem import MEDIA_TYPE
 from kcoord.http.serving import COMMON_ERRORS, Endpoint, Query
 from kcoord.openapi.examples import EXAMPLES
 from kcoord.openapi.service import SERVICE_PATHS, SERVICE_SCHEMAS, SERVICE_TAG
-from kcoord.openapi.shapes import PREFIX, shape
+from kcoord.openapi.shapes import shape
+from kcoord.rest.answers import ANSWERS, PREFIX, SCHEMAS
 from kcoord.rest.schema import GROUP_ID, TOKEN_SCHEME, Name, error_texts
 
 Json = dict[str, Any]
@@ -111,8 +112,9 @@ def _content(struct: type, example: Any) -> Json:
 
 def _add_components(result: Json, endpoints: Iterable[Endpoint]) -> None:
     structs = [struct for e in endpoints for struct in (e.request, e.response) if struct is not None]
-    _, found = msgspec.json.schema_components(structs, ref_template=REFERENCE)
-    schemas = {**result["components"]["schemas"], **SERVICE_SCHEMAS}
+    answers = sorted(ANSWERS, key=lambda answer: answer.__name__)
+    _, found = msgspec.json.schema_components([*structs, *answers], ref_template=REFERENCE)
+    schemas = {**result["components"]["schemas"], **SCHEMAS, **SERVICE_SCHEMAS}
     both = sorted(set(schemas) & set(found))
     if both:
         raise ValueError(f"both planes have a schema named {', '.join(both)}; rename one of each pair")

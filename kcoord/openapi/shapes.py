@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kcoord.http.types import INT32_MAX
+from kcoord.rest.answers import PREFIX
 
 Json = dict[str, Any]
 
-PREFIX = "#/components/schemas/"
 NULL: Json = {"type": "null"}
 EMPTY: Json = {"type": "string", "maxLength": 0}
 
@@ -155,6 +155,8 @@ def _simplify(schema: Json) -> None:
     if (kinds := schema.get("prefixItems")) and all(kind == kinds[0] for kind in kinds):
         del schema["prefixItems"]
         schema["items"] = kinds[0]
+    if schema.get("format") == "date-time" and schema["type"] == "integer":
+        schema["type"] = "string"  # `kcoord.rest.answers.Instant` declares what it is made of
     if EMPTY in schema.get("oneOf", ()):
         (accepted,) = (choice for choice in schema.pop("oneOf") if choice != EMPTY)
         schema.update(accepted)
@@ -224,6 +226,7 @@ def _enum_at(document: Json, place: str, field: str) -> list[str]:
         found = next(parameter["schema"] for parameter in parameters if parameter["name"] == field)
     else:
         found = document["components"]["schemas"][place]["properties"][field]
+    found = next(choice for choice in (found, *found.get("anyOf", ())) if "enum" in choice)
     return [member for member in found["enum"] if member is not None]
 
 

@@ -6,7 +6,7 @@ give themselves any right. Managing tokens takes the same.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
@@ -20,7 +20,8 @@ from kcoord.access.tokens import NAME_MAX, Rule
 from kcoord.http.problem import RequestRefused, invalid
 from kcoord.models import AccessRule
 from kcoord.protocol.errors import Error
-from kcoord.rest.fields import Choice, NextCursor, PageQuery, StrictSerializer, Text
+from kcoord.rest.answers import Answer, NextCursor, one_of, shown
+from kcoord.rest.fields import Choice, PageQuery, StrictSerializer, Text
 from kcoord.rest.paging import cut, decode_cursor, encode_cursor
 from kcoord.rest.schema import describe
 from kcoord.rest.tokens import MOST_RULES, NewRule
@@ -74,29 +75,29 @@ class NewAcls(StrictSerializer):
         return attrs
 
 
-class AclView(serializers.Serializer[Any]):
+class AclView(Answer):
     """A rule with its holder."""
 
-    id = serializers.IntegerField()
-    principal = serializers.CharField()
-    effect = Choice(AccessRule.Effect.values)
-    operation = Choice(AccessRule.Operation.values)
-    resource = Choice(AccessRule.Resource.values)
-    pattern = Choice(AccessRule.Pattern.values)
-    name = serializers.CharField()
+    id: int
+    principal: str
+    effect: Annotated[str, one_of(AccessRule.Effect.values)]
+    operation: Annotated[str, one_of(AccessRule.Operation.values)]
+    resource: Annotated[str, one_of(AccessRule.Resource.values)]
+    pattern: Annotated[str, one_of(AccessRule.Pattern.values)]
+    name: str
 
 
-class AclPage(serializers.Serializer[Any]):
+class AclPage(Answer):
     """A page of rules, oldest first."""
 
-    acls = AclView(many=True)
-    next_cursor = NextCursor()
+    acls: list[AclView]
+    next_cursor: NextCursor
 
 
-class AclList(serializers.Serializer[Any]):
+class AclList(Answer):
     """The rules that were added, or removed."""
 
-    acls = AclView(many=True)
+    acls: list[AclView]
 
 
 class AclsView(ControlView):
@@ -122,12 +123,13 @@ class AclsView(ControlView):
         found = store.listed(_filter(query)).filter(id__gt=after)
         rows, more = cut(list(found[: query["limit"] + 1]), query["limit"])
         cursor = encode_cursor(rows[-1].pk) if more else None
-        return Response(AclPage({"acls": [_shown(row) for row in rows], "next_cursor": cursor}).data)
+        return Response(shown(AclPage, {"acls": [_shown(row) for row in rows], "next_cursor": cursor}))
 
     @describe(
         "createAcls",
         "Add rules",
         tag="tokens",
+        audit="rule.add",
         request=NewAcls,
         response=AclList,
         status=201,
@@ -159,12 +161,13 @@ class AclsView(ControlView):
             raise RequestRefused(404, f"principal: {error}; create it first") from None
         except ValueError as error:
             raise invalid(str(error), str(error).partition(":")[0]) from None
-        return Response(AclList({"acls": [_shown(row) for row in added]}).data, status=201)
+        return Response(shown(AclList, {"acls": [_shown(row) for row in added]}), status=201)
 
     @describe(
         "deleteAcls",
         "Remove rules",
         tag="tokens",
+        audit="rule.remove",
         query=AclFilter,
         response=AclList,
         errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
@@ -178,7 +181,7 @@ class AclsView(ControlView):
             raise invalid("principal: say which rules to remove, by at least one parameter", "principal")
         with written_in_time():
             removed = [_shown(row) for row in store.remove_rules(store.listed(wanted))]
-        return Response(AclList({"acls": removed}).data)
+        return Response(shown(AclList, {"acls": removed}))
 
 
 def _holder(text: str) -> HolderName:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -11,9 +12,11 @@ from rest_framework.response import Response
 from kcoord.audit.acts import ACTS
 from kcoord.audit.encoding import to_json
 from kcoord.audit.reading import AuditFilter, Sight, read_records
+from kcoord.http.types import INT32_MAX
 from kcoord.process.current import Door, Kind
 from kcoord.process.runtime import Runtime
-from kcoord.rest.fields import Choice, Instant, Int32, NextCursor, PageQuery, Text
+from kcoord.rest.answers import Answer, Instant, NextCursor, doc, one_of
+from kcoord.rest.fields import Choice, PeriodQuery, Text
 from kcoord.rest.paging import Page, decode_cursor, encode_cursor
 from kcoord.rest.schema import describe
 from kcoord.rest.views import ControlView
@@ -22,9 +25,10 @@ RESULTS = ("done", "refused")
 MOST_FILTERS = 50
 
 
-class AuditQuery(PageQuery):
+class AuditQuery(PeriodQuery):
     """Parameters of the audit."""
 
+    of = "records"
     act = serializers.ListField(
         child=Choice(list(ACTS)), required=False, max_length=MOST_FILTERS, help_text="One of these acts. Repeatable."
     )
@@ -33,44 +37,36 @@ class AuditQuery(PageQuery):
     principal = Text(required=False, max_length=255, help_text="Part of the principal's name, case-insensitive.")
     result = Choice(RESULTS, required=False, help_text="Only what was done, or only what was refused.")
 
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """The declared fields and `from`, which is a Python keyword and cannot be declared."""
-        return {
-            **super().get_fields(),
-            "from": Instant(required=False, help_text="Only records at or after this instant."),
-            "to": Instant(required=False, help_text="Only records before this instant."),
-        }
 
-
-class AuditRecordView(serializers.Serializer[Any]):
+class AuditRecordView(Answer):
     """A record of the audit."""
 
-    seq = serializers.IntegerField(help_text="Its number in the chain.")
-    at = Instant()
-    kind = serializers.ChoiceField([kind.value for kind in Kind], help_text="What the principal is.")
-    principal = serializers.CharField(help_text="Name of the account, token, user of the machine, or node.")
-    principal_id = serializers.CharField(help_text="Id of the account or token.")
-    address = serializers.CharField(help_text="Address of the client.")
-    request_id = serializers.CharField()
-    door = serializers.ChoiceField([door.value for door in Door], help_text="How the request came in.")
-    act = serializers.ChoiceField(list(ACTS))
-    resource = serializers.CharField(help_text="What kind of thing it is about.")
-    name = serializers.CharField(help_text="The name of the thing.")
-    before = serializers.DictField(allow_null=True, help_text="What was there before, by name.")
-    after = serializers.DictField(allow_null=True, help_text="What is there since, by name.")
-    reason = serializers.CharField(help_text="Why, as the principal says, or why it was refused.")
-    result = serializers.ChoiceField(RESULTS)
-    error = serializers.CharField(help_text="The error of what was refused.")
-    count = Int32(help_text="How often, within about a minute.", min_value=1)
-    prev = serializers.CharField(help_text="Hash of the record before, in hex.")
-    hash = serializers.CharField(help_text="Hash of the record, in hex.")
+    seq: Annotated[int, doc("Its number in the chain.")]
+    at: Instant
+    kind: Annotated[str, one_of([kind.value for kind in Kind], "What the principal is.")]
+    principal: Annotated[str, doc("Name of the account, token, user of the machine, or node.")]
+    principal_id: Annotated[str, doc("Id of the account or token.")]
+    address: Annotated[str, doc("Address of the client.")]
+    request_id: str
+    door: Annotated[str, one_of([door.value for door in Door], "How the request came in.")]
+    act: Annotated[str, one_of(list(ACTS))]
+    resource: Annotated[str, doc("What kind of thing it is about.")]
+    name: Annotated[str, doc("The name of the thing.")]
+    before: Annotated[dict[str, Any] | None, doc("What was there before, by name.")]
+    after: Annotated[dict[str, Any] | None, doc("What is there since, by name.")]
+    reason: Annotated[str, doc("Why, as the principal says, or why it was refused.")]
+    result: Annotated[str, one_of(RESULTS)]
+    error: Annotated[str, doc("The error of what was refused.")]
+    count: Annotated[int, Meta(ge=1, le=INT32_MAX, description="How often, within about a minute.")]
+    prev: Annotated[str, doc("Hash of the record before, in hex.")]
+    hash: Annotated[str, doc("Hash of the record, in hex.")]
 
 
-class AuditPage(serializers.Serializer[Any]):
+class AuditPage(Answer):
     """A page of the audit, newest first."""
 
-    records = AuditRecordView(many=True)
-    next_cursor = NextCursor()
+    records: list[AuditRecordView]
+    next_cursor: NextCursor
 
 
 class AuditView(ControlView):
@@ -96,8 +92,8 @@ class AuditView(ControlView):
             result=query.get("result"),
             who=query.get("principal"),
             name=query.get("name"),
-            since=query.get("from"),
-            until=query.get("to"),
+            since=query.get("since"),
+            until=query.get("until"),
             before=int(decode_cursor(query["cursor"], int)[0]) if "cursor" in query else None,
         )
 
@@ -107,4 +103,4 @@ class AuditView(ControlView):
             return Page([to_json(record) for record in found], None if before is None else encode_cursor(before))
 
         page = self.service(read)
-        return Response(AuditPage({"records": page.items, "next_cursor": page.next_cursor}).data)
+        return self.listed(AuditPage, "records", page)

@@ -19,6 +19,7 @@ from rest_framework import exceptions
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.parsers import BaseParser
 from rest_framework.permissions import BasePermission
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from kcoord.access.rights import Access, Principal, bearer, trusted_caller
@@ -85,6 +86,21 @@ class StrictJSONParser(BaseParser):
                 [(to, meta[key].encode("latin-1", "replace")) for key, to in names if key in meta]
             )
         return strict_json(stream.read())
+
+
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+
+
+class AnswerRenderer(BaseRenderer):
+    """JSON of what `kcoord.rest.answers.shown` returns."""
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+
+    def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
+        """The body; empty without data."""
+        return b"" if data is None else _ENCODER.encode(data)
 
 
 _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()

@@ -14,7 +14,6 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from kcoord.http.types import INT32_MAX, rfc3339
 from kcoord.resets.instants import BOUNDS, is_instant
 from kcoord.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE, MAX_LABELS, name_fault, number_fault
 from kcoord.rest.paging import DEFAULT_LIMIT, INT64_MAX, MAX_LIMIT
@@ -105,13 +104,6 @@ class QueryFlag(Flag):
     words = {"true": True, "false": False}
 
 
-class Int32(serializers.IntegerField):
-    """A number in a response that fits 32 bits."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**{"min_value": -INT32_MAX - 1, "max_value": INT32_MAX, **kwargs})
-
-
 @extend_schema_field(
     {
         "anyOf": [
@@ -134,16 +126,9 @@ class OffsetInput(Number):
         return super().to_internal_value(int(data) if isinstance(data, str) and _DECIMAL.fullmatch(data) else data)
 
 
-class Offset(serializers.IntegerField):
-    """An offset in a response."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(min_value=0, max_value=INT64_MAX, **kwargs)
-
-
 @extend_schema_field({"type": "string", "format": "date-time"})
-class Instant(serializers.Field):  # type: ignore[type-arg]
-    """An instant: RFC 3339 externally, milliseconds since the epoch internally."""
+class InstantInput(serializers.Field):  # type: ignore[type-arg]
+    """An instant in RFC 3339, read as milliseconds since the epoch."""
 
     default_error_messages = {
         "invalid": "must be an instant in RFC 3339, such as 2026-01-31T12:00:00Z; in a query string write '+' as %2B",
@@ -162,10 +147,6 @@ class Instant(serializers.Field):  # type: ignore[type-arg]
         if not is_instant(at):
             self.fail("beyond")
         return at
-
-    def to_representation(self, value: int) -> str | None:
-        """The instant in UTC; see `rfc3339`."""
-        return rfc3339(value)
 
 
 @extend_schema_field(
@@ -226,8 +207,17 @@ class PageQuery(StrictSerializer):
     limit = Limit()
 
 
-class NextCursor(serializers.CharField):
-    """The field `next_cursor` of a page."""
+class PeriodQuery(PageQuery):
+    """The query parameters of a list that can be limited to a period: `since`, inclusive, and `until`, exclusive."""
 
-    def __init__(self) -> None:
-        super().__init__(allow_null=True, help_text="Cursor of the next page; null on the last page.")
+    of = "those"
+    """What is listed."""
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """The declared fields, `from` and `to`; the first is a Python keyword and cannot be declared."""
+        since, until = f"Only {self.of} at or after this instant.", f"Only {self.of} before this instant."
+        return {
+            **super().get_fields(),
+            "from": InstantInput(required=False, source="since", help_text=since),
+            "to": InstantInput(required=False, source="until", help_text=until),
+        }

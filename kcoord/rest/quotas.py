@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
@@ -17,7 +17,8 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.quotas.budgets import BY_KEY, Budget
 from kcoord.quotas.quotas import Kind, Quotas
 from kcoord.quotas.stored import LARGEST, NAME_MAX, change, checked_limit
-from kcoord.rest.fields import Choice, Instant, NextCursor, PageQuery, StrictSerializer, Text
+from kcoord.rest.answers import Answer, Double, Instant, Natural, NextCursor, doc, one_of, shown
+from kcoord.rest.fields import Choice, PageQuery, StrictSerializer, Text
 from kcoord.rest.paging import cut, decode_cursor, encode_cursor
 from kcoord.rest.schema import describe
 from kcoord.rest.transactions import written_in_time
@@ -67,56 +68,56 @@ class QuotaChange(StrictSerializer):
     )
 
 
-class QuotaView(serializers.Serializer[Any]):
+class QuotaView(Answer):
     """One limit."""
 
-    kind = serializers.ChoiceField(KINDS)
-    name = serializers.CharField(allow_blank=True)
-    budget = serializers.ChoiceField(BUDGETS)
-    limit = serializers.FloatField(allow_null=True, help_text="In the budget's unit; null: no limit.")
+    kind: Annotated[str, one_of(KINDS)]
+    name: str
+    budget: Annotated[str, one_of(BUDGETS)]
+    limit: Annotated[Double | None, doc("In the budget's unit; null: no limit.")]
 
 
-class BudgetView(serializers.Serializer[Any]):
+class BudgetView(Answer):
     """A budget and the limit of principals without a quota."""
 
-    budget = serializers.ChoiceField(BUDGETS)
-    unit = serializers.CharField()
-    meaning = serializers.CharField()
-    setting = serializers.CharField(help_text="The setting with its limit.")
-    limit = serializers.FloatField(allow_null=True, help_text="null: no limit.")
+    budget: Annotated[str, one_of(BUDGETS)]
+    unit: str
+    meaning: str
+    setting: Annotated[str, doc("The setting with its limit.")]
+    limit: Annotated[Double | None, doc("null: no limit.")]
 
 
-class QuotaPage(serializers.Serializer[Any]):
+class QuotaPage(Answer):
     """All budgets, and a page of the quotas."""
 
-    budgets = BudgetView(many=True)
-    quotas = QuotaView(many=True)
-    next_cursor = NextCursor()
+    budgets: list[BudgetView]
+    quotas: list[QuotaView]
+    next_cursor: NextCursor
 
 
-class Quoted(serializers.Serializer[Any]):
+class Quoted(Answer):
     """The limits of one token, user, group of people, or the default, after a change."""
 
-    quotas = QuotaView(many=True)
+    quotas: list[QuotaView]
 
 
-class ThrottledView(serializers.Serializer[Any]):
+class ThrottledView(Answer):
     """A principal that was throttled. `times` is noted about once a minute."""
 
-    kind = serializers.ChoiceField(KINDS)
-    name = serializers.CharField(allow_blank=True)
-    budget = serializers.ChoiceField(BUDGETS)
-    limit = serializers.FloatField(help_text="In the budget's unit.")
-    used = serializers.FloatField(help_text="In the same unit, when it was throttled last.")
-    times = serializers.IntegerField(min_value=0, help_text="Requests since `since`, as far as they are noted.")
-    since = Instant()
-    throttled_at = Instant()
+    kind: Annotated[str, one_of(KINDS)]
+    name: str
+    budget: Annotated[str, one_of(BUDGETS)]
+    limit: Annotated[Double, doc("In the budget's unit.")]
+    used: Annotated[Double, doc("In the same unit, when it was throttled last.")]
+    times: Annotated[Natural, doc("Requests since `since`, as far as they are noted.")]
+    since: Instant
+    throttled_at: Instant
 
 
-class ThrottledList(serializers.Serializer[Any]):
+class ThrottledList(Answer):
     """Who was throttled lately, the last one first."""
 
-    throttled = ThrottledView(many=True)
+    throttled: list[ThrottledView]
 
 
 MOST_THROTTLED = 100
@@ -166,12 +167,13 @@ class QuotasView(QuotaBase):
             for budget in Budget
         ]
         cursor = encode_cursor(quotas[-1].pk) if more else None
-        return Response(QuotaPage({"budgets": budgets, "quotas": quotas, "next_cursor": cursor}).data)
+        return Response(shown(QuotaPage, {"budgets": budgets, "quotas": quotas, "next_cursor": cursor}))
 
     @describe(
         "alterQuotas",
         "Set and remove limits",
         tag="quotas",
+        audit="quota.change",
         request=QuotaChange,
         response=Quoted,
         errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
@@ -200,7 +202,7 @@ class QuotasView(QuotaBase):
         except ValueError as error:
             raise invalid(str(error), str(error).partition(":")[0]) from None
         now = Quota.objects.filter(kind=kind.value, name=name).order_by("id")
-        return Response(Quoted({"quotas": list(now)}).data)
+        return Response(shown(Quoted, {"quotas": list(now)}))
 
 
 class ThrottledPrincipalsView(QuotaBase):
@@ -219,7 +221,7 @@ class ThrottledPrincipalsView(QuotaBase):
         self.query()
         self.require(Operation.DESCRIBE)
         found = ThrottledRow.objects.order_by("-throttled_at", "kind", "name", "budget")[:MOST_THROTTLED]
-        return Response(ThrottledList({"throttled": list(found)}).data)
+        return Response(shown(ThrottledList, {"throttled": list(found)}))
 
 
 async def _settings(runtime: Any) -> dict[Budget, float]:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypedDict, TypeVar
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from msgspec import Meta
 from rest_framework import serializers
 
 from kcoord.http.problem import MEDIA_TYPE
 from kcoord.http.serving import COMMON_ERRORS
+from kcoord.http.types import INT32_MAX
 from kcoord.protocol.errors import Action, Error
-from kcoord.rest.fields import Instant, Int32
+from kcoord.rest.answers import Answer, Double, Instant, Int32, Natural32, doc, one_of, reference
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,86 +39,87 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
         return {"type": "http", "scheme": "bearer", "description": "An API token: `Authorization: Bearer <token>`."}
 
 
-class PartitionProblem(serializers.Serializer[Any]):
+class PartitionProblem(Answer):
     """Why an offset plan cannot include a partition."""
 
-    topic = serializers.CharField()
-    partition = Int32(min_value=0)
-    problem = serializers.CharField(help_text="What is wrong, and how to fix it.")
+    topic: str
+    partition: Natural32
+    problem: Annotated[str, doc("What is wrong, and how to fix it.")]
 
 
-class LineProblem(serializers.Serializer[Any]):
+class LineProblem(Answer):
     """What is wrong with a line of a file of offsets."""
 
-    line = Int32(min_value=1, help_text="Lines count from 1.")
-    problem = serializers.CharField(help_text="What is wrong, and how to fix it.")
+    line: Annotated[int, Meta(ge=1, le=INT32_MAX, description="Lines count from 1.")]
+    problem: Annotated[str, doc("What is wrong, and how to fix it.")]
 
 
-class NamedPartition(serializers.Serializer[Any]):
+class NamedPartition(Answer):
     """A partition of a topic."""
 
-    topic = serializers.CharField()
-    partition = Int32(min_value=0)
+    topic: str
+    partition: Natural32
 
 
-class NamedCoordinator(serializers.Serializer[Any]):
+class NamedCoordinator(Answer):
     """The node that coordinates a group."""
 
-    node_id = serializers.CharField(help_text="The node's name.")
-    host = serializers.CharField(help_text="The host of `url`.")
-    port = Int32(min_value=1, max_value=65535, help_text="The port of `url`.")
-    url = serializers.CharField(help_text="The node's address for clients.")
+    node_id: Annotated[str, doc("The node's name.")]
+    host: Annotated[str, doc("The host of `url`.")]
+    port: Annotated[int, Meta(ge=1, le=65535, description="The port of `url`.")]
+    url: Annotated[str, doc("The node's address for clients.")]
 
 
-class Problem(serializers.Serializer[Any]):
+class _AnyProblem(TypedDict):
+    type: Annotated[str, doc("URI that identifies the error.")]
+    title: Annotated[str, doc("The error's name.")]
+    status: Annotated[int, Meta(ge=400, le=599, description="The HTTP status.")]
+    detail: Annotated[str, doc("What is wrong, and how to fix it.")]
+    error: Annotated[
+        str, one_of([error.name for error in Error if error is not Error.NONE], "Kafka's name of the error.")
+    ]
+    error_code: Annotated[Int32, doc("Kafka's number of the error.")]
+    retriable: Annotated[bool, doc("The same request may succeed later.")]
+    action: Annotated[str, one_of([action.value for action in Action], "What the client should do next.")]
+    request_id: Annotated[str, doc("Identifies the request in the log.")]
+
+
+class Problem(_AnyProblem, total=False):
     """An error response (RFC 9457). The fields after `request_id` are present only where they say something."""
 
-    type = serializers.CharField(help_text="URI that identifies the error.")
-    title = serializers.CharField(help_text="The error's name.")
-    status = serializers.IntegerField(min_value=400, max_value=599, help_text="The HTTP status.")
-    detail = serializers.CharField(help_text="What is wrong, and how to fix it.")
-    error = serializers.ChoiceField(
-        [error.name for error in Error if error is not Error.NONE], help_text="Kafka's name of the error."
-    )
-    error_code = Int32(help_text="Kafka's number of the error.")
-    retriable = serializers.BooleanField(help_text="The same request may succeed later.")
-    action = serializers.ChoiceField([action.value for action in Action], help_text="What the client should do next.")
-    request_id = serializers.CharField(help_text="Identifies the request in the log.")
-    field = serializers.CharField(required=False, help_text="The field or parameter at fault.")
-    member_id = serializers.CharField(
-        required=False,
-        help_text="Of MEMBER_ID_REQUIRED, and of a join that waited: the id to send next. Other errors of a join "
-        "repeat the id that was sent.",
-    )
-    coordinator = NamedCoordinator(
-        required=False, help_text="Of NOT_COORDINATOR, if known: the node to which the request should be sent."
-    )
-    session_expires_at = Instant(
-        required=False, help_text="The request renewed the session in spite of the error, until then."
-    )
-    problems = PartitionProblem(
-        many=True, required=False, help_text="Partitions that an offset plan cannot include, the first 100 of them."
-    )
-    problem_count = Int32(required=False, min_value=1, help_text="How many `problems` there are.")
-    lines = LineProblem(many=True, required=False, help_text="Bad lines of a file of offsets, the first 1000 of them.")
-    bad_lines = Int32(required=False, min_value=1, help_text="How many bad lines there are.")
-    partitions = NamedPartition(
-        many=True,
-        required=False,
-        help_text="Partitions that keep an offset plan from being applied or undone, the first 100 of them.",
-    )
-    topics = serializers.ListField(
-        child=serializers.CharField(),
-        required=False,
-        help_text="Topics that were deleted since the plan was made, or that the caller may not read, the first 100.",
-    )
-    state = serializers.CharField(required=False, help_text="The state of the plan, which does not allow this.")
-    run = serializers.CharField(
-        required=False, help_text="Id of the run in progress, which keeps another from starting."
-    )
-    budget = serializers.CharField(required=False, help_text="Of THROTTLING_QUOTA_EXCEEDED: what was used up.")
-    limit = serializers.FloatField(required=False, help_text="The limit of that budget, in its unit.")
-    used = serializers.FloatField(required=False, help_text="What the caller has used lately, in the same unit.")
+    field: Annotated[str, doc("The field or parameter at fault.")]
+    member_id: Annotated[
+        str,
+        doc(
+            "Of MEMBER_ID_REQUIRED, and of a join that waited: the id to send next. Other errors of a join repeat "
+            "the id that was sent."
+        ),
+    ]
+    coordinator: Annotated[
+        NamedCoordinator,
+        doc("Of NOT_COORDINATOR, if known: the node to which the request should be sent."),
+    ]
+    session_expires_at: Annotated[Instant, doc("The request renewed the session in spite of the error, until then.")]
+    problems: Annotated[
+        list[PartitionProblem],
+        doc("Partitions that an offset plan cannot include, the first 100 of them."),
+    ]
+    problem_count: Annotated[int, Meta(ge=1, le=INT32_MAX, description="How many `problems` there are.")]
+    lines: Annotated[list[LineProblem], doc("Bad lines of a file of offsets, the first 1000 of them.")]
+    bad_lines: Annotated[int, Meta(ge=1, le=INT32_MAX, description="How many bad lines there are.")]
+    partitions: Annotated[
+        list[NamedPartition],
+        doc("Partitions that keep an offset plan from being applied or undone, the first 100 of them."),
+    ]
+    topics: Annotated[
+        list[str],
+        doc("Topics that were deleted since the plan was made, or that the caller may not read, the first 100."),
+    ]
+    state: Annotated[str, doc("The state of the plan, which does not allow this.")]
+    run: Annotated[str, doc("Id of the run in progress, which keeps another from starting.")]
+    budget: Annotated[str, doc("Of THROTTLING_QUOTA_EXCEEDED: what was used up.")]
+    limit: Annotated[Double, doc("The limit of that budget, in its unit.")]
+    used: Annotated[Double, doc("What the caller has used lately, in the same unit.")]
 
 
 def statuses(errors: Iterable[Error]) -> dict[int, list[Error]]:
@@ -173,7 +176,8 @@ def describe(
     summary: str,
     *,
     tag: str,
-    response: Any,
+    response: type | str | None,
+    audit: str = "request",
     status: int = 200,
     request: Any = None,
     path: Sequence[Name] = (),
@@ -186,13 +190,13 @@ def describe(
 ) -> Callable[[F], F]:
     """Decorator of a view's method: what the document says about it.
 
-    `response` None: no body. `missing`, `conflict`: what a 404 and a 409 mean if no error of the registry covers
-    it.
+    `response`: its declaration; None: no body. `missing`, `conflict`: what a 404 and a 409 mean if no error of the
+    registry covers it. `audit`: the act of `kcoord.audit.acts` that the operation performs.
     """
-    responses: dict[Any, Any] = {status: OpenApiResponse(response, "Done.")}
+    responses: dict[Any, Any] = {status: OpenApiResponse(response and reference(response), "Done.")}
     said = error_texts((*CONTROL_ERRORS, *errors), has_body=request is not None, missing=missing, conflict=conflict)
     for code, text in said.items():
-        responses[(code, MEDIA_TYPE)] = OpenApiResponse(Problem, text)
+        responses[(code, MEDIA_TYPE)] = OpenApiResponse(reference(Problem), text)
     parameters: list[Any] = [name.parameter() for name in path]
     if query is not None:
         parameters.append(query)
@@ -209,7 +213,7 @@ def describe(
 
     def named(method: F) -> F:
         described: F = schema(method)
-        described.operation_id = operation_id  # type: ignore[attr-defined]
+        described.operation_id, described.audit = operation_id, audit  # type: ignore[attr-defined]
         return described
 
     return named

@@ -6,7 +6,7 @@ A caller that creates tokens can grant any right, so this requires a token with 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
@@ -18,7 +18,8 @@ from kcoord.http.problem import RequestRefused, invalid
 from kcoord.models import AccessRule, ApiToken
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from kcoord.rest.fields import Choice, Instant, NextCursor, Number, PageQuery, StrictSerializer, Text
+from kcoord.rest.answers import Answer, Instant, NextCursor, doc, one_of, shown
+from kcoord.rest.fields import Choice, InstantInput, Number, PageQuery, StrictSerializer, Text
 from kcoord.rest.paging import cut, decode_cursor, encode_cursor
 from kcoord.rest.schema import Name, describe
 from kcoord.rest.transactions import written_in_time
@@ -31,14 +32,14 @@ _ID = re.compile(rb"[1-9][0-9]{0,17}")
 TOKEN_ID = Name("id", "Id of the token.", {"type": "integer", "minimum": 1})
 
 
-class RuleView(serializers.Serializer[Any]):
+class RuleView(Answer):
     """A rule of a token."""
 
-    effect = Choice(AccessRule.Effect.values)
-    operation = Choice(AccessRule.Operation.values)
-    resource = Choice(AccessRule.Resource.values)
-    pattern = Choice(AccessRule.Pattern.values)
-    name = serializers.CharField()
+    effect: Annotated[str, one_of(AccessRule.Effect.values)]
+    operation: Annotated[str, one_of(AccessRule.Operation.values)]
+    resource: Annotated[str, one_of(AccessRule.Resource.values)]
+    pattern: Annotated[str, one_of(AccessRule.Pattern.values)]
+    name: str
 
 
 class NewRule(StrictSerializer):
@@ -67,26 +68,26 @@ class TokenRequest(StrictSerializer):
 
     name = Text(max_length=TOKEN_NAME_MAX, help_text="Who or what uses it; unique.")
     rules = serializers.ListField(child=NewRule(), min_length=1, max_length=MOST_RULES)
-    expires_at = Instant(required=False, allow_null=True, default=None, help_text="null: never.")
+    expires_at = InstantInput(required=False, allow_null=True, default=None, help_text="null: never.")
 
 
-class TokenView(serializers.Serializer[Any]):
+class TokenView(Answer):
     """A token without its secret."""
 
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    prefix = serializers.CharField(help_text="The first characters of the secret.")
-    created_at = Instant()
-    expires_at = Instant(allow_null=True)
-    last_used_at = Instant(allow_null=True, help_text="Noted about once a minute; null: not yet.")
-    previous_until = Instant(allow_null=True, help_text="Until then the secret before the last rotation works, too.")
-    rules = RuleView(many=True)
+    id: int
+    name: str
+    prefix: Annotated[str, doc("The first characters of the secret.")]
+    created_at: Instant
+    expires_at: Instant | None
+    last_used_at: Annotated[Instant | None, doc("Noted about once a minute; null: not yet.")]
+    previous_until: Annotated[Instant | None, doc("Until then the secret before the last rotation works, too.")]
+    rules: list[RuleView]
 
 
 class CreatedToken(TokenView):
     """A token that was just created."""
 
-    secret = serializers.CharField(help_text="Shown only once and never stored.")
+    secret: Annotated[str, doc("Shown only once and never stored.")]
 
 
 class Rotation(StrictSerializer):
@@ -101,11 +102,11 @@ class Rotation(StrictSerializer):
     )
 
 
-class TokenPage(serializers.Serializer[Any]):
+class TokenPage(Answer):
     """A page of tokens, oldest first."""
 
-    tokens = TokenView(many=True)
-    next_cursor = NextCursor()
+    tokens: list[TokenView]
+    next_cursor: NextCursor
 
 
 class TokenAdminView(ControlView):
@@ -135,12 +136,13 @@ class TokensView(TokenAdminView):
         found = ApiToken.objects.filter(id__gt=after).order_by("id").prefetch_related("rules")
         tokens, more = cut(list(found[: query["limit"] + 1]), query["limit"])
         cursor = encode_cursor(tokens[-1].pk) if more else None
-        return Response(TokenPage({"tokens": [_shown(token) for token in tokens], "next_cursor": cursor}).data)
+        return Response(shown(TokenPage, {"tokens": [_shown(token) for token in tokens], "next_cursor": cursor}))
 
     @describe(
         "createToken",
         "Create a token",
         tag="tokens",
+        audit="token.create",
         request=TokenRequest,
         response=CreatedToken,
         status=201,
@@ -173,8 +175,8 @@ class TokensView(TokenAdminView):
         except ValueError as error:
             raise invalid(f"name: {error}", "name") from None
         token = ApiToken.objects.prefetch_related("rules").get(name=made.name)
-        shown = CreatedToken({**_shown(token), "secret": made.secret}).data
-        return Response(shown, status=201, headers={"Cache-Control": "no-store"})
+        content = shown(CreatedToken, {**_shown(token), "secret": made.secret})
+        return Response(content, status=201, headers={"Cache-Control": "no-store"})
 
 
 class TokenDetailView(TokenAdminView):
@@ -184,6 +186,7 @@ class TokenDetailView(TokenAdminView):
         "deleteToken",
         "Delete a token",
         tag="tokens",
+        audit="token.delete",
         path=[TOKEN_ID],
         response=None,
         status=204,
@@ -211,6 +214,7 @@ class TokenRotationView(TokenAdminView):
         "rotateToken",
         "Give a token a new secret",
         tag="tokens",
+        audit="token.rotate",
         path=[TOKEN_ID],
         request=Rotation,
         response=CreatedToken,
@@ -232,8 +236,8 @@ class TokenRotationView(TokenAdminView):
         if made is None:
             raise _unknown(raw)
         token = ApiToken.objects.prefetch_related("rules").get(pk=int(raw))
-        shown = CreatedToken({**_shown(token), "secret": made.secret}).data
-        return Response(shown, headers={"Cache-Control": "no-store"})
+        content = shown(CreatedToken, {**_shown(token), "secret": made.secret})
+        return Response(content, headers={"Cache-Control": "no-store"})
 
 
 def _unknown(raw: str) -> RequestRefused:

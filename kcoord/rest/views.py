@@ -27,8 +27,10 @@ from kcoord.process import bridge, current
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.quotas.quotas import Quotas
+from kcoord.rest.answers import shown
 from kcoord.rest.base import NOTHING_HERE, first_complaint
-from kcoord.rest.paging import Visible
+from kcoord.rest.fields import PageQuery
+from kcoord.rest.paging import Page, Visible
 
 T = TypeVar("T")
 
@@ -97,12 +99,9 @@ class ControlView(APIView):
     def _release(self, response: Response) -> None:
         """Free what the response shows by reference counts.
 
-        Django REST framework's request, response and view refer to each other, and so do a serializer and its fields.
-        All that a list read would wait for the next search for cyclic garbage: a million objects after some seconds.
+        Django REST framework's request, response and view refer to each other. All that a list read would wait for
+        the next search for cyclic garbage: a million objects after some seconds.
         """
-        serializer = getattr(response.data, "serializer", None)
-        if serializer is not None:
-            serializer.__dict__.clear()
         response.data = None
         vars(response)["renderer_context"].clear()
         self.request.parser_context.clear()
@@ -122,6 +121,15 @@ class ControlView(APIView):
     def service(self, work: Callable[[Runtime], Awaitable[T]]) -> T:
         """Run a coroutine of the async services and return its result."""
         return bridge.call(work)
+
+    def filters(self, serializer: type[PageQuery]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The validated parameters of a list: those of the page, and the others."""
+        given = dict(self.query(serializer))
+        return {name: given.pop(name) for name in ("cursor", "limit") if name in given}, given
+
+    def listed(self, kind: type, items: str, page: Page[Any], **named: Any) -> Response:
+        """A page of a list: its items in the field `items`, beside the fields in `named`."""
+        return Response(shown(kind, {**named, items: page.items, "next_cursor": page.next_cursor}))
 
     def given(self, serializer: type[Serializer[Any]]) -> Mapping[str, Any]:
         """The validated fields of the body. Raises INVALID_REQUEST naming the first invalid one."""

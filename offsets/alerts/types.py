@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from kcoord.rest.answers import Instant, doc
 from offsets.core.alerts import AlertRule
 from offsets.core.types import Millis
 
@@ -48,8 +49,8 @@ class Rule(RuleSpec):
 
 
 @dataclass(frozen=True, slots=True)
-class AlertRow:
-    """An alert as lists show it. `resolved_at` None: it is open."""
+class AlertView:
+    """An alert. `cause`: a verdict, `lag` or `time-lag`; `value`: records or ms."""
 
     id: int
     rule_id: int
@@ -57,16 +58,22 @@ class AlertRow:
     group_id: str
     cause: str
     value: int | None
-    since: Millis
-    opened_at: Millis | None
-    over_since: Millis | None
-    told_at: Millis | None
-    muted_until: Millis | None
+    since: Instant
+    opened_at: Instant | None
+    over_since: Annotated[Instant | None, doc("The condition has been over since then, but not for long enough.")]
+    told_at: Annotated[Instant | None, doc("null: it is muted, and nobody was told.")]
+    muted_until: Instant | None
     muted_by: str
-    resolved_at: Millis | None
+    resolved_at: Instant | None
+    receivers: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRow(AlertView):
+    """An alert as lists show it. `resolved_at` None: it is open."""
+
     min_lag: int | None
     min_time_lag_ms: Millis | None
-    receivers: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,44 +7,53 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from groups.readmodel import unknown_group
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import Instant, Int32, Natural32, doc, one_of
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, INT64_MAX, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
 from offsets.core.types import ChangeKind, Millis
 
 Q = queries("offsets")
 
+KINDS = [kind.value for kind in ChangeKind]
+
 FREQUENT = frozenset({ChangeKind.COMMIT, ChangeKind.TXN_COMMIT, ChangeKind.ITEMS_DONE})
 """The kinds that occur by the million, which the index of changes excludes."""
 
 
 @dataclass(frozen=True, slots=True)
-class JournalLine:
-    """One change of the committed offset of a partition. Instants in ms.
+class JournalLineView:
+    """A change of the committed offset of a partition."""
 
-    `committed_offset` None: it was removed. `member_id` "" and `generation_id` -1: not written by a member. `principal`
-    "": the service itself. `expires_at` None: retention decides.
-    """
-
-    id: int
-    at: Millis
-    kind: str
+    id: Annotated[int, doc("Grows with each line of a group.")]
+    at: Instant
+    kind: Annotated[
+        str,
+        one_of(
+            KINDS,
+            "commit, txn_commit: by a consumer; reset: by a plan or as start offset; restore: by undoing a plan; "
+            "import: from a file; delete, expire, group_delete, topic_delete: the offset was removed; items_begin, "
+            "items_done, items_dead: items of a share group, which `metadata` names as ranges of offsets.",
+        ),
+    ]
     topic: str
-    partition: int
-    committed_offset: int | None
-    committed_leader_epoch: int
+    partition: Natural32
+    committed_offset: Annotated[
+        int | None, doc("The next offset to read; null: the offset was removed, or the group has none.")
+    ]
+    committed_leader_epoch: Annotated[Int32, doc("-1: unknown.")]
     metadata: str
-    member_id: str
-    generation_id: int
+    member_id: Annotated[str, doc("Empty: not by a member.")]
+    generation_id: Annotated[Int32, doc("Generation or member epoch of the commit; -1: none.")]
     client_id: str
-    principal: str
+    principal: Annotated[str, doc("Name of the token or account; empty: the service itself.")]
     transactional_id: str | None
-    plan_id: str | None
-    expires_at: Millis | None
+    plan_id: Annotated[str | None, doc("The plan that was applied or undone.")]
+    expires_at: Annotated[Instant | None, doc("Set if the commit had a retention time.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +93,7 @@ class JournalReads:
         cursor: str | None = None,
         limit: int = DEFAULT_LIMIT,
         visible: Visible = EVERYTHING,
-    ) -> Page[JournalLine]:
+    ) -> Page[JournalLineView]:
         """A page of what happened to the offsets of a group on topics in `visible`; also for a deleted group.
 
         Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for an impossible filter and for a cursor of another list.
@@ -98,7 +107,7 @@ class JournalReads:
             "limit": limit + 1,
         }
         async with self._db.connection() as connection:
-            found = await self._db.records(connection, JournalLine, _statement(wanted), parameters)
+            found = await self._db.records(connection, JournalLineView, _statement(wanted), parameters)
             if not found and not await self._db.value(connection, Q.journal_knows_group, {"group_id": group_id}):
                 raise unknown_group(group_id)
         lines, more = cut(found, limit)

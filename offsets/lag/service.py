@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 from groups.core.model.consumer_group import ShareGroup
 from groups.core.subscription import SubscribedTopics, subscribed_topics
@@ -16,15 +16,18 @@ from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
+from kcoord.rest.answers import Instant, Natural, doc
 from kcoord.rest.paging import EVERYTHING, MAX_LIMIT, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
 from offsets.core import lag as rules
 from offsets.core.lag import PartitionLag, TotalLag, Watermark
-from offsets.core.samples import Sample, TimeLag
+from offsets.core.samples import TimeLag
 from offsets.core.types import Millis
-from offsets.lag.samples import in_order
+from offsets.lag.positions import lags
 
 Q = queries("offsets")
+
+TIME_LAG = "Age of the oldest unread record, interpolated from samples; 0: no unread records."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,15 @@ class GroupLag:
 
 
 @dataclass(frozen=True, slots=True)
-class LagAt:
-    """How far a group was behind at an instant; `topic` None: in total. `time_lag_ms` None: unknown."""
+class LagSampleView:
+    """How far a group was behind at an instant."""
 
-    at: Millis
-    topic: str | None
-    lag: int
-    time_lag_ms: Millis | None
+    at: Instant
+    topic: Annotated[str | None, doc("null: the total of all topics.")]
+    lag: Annotated[Natural, doc("Sum over partitions of known lag.")]
+    time_lag_ms: Annotated[
+        Natural | None, doc(f"The largest of its partitions; null: unknown for some of them. {TIME_LAG}")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,7 @@ class _TopicRow:
 
 @dataclass(frozen=True, slots=True)
 class _PartitionRow:
-    """A row of `lag_partitions`: watermark and samples are either complete or None."""
+    """A row of `lag_partitions`: the watermark is either complete or None."""
 
     topic: str
     partition: int
@@ -105,24 +110,10 @@ class _PartitionRow:
     log_start_offset: Any
     log_end_offset: Any
     sampled_at: Any
-    before_at: Any
-    before_until: Any
-    before_log_start_offset: Any
-    before_log_end_offset: Any
-    after_at: Any
-    after_until: Any
-    after_log_start_offset: Any
-    after_log_end_offset: Any
 
     @property
     def watermark(self) -> Watermark | None:
         return _watermark(self)
-
-    @property
-    def samples(self) -> list[Sample]:
-        before = self.before_at, self.before_until, self.before_log_start_offset, self.before_log_end_offset
-        after = self.after_at, self.after_until, self.after_log_start_offset, self.after_log_end_offset
-        return [Sample(*sample) for sample in (before, after) if None not in sample]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +142,12 @@ def _watermark(row: _PartitionRow | _SharePartitionRow) -> Watermark | None:
     if row.sampled_at is None:
         return None
     return Watermark(row.log_start_offset, row.log_end_offset, row.sampled_at)
+
+
+def _position_of(row: _PartitionRow, lag: PartitionLag) -> PartitionPosition:
+    return PartitionPosition(
+        row.topic, row.partition, row.committed_offset, row.committed_at, row.member_id, row.watermark, lag
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,20 +206,22 @@ class LagReads:
             now = await self._db.now_ms(connection)
             by_topic = Q.share_lag_topics if is_share else Q.lag_topics
             totals = await off_loop.records(connection, _TopicRow, by_topic, {**named.parameters(), "now": now})
-            found: Sequence[_PartitionRow | _SharePartitionRow] = ()
+            found: Sequence[_PartitionRow] = ()
+            shared: Sequence[_SharePartitionRow] = ()
             page = {"after_topic": after[0], "after_partition": after[1], "limit": limit + 1, **named.parameters()}
             if partitions and is_share:
-                found = await self._db.records(
+                shared = await self._db.records(
                     connection, _SharePartitionRow, Q.share_lag_partitions, {**page, "now": now}
                 )
             elif partitions:
                 found = await self._db.records(connection, _PartitionRow, Q.lag_partitions, page)
+            behind = await lags(self._db, connection, found, now, self._stale_ms)
 
         def shown() -> GroupLag:
             topics = [self._topic(row, subscribed, now) for row in totals]
             total = rules.total(topic.total for topic in topics)
             if partitions:
-                positions = [self._partition(row, now) for row in found]
+                positions = [self._shared(row, now) for row in shared] or list(map(_position_of, found, behind))
                 return _of_partitions(group_id, total, topics, positions, limit)
             return _of_topics(group_id, total, topics, after[0], limit)
 
@@ -239,20 +238,11 @@ class LagReads:
         )
         return TopicLag(row.topic, row.topic in subscribed or row.owned, row.deleted, total)
 
-    def _partition(self, row: _PartitionRow | _SharePartitionRow, now: Millis) -> PartitionPosition:
+    def _shared(self, row: _SharePartitionRow, now: Millis) -> PartitionPosition:
         watermark = row.watermark
-        if isinstance(row, _SharePartitionRow):
-            stale = watermark is not None and watermark.stale(now, self._stale_ms)
-            lag = PartitionLag(row.lag, _time_lag(row), row.sampled_at, stale)
-            return PartitionPosition(row.topic, row.partition, None, None, None, watermark, lag)
-        samples = row.samples
-        if watermark is not None:
-            reported = watermark.sampled_at
-            samples.append(Sample(reported, reported, watermark.log_start_offset, watermark.log_end_offset))
-        lag = rules.partition_lag(row.committed_offset, watermark, in_order(samples), now, self._stale_ms)
-        return PartitionPosition(
-            row.topic, row.partition, row.committed_offset, row.committed_at, row.member_id, watermark, lag
-        )
+        stale = watermark is not None and watermark.stale(now, self._stale_ms)
+        lag = PartitionLag(row.lag, _time_lag(row), row.sampled_at, stale)
+        return PartitionPosition(row.topic, row.partition, None, None, None, watermark, lag)
 
     async def history(
         self,
@@ -264,7 +254,7 @@ class LagReads:
         cursor: str | None = None,
         limit: int = MAX_LIMIT,
         visible: Visible = EVERYTHING,
-    ) -> Page[LagAt]:
+    ) -> Page[LagSampleView]:
         """How far a group was behind, oldest first; also for a deleted group, as long as samples exist.
 
         `topic` None: the totals of all topics with a known lag. `since` inclusive, `until` exclusive (ms).
@@ -285,7 +275,7 @@ class LagReads:
             rows = await self._db.rows(connection, Q.lag_history, parameters)
             if not rows and not await self._db.value(connection, Q.group_has_lag, {"group_id": group_id}):
                 raise unknown_group(group_id)
-        found, more = cut([LagAt(at, topic, lag, time_lag_ms) for at, lag, time_lag_ms in rows], limit)
+        found, more = cut([LagSampleView(at, topic, lag, time_lag_ms) for at, lag, time_lag_ms in rows], limit)
         return Page(found, encode_cursor(found[-1].at) if more else None)
 
 

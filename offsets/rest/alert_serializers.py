@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+from uuid import UUID
 
 from rest_framework import serializers
 
 from groups.core.model.types import VerdictKind
-from kcoord.rest.fields import Choice, Flag, Instant, NextCursor, Number, PageQuery, StrictSerializer, Text
+from kcoord.rest.answers import Answer, From, Instant, NextCursor, doc, one_of
+from kcoord.rest.fields import Choice, Flag, Number, PageQuery, StrictSerializer, Text
 from kcoord.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE
 from offsets.alerts.rules import PATTERNS
+from offsets.alerts.types import AlertView
 
 VERDICTS = [kind.value for kind in VerdictKind]
 MOST_RECEIVERS = 20
@@ -50,30 +53,30 @@ class AlertRuleChange(_RuleFields):
         super().__init__(*args, **{**kwargs, "partial": True})
 
 
-class AlertRuleView(serializers.Serializer[Any]):
+class AlertRuleView(Answer):
     """A rule."""
 
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-    enabled = serializers.BooleanField()
-    pattern = Choice(PATTERNS)
-    group_name = serializers.CharField(allow_blank=True)
-    label = serializers.CharField(allow_blank=True)  # type: ignore[assignment]
-    verdicts = serializers.ListField(child=Choice(VERDICTS))
-    min_lag = serializers.IntegerField(allow_null=True)
-    min_time_lag_ms = serializers.IntegerField(allow_null=True)
-    for_ms = serializers.IntegerField()
-    remind_ms = serializers.IntegerField()
-    send_resolved = serializers.BooleanField()
-    receivers = serializers.ListField(child=serializers.CharField())
-    updated_at = Instant()
-    updated_by = serializers.CharField()
+    id: int
+    name: str
+    enabled: bool
+    pattern: Annotated[str, one_of(PATTERNS)]
+    group_name: str
+    label: str
+    verdicts: list[Annotated[str, one_of(VERDICTS)]]
+    min_lag: int | None
+    min_time_lag_ms: int | None
+    for_ms: int
+    remind_ms: int
+    send_resolved: bool
+    receivers: list[str]
+    updated_at: Instant
+    updated_by: str
 
 
-class AlertRules(serializers.Serializer[Any]):
+class AlertRules(Answer):
     """All rules, by name."""
 
-    rules = AlertRuleView(many=True)
+    rules: list[AlertRuleView]
 
 
 class AlertQuery(PageQuery):
@@ -83,30 +86,11 @@ class AlertQuery(PageQuery):
     group_id = Text(required=False, max_length=255, help_text="Only those of this group.")
 
 
-class AlertView(serializers.Serializer[Any]):
-    """An alert. `cause`: a verdict, `lag` or `time-lag`; `value`: records or ms."""
-
-    id = serializers.IntegerField()
-    rule_id = serializers.IntegerField()
-    rule_name = serializers.CharField()
-    group_id = serializers.CharField()
-    cause = serializers.CharField()
-    value = serializers.IntegerField(allow_null=True)
-    since = Instant()
-    opened_at = Instant(allow_null=True)
-    over_since = Instant(allow_null=True, help_text="The condition has been over since then, but not for long enough.")
-    told_at = Instant(allow_null=True, help_text="null: it is muted, and nobody was told.")
-    muted_until = Instant(allow_null=True)
-    muted_by = serializers.CharField(allow_blank=True)
-    resolved_at = Instant(allow_null=True)
-    receivers = serializers.ListField(child=serializers.CharField())
-
-
-class AlertPage(serializers.Serializer[Any]):
+class AlertPage(Answer):
     """A page of alerts, the latest first."""
 
-    alerts = AlertView(many=True)
-    next_cursor = NextCursor()
+    alerts: list[AlertView]
+    next_cursor: NextCursor
 
 
 class Mute(StrictSerializer):
@@ -115,24 +99,24 @@ class Mute(StrictSerializer):
     duration_ms = Number(min_value=0, max_value=LONGEST_MUTE_MS, help_text="0: the mute ends; at most 30 days.")
 
 
-class ReceiverView(serializers.Serializer[Any]):
+class ReceiverView(Answer):
     """Who can be told. Addresses are secret."""
 
-    name = serializers.CharField()
-    kind = serializers.CharField(help_text="`webhook`, or a scheme of Apprise, such as `slack` or `mailto`.")
+    name: str
+    kind: Annotated[str, doc("`webhook`, or a scheme of Apprise, such as `slack` or `mailto`.")]
 
 
-class Receivers(serializers.Serializer[Any]):
+class Receivers(Answer):
     """Who can be told, by name."""
 
-    receivers = ReceiverView(many=True)
+    receivers: list[ReceiverView]
 
 
-class TestOutcome(serializers.Serializer[Any]):
+class TestOutcome(Answer):
     """How a test went."""
 
-    sent = serializers.BooleanField()
-    error = serializers.CharField(allow_blank=True, help_text="Why the receiver did not take it.")
+    sent: bool
+    error: Annotated[str, doc("Why the receiver did not take it.")]
 
 
 class MessageQuery(StrictSerializer):
@@ -143,24 +127,24 @@ class MessageQuery(StrictSerializer):
     )
 
 
-class MessageView(serializers.Serializer[Any]):
+class MessageView(Answer):
     """What a receiver was told, or is to be told."""
 
-    id = serializers.UUIDField()
-    rule_id = serializers.IntegerField(allow_null=True)
-    rule_name = serializers.CharField()
-    receiver = serializers.CharField()
-    notice = Choice(["opened", "reminder", "resolved"])
-    state = Choice(["sent", "waiting", "failed"])
-    alert_count = serializers.IntegerField(source="content.alert_count")
-    created_at = Instant()
-    attempts = serializers.IntegerField()
-    next_at = Instant(allow_null=True, help_text="When it is sent again.")
-    sent_at = Instant(allow_null=True)
-    error = serializers.CharField(allow_blank=True, help_text="Why the last attempt failed.")
+    id: UUID
+    rule_id: int | None
+    rule_name: str
+    receiver: str
+    notice: Annotated[str, one_of(["opened", "reminder", "resolved"])]
+    state: Annotated[str, one_of(["sent", "waiting", "failed"])]
+    alert_count: Annotated[int, From("content.alert_count")]
+    created_at: Instant
+    attempts: int
+    next_at: Annotated[Instant | None, doc("When it is sent again.")]
+    sent_at: Instant | None
+    error: Annotated[str, doc("Why the last attempt failed.")]
 
 
-class Messages(serializers.Serializer[Any]):
+class Messages(Answer):
     """The latest messages, the newest first."""
 
-    messages = MessageView(many=True)
+    messages: list[MessageView]

@@ -15,10 +15,11 @@ from rest_framework.response import Response
 from kcoord.access.rights import Operation, Resource
 from kcoord.http.problem import RequestRefused
 from kcoord.protocol.errors import Error
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import Name, describe
 from kcoord.rest.views import ControlView
 from offsets.alerts.service import AlertService
-from offsets.alerts.types import RuleSpec
+from offsets.alerts.types import AlertView, RuleSpec
 from offsets.rest import alert_serializers as s
 
 RULE_ID = Name("rule_id", "Id of the rule.", {"type": "integer", "minimum": 1})
@@ -62,7 +63,7 @@ class AlertsView(ControlView):
                 limit=query["limit"],
             )
         )
-        return Response(s.AlertPage({"alerts": page.items, "next_cursor": page.next_cursor}).data)
+        return self.listed(s.AlertPage, "alerts", page)
 
 
 class MuteView(ControlView):
@@ -72,9 +73,10 @@ class MuteView(ControlView):
         "muteAlert",
         "Mute an open alert",
         tag="alerts",
+        audit="alert.mute",
         path=[ALERT_ID],
         request=s.Mute,
-        response=s.AlertView,
+        response=AlertView,
         errors=(*_DENIED, Error.GROUP_AUTHORIZATION_FAILED),
         missing="There is no such alert, or it is resolved.",
         description="Nobody is told of it for a while; when that ends and it is still open, its receivers are told. "
@@ -85,7 +87,7 @@ class MuteView(ControlView):
         self.query()
         number, given, principal = _number(alert_id, "alert"), self.given(s.Mute), self.principal
         row = self.service(lambda runtime: runtime.get(AlertService).mute(number, given["duration_ms"], principal))
-        return Response(s.AlertView(row).data)
+        return Response(shown(AlertView, row))
 
 
 class RulesView(ControlView):
@@ -105,12 +107,13 @@ class RulesView(ControlView):
         self.principal.require_cluster(Operation.DESCRIBE)
         visible = self.principal.listed_groups
         rules = self.service(lambda runtime: runtime.get(AlertService).rules(visible))
-        return Response(s.AlertRules({"rules": rules}).data)
+        return Response(shown(s.AlertRules, {"rules": rules}))
 
     @describe(
         "createAlertRule",
         "Create a rule of alerts",
         tag="alerts",
+        audit="alert.rule",
         request=s.NewAlertRule,
         response=s.AlertRuleView,
         status=201,
@@ -124,7 +127,7 @@ class RulesView(ControlView):
         self.query()
         spec, principal = RuleSpec(**self.given(s.NewAlertRule)), self.principal
         rule = self.service(lambda runtime: runtime.get(AlertService).create(spec, principal))
-        return Response(s.AlertRuleView(rule).data, status=201)
+        return Response(shown(s.AlertRuleView, rule), status=201)
 
 
 class RuleDetailView(ControlView):
@@ -146,12 +149,13 @@ class RuleDetailView(ControlView):
         self.principal.require_cluster(Operation.DESCRIBE)
         number, visible = _number(rule_id, "alert rule"), self.principal.listed_groups
         rule = self.service(lambda runtime: runtime.get(AlertService).rule(number, visible))
-        return Response(s.AlertRuleView(rule).data)
+        return Response(shown(s.AlertRuleView, rule))
 
     @describe(
         "updateAlertRule",
         "Change a rule of alerts",
         tag="alerts",
+        audit="alert.rule",
         path=[RULE_ID],
         request=s.AlertRuleChange,
         response=s.AlertRuleView,
@@ -165,12 +169,13 @@ class RuleDetailView(ControlView):
         self.query()
         number, given, principal = _number(rule_id, "alert rule"), self.given(s.AlertRuleChange), self.principal
         rule = self.service(lambda runtime: runtime.get(AlertService).change(number, given, principal))
-        return Response(s.AlertRuleView(rule).data)
+        return Response(shown(s.AlertRuleView, rule))
 
     @describe(
         "deleteAlertRule",
         "Delete a rule of alerts",
         tag="alerts",
+        audit="alert.delete",
         path=[RULE_ID],
         response=None,
         status=204,
@@ -202,7 +207,7 @@ class ReceiversView(ControlView):
         self.query()
         self.principal.require_cluster(Operation.DESCRIBE)
         found = self.service(lambda runtime: runtime.get(AlertService).receivers())
-        return Response(s.Receivers({"receivers": found}).data)
+        return Response(shown(s.Receivers, {"receivers": found}))
 
 
 class TestReceiverView(ControlView):
@@ -212,6 +217,7 @@ class TestReceiverView(ControlView):
         "testReceiver",
         "Send a test to a receiver",
         tag="alerts",
+        audit="alert.test",
         path=[RECEIVER],
         response=s.TestOutcome,
         errors=(*_DENIED, Error.INVALID_CONFIG),
@@ -223,7 +229,7 @@ class TestReceiverView(ControlView):
         self.query()
         principal = self.principal
         error = self.service(lambda runtime: runtime.get(AlertService).test(name, principal))
-        return Response(s.TestOutcome({"sent": not error, "error": error}).data)
+        return Response(shown(s.TestOutcome, {"sent": not error, "error": error}))
 
 
 class MessagesView(ControlView):
@@ -243,7 +249,7 @@ class MessagesView(ControlView):
         query = self.query(s.MessageQuery)
         self.principal.require_cluster(Operation.DESCRIBE)
         found = self.service(lambda runtime: runtime.get(AlertService).messages(query["limit"]))
-        return Response(s.Messages({"messages": found}).data)
+        return Response(shown(s.Messages, {"messages": found}))
 
 
 def _number(text: str, what: str) -> int:

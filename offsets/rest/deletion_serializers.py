@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from rest_framework import serializers
 
 from kcoord.http.types import INT32_MAX
-from kcoord.protocol.errors import Error
-from kcoord.rest.fields import Int32, Number, StrictSerializer, Text
+from kcoord.rest.answers import Answer, Int32, error_name
+from kcoord.rest.fields import Number, StrictSerializer, Text
 
 MOST_ITEMS = 10_000
 """Topics of a request, and partitions of one of them: the same limits as for a commit."""
@@ -35,27 +35,29 @@ class OffsetsToDelete(StrictSerializer):
     topics = serializers.ListField(child=TopicToDelete(), max_length=MOST_ITEMS)
 
 
-class DeletedPartition(serializers.Serializer[Any]):
+class DeletedPartition(Answer):
     """The result for one partition. NONE does not mean that an offset existed."""
 
-    partition = Int32()
-    error_code = Int32()
-    error = serializers.ChoiceField(
-        [error.name for error in Error],
-        help_text="NONE, GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID or "
-        "TOPIC_AUTHORIZATION_FAILED.",
-    )
+    partition: Int32
+    error_code: Int32
+    error: Annotated[
+        str,
+        error_name(
+            "NONE, GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID or "
+            "TOPIC_AUTHORIZATION_FAILED.",
+        ),
+    ]
 
 
-class DeletedTopic(serializers.Serializer[Any]):
+class DeletedTopic(Answer):
     """A topic as requested; its unknown fields are null."""
 
-    name = serializers.CharField(allow_null=True)
-    topic_id = serializers.CharField(allow_null=True)
-    partitions = DeletedPartition(many=True)
+    name: str | None
+    topic_id: str | None
+    partitions: list[DeletedPartition]
 
 
-class DeletedOffsets(serializers.Serializer[Any]):
+class DeletedOffsets(Answer):
     """A result for each partition, in the order of the request."""
 
-    topics = DeletedTopic(many=True)
+    topics: list[DeletedTopic]

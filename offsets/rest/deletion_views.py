@@ -15,6 +15,7 @@ from kcoord.access.rights import Operation, Principal
 from kcoord.metrics import COMMANDS
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import GROUP_ID, describe
 from offsets.api import wire
 from offsets.api.handlers import Named, Topics
@@ -32,6 +33,7 @@ class DeleteOffsetsView(NamedGroupView):
         "deleteOffsets",
         "Delete committed offsets of a group",
         tag="offsets",
+        audit="offsets.delete",
         path=[GROUP_ID],
         request=s.OffsetsToDelete,
         response=s.DeletedOffsets,
@@ -58,7 +60,7 @@ class DeleteOffsetsView(NamedGroupView):
         topics, reply = self.service(work)
         if reply.error is not Error.NONE:
             raise ProtocolError(reply.error, reply.detail)
-        return Response(s.DeletedOffsets(_answer(topics, entries, reply)).data)
+        return Response(shown(s.DeletedOffsets, _answer(topics, entries, reply)))
 
 
 def _entry(given: Mapping[str, Any]) -> wire.FetchTopic:

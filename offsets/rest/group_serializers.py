@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
 from rest_framework import serializers
 
 from groups.rest.config_serializers import GroupConfigChange, SettingValue
 from kcoord.http.types import INT32_MAX
-from kcoord.rest.fields import Int32, Number, OffsetInput, StrictSerializer, Text
+from kcoord.rest.answers import Answer, Natural, Natural32, doc
+from kcoord.rest.fields import Number, OffsetInput, StrictSerializer, Text
 
 MOST_ITEMS = 10_000
 """Topics of a request, and partitions of one of them: the same limits as for a commit."""
@@ -44,25 +45,25 @@ class GroupToCreate(StrictSerializer):
     config = GroupConfigChange(required=False, help_text="Settings of the group.")
 
 
-class CreatedPartition(serializers.Serializer[Any]):
+class CreatedPartition(Answer):
     """Where the group begins to read a partition."""
 
-    partition = Int32(min_value=0)
-    committed_offset = serializers.IntegerField(min_value=0)
-    committed_metadata = serializers.CharField(allow_blank=True)
+    partition: Natural32
+    committed_offset: Natural
+    committed_metadata: str
 
 
-class CreatedTopic(serializers.Serializer[Any]):
+class CreatedTopic(Answer):
     """Where the group begins to read a topic."""
 
-    name = serializers.CharField()
-    partitions = CreatedPartition(many=True)
+    name: str
+    partitions: list[CreatedPartition]
 
 
-class GroupCreated(serializers.Serializer[Any]):
+class GroupCreated(Answer):
     """A group as created."""
 
-    group_id = serializers.CharField()
-    created = serializers.BooleanField(help_text="false: the group already existed, without members or other offsets.")
-    topics = CreatedTopic(many=True)
-    config = serializers.DictField(child=SettingValue(allow_null=True), help_text="The settings of the request.")
+    group_id: str
+    created: Annotated[bool, doc("false: the group already existed, without members or other offsets.")]
+    topics: list[CreatedTopic]
+    config: Annotated[dict[str, SettingValue | None], doc("The settings of the request.")]

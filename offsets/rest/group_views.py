@@ -18,6 +18,7 @@ from groups.rest import group_views
 from kcoord.access.rights import Operation
 from kcoord.http import paths
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import describe
 from offsets.group_list import GroupListReads
 from offsets.plans.creation import GroupCreation, NewGroup, StartOffset
@@ -39,6 +40,7 @@ class GroupsView(group_views.GroupsView):
         "createGroup",
         "Create an empty group with start offsets and settings",
         tag="groups",
+        audit="group.create",
         request=s.GroupToCreate,
         response=s.GroupCreated,
         status=201,
@@ -71,7 +73,7 @@ class GroupsView(group_views.GroupsView):
         made = self.service(lambda runtime: runtime.get(GroupCreation).create(new))
         content = {"group_id": group_id, "created": made.created, "topics": topics, "config": made.config}
         location = f"/v1/groups/{quote(group_id, safe='')}"
-        return Response(s.GroupCreated(content).data, status=201, headers={"Location": location})
+        return Response(shown(s.GroupCreated, content), status=201, headers={"Location": location})
 
     def _require_topics(self, topics: Sequence[Mapping[str, Any]]) -> None:
         """Checked before anything reveals whether they exist."""

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from rest_framework import serializers
 
 from kcoord.http.types import INT32_MAX
-from kcoord.protocol.errors import Error
-from kcoord.rest.fields import Choice, Instant, Int32, NextCursor, Number, Offset, PageQuery, StrictSerializer, Text
+from kcoord.rest.answers import Answer, Int32, Natural, Natural32, NextCursor, doc, error_name
+from kcoord.rest.fields import Choice, Number, PageQuery, PeriodQuery, StrictSerializer, Text
+from offsets.share.operators import CAUSES, STATES, DeadLetterView, ItemView, ShareOffsetView
 
 MOST_ENTRIES = 1_000
 MOST_IDS = 10_000
 MOST_RANGES = 10_000
 LARGEST_OFFSET = 10**18 - 1
-
-STATES = ["acquired", "retry", "delayed"]
-CAUSES = ["rejected", "limit"]
-ERROR_NAMES = [error.name for error in Error]
 
 
 class Range(serializers.ListField):
@@ -42,33 +39,12 @@ class ItemQuery(PageQuery):
     topic = Text(required=False, max_length=249, help_text="Only this topic.")
 
 
-class ItemView(serializers.Serializer[Any]):
-    """Items of a partition in the same state."""
-
-    state = serializers.ChoiceField(
-        STATES,
-        help_text="acquired: a member has them; retry: to be delivered again; delayed: the same, not before `until`.",
-    )
-    topic = serializers.CharField()
-    partition = Int32(min_value=0)
-    offsets = serializers.ListField(
-        child=serializers.ListField(child=Offset(), min_length=2, max_length=2),
-        help_text="First and last offsets, both included.",
-    )
-    delivery_count = Int32(min_value=0, help_text="How often they were delivered.")
-    member_id = serializers.CharField(allow_blank=True, help_text="Who has them, or had them last.")
-    lock = serializers.IntegerField(allow_null=True, help_text="The lock of acquired items.")
-    acquired_at = Instant(allow_null=True)
-    until = Instant(help_text="When the lock is over, or from when on they are available again.")
-    last_error = serializers.CharField(allow_null=True, help_text="What the last attempt that failed said.")
-
-
-class ItemPage(serializers.Serializer[Any]):
+class ItemPage(Answer):
     """A page of items: what members have, then what is to be delivered again."""
 
-    group_id = serializers.CharField()
-    items = ItemView(many=True)
-    next_cursor = NextCursor()
+    group_id: str
+    items: list[ItemView]
+    next_cursor: NextCursor
 
 
 class ChosenItems(StrictSerializer):
@@ -92,53 +68,32 @@ class ItemsToOperate(StrictSerializer):
     )
 
 
-class ReleasedItems(serializers.Serializer[Any]):
+class ReleasedItems(Answer):
     """How many items were released."""
 
-    released = Number(min_value=0)
+    released: Natural
 
 
-class RejectedItems(serializers.Serializer[Any]):
+class RejectedItems(Answer):
     """How many items were rejected."""
 
-    rejected = Number(min_value=0)
+    rejected: Natural
 
 
-class DeadLetterQuery(PageQuery):
+class DeadLetterQuery(PeriodQuery):
     """Parameters of the list of dead letters."""
 
+    of = "those given up"
     topic = Text(required=False, max_length=249, help_text="Only this topic.")
     cause = Choice(CAUSES, required=False, help_text="Only those with this cause.")
 
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """The declared fields, plus two that cannot be declared as attributes: `from` is a Python keyword."""
-        return {
-            **super().get_fields(),
-            "from": Instant(required=False, help_text="Only those given up at or after this instant."),
-            "to": Instant(required=False, help_text="Only those given up before this instant."),
-        }
 
-
-class DeadLetterView(serializers.Serializer[Any]):
-    """An item that was given up."""
-
-    id = serializers.IntegerField()
-    topic = serializers.CharField()
-    partition = Int32(min_value=0)
-    offset = Offset()
-    delivery_count = Int32(min_value=1)
-    cause = serializers.ChoiceField(CAUSES, help_text="rejected, or limit: delivered as often as allowed.")
-    error = serializers.CharField(allow_null=True)
-    member_id = serializers.CharField(allow_blank=True, help_text="Who had it last.")
-    at = Instant()
-
-
-class DeadLetterPage(serializers.Serializer[Any]):
+class DeadLetterPage(Answer):
     """A page of dead letters, oldest first."""
 
-    group_id = serializers.CharField()
-    dead_letters = DeadLetterView(many=True)
-    next_cursor = NextCursor()
+    group_id: str
+    dead_letters: list[DeadLetterView]
+    next_cursor: NextCursor
 
 
 class DeadLettersToDiscard(StrictSerializer):
@@ -155,42 +110,24 @@ class DeadLettersToReplay(DeadLettersToDiscard):
     )
 
 
-class ReplayedDeadLetters(serializers.Serializer[Any]):
+class ReplayedDeadLetters(Answer):
     """How many are delivered again."""
 
-    replayed = Number(min_value=0)
+    replayed: Natural
 
 
-class DiscardedDeadLetters(serializers.Serializer[Any]):
+class DiscardedDeadLetters(Answer):
     """How many were removed."""
 
-    discarded = Number(min_value=0)
+    discarded: Natural
 
 
-class ShareOffsetView(serializers.Serializer[Any]):
-    """How far the group is with a partition."""
-
-    topic = serializers.CharField()
-    topic_id = serializers.CharField()
-    partition = Int32(min_value=0)
-    start_offset = Offset(allow_null=True, help_text="The first offset that is not finished; null: not decided yet.")
-    next_offset = Offset(allow_null=True, help_text="Offsets from here on were never given out.")
-    end_offset = Offset(help_text="How far the partition goes, as far as is known.")
-    lag = Number(
-        allow_null=True, min_value=0, help_text="Items below the end that are not finished (KIP-1226); null: not known."
-    )
-    acquired = Number(min_value=0, help_text="Items that members have.")
-    retry = Number(min_value=0, help_text="Items to be delivered again.")
-    delayed = Number(min_value=0, help_text="The same, not yet.")
-    dead = Number(min_value=0, help_text="Dead letters.")
-
-
-class ShareOffsets(serializers.Serializer[Any]):
+class ShareOffsets(Answer):
     """All partitions that the group has begun, by topic and number."""
 
-    group_id = serializers.CharField()
-    partitions = ShareOffsetView(many=True)
-    lag = Number(allow_null=True, min_value=0, help_text="Of the partitions of which it is known; null: of none.")
+    group_id: str
+    partitions: list[ShareOffsetView]
+    lag: Annotated[Natural | None, doc("Of the partitions of which it is known; null: of none.")]
 
 
 class NewStart(StrictSerializer):
@@ -207,21 +144,19 @@ class ShareOffsetsToAlter(StrictSerializer):
     partitions = serializers.ListField(child=NewStart(), min_length=1, max_length=MOST_IDS)
 
 
-class AlteredStart(serializers.Serializer[Any]):
+class AlteredStart(Answer):
     """The result for one partition."""
 
-    topic = serializers.CharField()
-    partition = Int32(min_value=0)
-    error_code = Int32()
-    error = serializers.ChoiceField(
-        ERROR_NAMES, help_text="NONE, UNKNOWN_TOPIC_OR_PARTITION or TOPIC_AUTHORIZATION_FAILED."
-    )
+    topic: str
+    partition: Natural32
+    error_code: Int32
+    error: Annotated[str, error_name("NONE, UNKNOWN_TOPIC_OR_PARTITION or TOPIC_AUTHORIZATION_FAILED.")]
 
 
-class AlteredShareOffsets(serializers.Serializer[Any]):
+class AlteredShareOffsets(Answer):
     """A result for each partition."""
 
-    partitions = AlteredStart(many=True)
+    partitions: list[AlteredStart]
 
 
 class ForgottenQuery(StrictSerializer):
@@ -232,17 +167,15 @@ class ForgottenQuery(StrictSerializer):
     )
 
 
-class ForgottenTopic(serializers.Serializer[Any]):
+class ForgottenTopic(Answer):
     """The result for one topic."""
 
-    topic = serializers.CharField()
-    error_code = Int32()
-    error = serializers.ChoiceField(
-        ERROR_NAMES, help_text="NONE, UNKNOWN_TOPIC_OR_PARTITION or TOPIC_AUTHORIZATION_FAILED."
-    )
+    topic: str
+    error_code: Int32
+    error: Annotated[str, error_name("NONE, UNKNOWN_TOPIC_OR_PARTITION or TOPIC_AUTHORIZATION_FAILED.")]
 
 
-class ForgottenTopics(serializers.Serializer[Any]):
+class ForgottenTopics(Answer):
     """A result for each topic."""
 
-    topics = ForgottenTopic(many=True)
+    topics: list[ForgottenTopic]

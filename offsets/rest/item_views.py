@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from groups.rest.group_views import NAMED, NamedGroupView
 from kcoord.access.rights import Operation, Resource
 from kcoord.protocol.errors import Error
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import GROUP_ID, describe
 from offsets.rest import item_serializers as s
 from offsets.share.operators import Chosen, ItemOperators
@@ -42,19 +43,8 @@ class ItemsView(NamedGroupView):
         """A page of items."""
         query = self.query(s.ItemQuery)
         visible = self.visible(Resource.TOPIC)
-        page = self.service(
-            lambda runtime: runtime.get(ItemOperators).items(
-                self.group_id,
-                state=query.get("state"),
-                member=query.get("member"),
-                topic=query.get("topic"),
-                cursor=query.get("cursor"),
-                limit=query["limit"],
-                visible=visible,
-            )
-        )
-        content = {"group_id": self.group_id, "items": page.items, "next_cursor": page.next_cursor}
-        return Response(s.ItemPage(content).data)
+        page = self.service(lambda runtime: runtime.get(ItemOperators).items(self.group_id, **query, visible=visible))
+        return self.listed(s.ItemPage, "items", page, group_id=self.group_id)
 
 
 class _OperateView(NamedGroupView):
@@ -84,6 +74,7 @@ class ReleaseItemsView(_OperateView):
         "releaseItems",
         "Make items available again, no matter which member has them",
         tag="items",
+        audit="items.release",
         path=[GROUP_ID],
         request=s.ItemsToOperate,
         response=s.ReleasedItems,
@@ -93,7 +84,7 @@ class ReleaseItemsView(_OperateView):
     )
     def post(self, request: Request, group_id: str) -> Response:
         """Release."""
-        return Response(s.ReleasedItems({"released": self.operate("release")}).data)
+        return Response(shown(s.ReleasedItems, {"released": self.operate("release")}))
 
 
 class RejectItemsView(_OperateView):
@@ -103,6 +94,7 @@ class RejectItemsView(_OperateView):
         "rejectItems",
         "Make dead letters of items, no matter which member has them",
         tag="items",
+        audit="items.reject",
         path=[GROUP_ID],
         request=s.ItemsToOperate,
         response=s.RejectedItems,
@@ -111,7 +103,7 @@ class RejectItemsView(_OperateView):
     )
     def post(self, request: Request, group_id: str) -> Response:
         """Reject."""
-        return Response(s.RejectedItems({"rejected": self.operate("reject")}).data)
+        return Response(shown(s.RejectedItems, {"rejected": self.operate("reject")}))
 
 
 class DeadLettersView(NamedGroupView):
@@ -133,19 +125,9 @@ class DeadLettersView(NamedGroupView):
         query = self.query(s.DeadLetterQuery)
         visible = self.visible(Resource.TOPIC)
         page = self.service(
-            lambda runtime: runtime.get(ItemOperators).dead_letters(
-                self.group_id,
-                topic=query.get("topic"),
-                cause=query.get("cause"),
-                since=query.get("from"),
-                until=query.get("to"),
-                cursor=query.get("cursor"),
-                limit=query["limit"],
-                visible=visible,
-            )
+            lambda runtime: runtime.get(ItemOperators).dead_letters(self.group_id, **query, visible=visible)
         )
-        content = {"group_id": self.group_id, "dead_letters": page.items, "next_cursor": page.next_cursor}
-        return Response(s.DeadLetterPage(content).data)
+        return self.listed(s.DeadLetterPage, "dead_letters", page, group_id=self.group_id)
 
 
 class ReplayDeadLettersView(NamedGroupView):
@@ -155,6 +137,7 @@ class ReplayDeadLettersView(NamedGroupView):
         "replayDeadLetters",
         "Deliver dead letters again",
         tag="items",
+        audit="dead-letters.replay",
         path=[GROUP_ID],
         request=s.DeadLettersToReplay,
         response=s.ReplayedDeadLetters,
@@ -171,7 +154,7 @@ class ReplayDeadLettersView(NamedGroupView):
                 self.group_id, given["ids"], principal, reset_count=given["reset_count"]
             )
         )
-        return Response(s.ReplayedDeadLetters({"replayed": replayed}).data)
+        return Response(shown(s.ReplayedDeadLetters, {"replayed": replayed}))
 
 
 class DiscardDeadLettersView(NamedGroupView):
@@ -181,6 +164,7 @@ class DiscardDeadLettersView(NamedGroupView):
         "discardDeadLetters",
         "Remove dead letters for good",
         tag="items",
+        audit="dead-letters.discard",
         path=[GROUP_ID],
         request=s.DeadLettersToDiscard,
         response=s.DiscardedDeadLetters,
@@ -195,7 +179,7 @@ class DiscardDeadLettersView(NamedGroupView):
         discarded = self.service(
             lambda runtime: runtime.get(ItemOperators).discard(self.group_id, given["ids"], principal)
         )
-        return Response(s.DiscardedDeadLetters({"discarded": discarded}).data)
+        return Response(shown(s.DiscardedDeadLetters, {"discarded": discarded}))
 
 
 class ShareOffsetsView(NamedGroupView):
@@ -218,12 +202,13 @@ class ShareOffsetsView(NamedGroupView):
         found = self.service(lambda runtime: runtime.get(ItemOperators).offsets(self.group_id, visible))
         known = [partition.lag for partition in found if partition.lag is not None]
         lag = sum(known) if known else None
-        return Response(s.ShareOffsets({"group_id": self.group_id, "partitions": found, "lag": lag}).data)
+        return Response(shown(s.ShareOffsets, {"group_id": self.group_id, "partitions": found, "lag": lag}))
 
     @describe(
         "alterShareOffsets",
         "Let partitions of a share group begin again at an offset",
         tag="items",
+        audit="share-offsets.alter",
         path=[GROUP_ID],
         request=s.ShareOffsetsToAlter,
         response=s.AlteredShareOffsets,
@@ -244,12 +229,13 @@ class ShareOffsetsView(NamedGroupView):
         entries = [
             {"topic": topic, "partition": number, **_result(error)} for (topic, number), error in results.items()
         ]
-        return Response(s.AlteredShareOffsets({"partitions": entries}).data)
+        return Response(shown(s.AlteredShareOffsets, {"partitions": entries}))
 
     @describe(
         "deleteShareOffsets",
         "Let a share group forget topics",
         tag="items",
+        audit="share-offsets.delete",
         path=[GROUP_ID],
         query=s.ForgottenQuery,
         response=s.ForgottenTopics,
@@ -264,7 +250,7 @@ class ShareOffsetsView(NamedGroupView):
         principal = self.principal
         results = self.service(lambda runtime: runtime.get(ItemOperators).delete(self.group_id, topics, principal))
         entries = [{"topic": topic, **_result(error)} for topic, error in results.items()]
-        return Response(s.ForgottenTopics({"topics": entries}).data)
+        return Response(shown(s.ForgottenTopics, {"topics": entries}))
 
 
 def _result(error: Error) -> dict[str, Any]:

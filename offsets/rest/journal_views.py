@@ -29,20 +29,11 @@ class GroupCommitsView(NamedGroupView):
     )
     def get(self, request: Request, group_id: str) -> Response:
         """A page of the journal."""
-        query = self.query(s.JournalQuery)
-        kinds = query.get("kind")
-        wanted = JournalFilter(
-            topic=query.get("topic"),
-            partition=query.get("partition"),
-            kinds=None if kinds is None else [ChangeKind(kind) for kind in kinds],
-            since=query.get("from"),
-            until=query.get("to"),
-        )
+        paging, query = self.filters(s.JournalQuery)
+        kinds = query.pop("kind", None)
+        wanted = JournalFilter(kinds=kinds and [ChangeKind(kind) for kind in kinds], **query)
         visible = self.visible(Resource.TOPIC)
         page = self.service(
-            lambda runtime: runtime.get(JournalReads).commits(
-                self.group_id, wanted, cursor=query.get("cursor"), limit=query["limit"], visible=visible
-            )
+            lambda runtime: runtime.get(JournalReads).commits(self.group_id, wanted, **paging, visible=visible)
         )
-        content = {"group_id": self.group_id, "commits": page.items, "next_cursor": page.next_cursor}
-        return Response(s.JournalPage(content).data)
+        return self.listed(s.JournalPage, "commits", page, group_id=self.group_id)

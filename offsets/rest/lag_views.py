@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from groups.rest.group_views import NAMED, NamedGroupView
 from kcoord.access.rights import Resource
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import GROUP_ID, describe
 from offsets.lag.service import LagReads
 from offsets.rest import lag_serializers as s
@@ -35,17 +36,8 @@ class GroupLagView(NamedGroupView):
         """The lag of the group."""
         query = self.query(s.LagQuery)
         visible = self.visible(Resource.TOPIC)
-        found = self.service(
-            lambda runtime: runtime.get(LagReads).lag(
-                self.group_id,
-                topic=query.get("topic"),
-                partitions=query["partitions"] == "true",
-                cursor=query.get("cursor"),
-                limit=query["limit"],
-                visible=visible,
-            )
-        )
-        return Response(s.GroupLagView(s.shown_group(found)).data)
+        found = self.service(lambda runtime: runtime.get(LagReads).lag(self.group_id, **query, visible=visible))
+        return Response(shown(s.GroupLagView, found))
 
 
 class GroupLagHistoryView(NamedGroupView):
@@ -68,16 +60,5 @@ class GroupLagHistoryView(NamedGroupView):
         """A page of samples."""
         query = self.query(s.LagHistoryQuery)
         visible = self.visible(Resource.TOPIC)
-        page = self.service(
-            lambda runtime: runtime.get(LagReads).history(
-                self.group_id,
-                topic=query.get("topic"),
-                since=query.get("from"),
-                until=query.get("to"),
-                cursor=query.get("cursor"),
-                limit=query["limit"],
-                visible=visible,
-            )
-        )
-        content = {"group_id": self.group_id, "samples": page.items, "next_cursor": page.next_cursor}
-        return Response(s.LagHistoryPage(content).data)
+        page = self.service(lambda runtime: runtime.get(LagReads).history(self.group_id, **query, visible=visible))
+        return self.listed(s.LagHistoryPage, "samples", page, group_id=self.group_id)

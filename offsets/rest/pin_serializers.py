@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from rest_framework import serializers
-
-from kcoord.rest.fields import Instant, NextCursor, StrictSerializer, Text
+from kcoord.rest.answers import Answer, NextCursor
+from kcoord.rest.fields import StrictSerializer, Text
+from offsets.retention.pins import PinView
 
 MAX_REASON = 1_000
 
@@ -32,18 +30,9 @@ class PinnedQuery(StrictSerializer):
     topic = Text(required=False, max_length=249, help_text="Without it: the pin of all topics.")
 
 
-class PinView(serializers.Serializer[Any]):
-    """A pin: these offsets do not expire."""
-
-    topic = serializers.CharField(allow_null=True, help_text="null: all topics of the group.")
-    pinned_at = Instant()
-    pinned_by = serializers.CharField(help_text="Name of the token or account.")
-    reason = serializers.CharField(allow_blank=True)
-
-
-class PinPage(serializers.Serializer[Any]):
+class PinPage(Answer):
     """A page of pins by topic, the pin of all topics first."""
 
-    group_id = serializers.CharField()
-    pins = PinView(many=True)
-    next_cursor = NextCursor()
+    group_id: str
+    pins: list[PinView]
+    next_cursor: NextCursor

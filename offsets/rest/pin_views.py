@@ -13,10 +13,11 @@ from rest_framework.response import Response
 from groups.rest.group_views import NAMED, NamedGroupView
 from kcoord.access.rights import Operation, Resource
 from kcoord.protocol.errors import Error
+from kcoord.rest.answers import shown
 from kcoord.rest.fields import PageQuery
 from kcoord.rest.schema import GROUP_ID, describe
 from offsets.rest import pin_serializers as s
-from offsets.retention.pins import MAX_PINS, PinService
+from offsets.retention.pins import MAX_PINS, PinService, PinView
 
 _CHANGES = (
     *NAMED,
@@ -44,21 +45,17 @@ class GroupPinsView(NamedGroupView):
         """A page of pins."""
         query = self.query(PageQuery)
         visible = self.visible(Resource.TOPIC)
-        page = self.service(
-            lambda runtime: runtime.get(PinService).pins(
-                self.group_id, cursor=query.get("cursor"), limit=query["limit"], visible=visible
-            )
-        )
-        content = {"group_id": self.group_id, "pins": page.items, "next_cursor": page.next_cursor}
-        return Response(s.PinPage(content).data)
+        page = self.service(lambda runtime: runtime.get(PinService).pins(self.group_id, **query, visible=visible))
+        return self.listed(s.PinPage, "pins", page, group_id=self.group_id)
 
     @describe(
         "createPin",
         "Pin a topic of a group, or the group",
         tag="offsets",
+        audit="offsets.pin",
         path=[GROUP_ID],
         request=s.NewPin,
-        response=s.PinView,
+        response=PinView,
         errors=_CHANGES,
         description="Takes `describe` on the topic. Pinned offsets do not expire, and retention does not remove a "
         "group with a pin; both can still be deleted. Neither the group nor the topic has to exist. An existing pin "
@@ -78,12 +75,13 @@ class GroupPinsView(NamedGroupView):
                 self.group_id, given["topic"], principal=name, reason=given["reason"]
             )
         )
-        return Response(s.PinView(pin).data)
+        return Response(shown(PinView, pin))
 
     @describe(
         "deletePin",
         "Remove a pin",
         tag="offsets",
+        audit="offsets.unpin",
         path=[GROUP_ID],
         query=s.PinnedQuery,
         response=None,

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, TypedDict
+from uuid import UUID
 
 from drf_spectacular.utils import extend_schema_field
+from msgspec import Meta
 from rest_framework import serializers
 
-from kcoord.resets.strategies import PARAMETERS, Strategy
+from kcoord.resets.strategies import Strategy
+from kcoord.rest.answers import Answer, From, Instant, Natural, Natural32, NextCursor, Offset, doc, one_of
 from kcoord.rest.fields import (
     Choice,
     Flag,
-    Instant,
-    Int32,
-    NextCursor,
+    InstantInput,
     Number,
-    Offset,
     OffsetInput,
     PageQuery,
     QueryFlag,
@@ -77,7 +76,7 @@ class PlanRequest(StrictSerializer):
     )
     offset = OffsetInput(required=False, allow_null=True, help_text="to-offset: the next offset to read.")
     by = Shift(required=False, allow_null=True, help_text="shift-by: records forwards, or backwards if negative.")
-    at = Instant(required=False, allow_null=True, help_text="to-datetime, to-committed-at: the instant.")
+    at = InstantInput(required=False, allow_null=True, help_text="to-datetime, to-committed-at: the instant.")
     duration = Text(
         required=False, allow_null=True, max_length=50, help_text="by-duration: ISO 8601, such as P1DT2H, before now."
     )
@@ -122,97 +121,88 @@ class LinesQuery(PageQuery):
     )
 
 
-class PlannedPartition(serializers.Serializer[Any]):
+class PlannedPartition(Answer):
     """One partition of a plan. Lags are null if the log is unknown or nothing is committed."""
 
-    topic = serializers.CharField()
-    partition = Int32(min_value=0)
-    old_offset = serializers.IntegerField(allow_null=True, help_text="Committed when the plan was made; null: none.")
-    new_offset = serializers.IntegerField(allow_null=True, source="new", help_text="null: it will be removed.")
-    requested_offset = serializers.IntegerField(
-        allow_null=True, source="requested", help_text="Before it was clamped to the log."
-    )
-    clamped = serializers.BooleanField(help_text="The requested offset is outside the log.")
-    log_start_offset = Offset(allow_null=True, source="log.start")
-    log_end_offset = Offset(allow_null=True, source="log.end")
-    old_lag = serializers.IntegerField(allow_null=True, min_value=0)
-    new_lag = serializers.IntegerField(allow_null=True, min_value=0)
-    note = serializers.CharField(allow_blank=True, help_text="What to know before applying the plan; usually empty.")
+    topic: str
+    partition: Natural32
+    old_offset: Annotated[int | None, doc("Committed when the plan was made; null: none.")]
+    new_offset: Annotated[int | None, From("new"), doc("null: it will be removed.")]
+    requested_offset: Annotated[int | None, From("requested"), doc("Before it was clamped to the log.")]
+    clamped: Annotated[bool, doc("The requested offset is outside the log.")]
+    log_start_offset: Annotated[Offset | None, From("log.start")]
+    log_end_offset: Annotated[Offset | None, From("log.end")]
+    old_lag: Natural | None
+    new_lag: Natural | None
+    note: Annotated[str, doc("What to know before applying the plan; usually empty.")]
 
 
-class PlanTotals(serializers.Serializer[Any]):
+class PlanTotals(Answer):
     """A plan in numbers of partitions."""
 
-    partitions = Int32(min_value=0)
-    changed = Int32(min_value=0, help_text="Partitions whose offset changes.")
-    clamped = Int32(min_value=0)
-    removed = Int32(min_value=0, help_text="Partitions whose offset is removed.")
-    unknown = Int32(
-        min_value=0,
-        allow_null=True,
-        help_text="Of these, partitions of which nothing is known at the instant; null: it was not counted.",
-    )
-    outside = Int32(
-        min_value=0,
-        allow_null=True,
-        help_text="Partitions whose new offset is outside the log; null: it was not counted.",
-    )
-    lag_change = serializers.IntegerField(
-        allow_null=True, help_text="Change of lag in records, over partitions where both lags are known; null: none."
-    )
+    partitions: Natural32
+    changed: Annotated[Natural32, doc("Partitions whose offset changes.")]
+    clamped: Natural32
+    removed: Annotated[Natural32, doc("Partitions whose offset is removed.")]
+    unknown: Annotated[
+        Natural32 | None,
+        doc("Of these, partitions of which nothing is known at the instant; null: it was not counted."),
+    ]
+    outside: Annotated[
+        Natural32 | None, doc("Partitions whose new offset is outside the log; null: it was not counted.")
+    ]
+    lag_change: Annotated[
+        int | None, doc("Change of lag in records, over partitions where both lags are known; null: none.")
+    ]
 
 
-class PlanParameters(serializers.Serializer[Any]):
+class _TopicsOfPlan(TypedDict):
+    topics: Annotated[list[str] | None, doc("null: all partitions with a committed offset.")]
+
+
+class PlanParameters(_TopicsOfPlan, total=False):
     """The request behind the plan. Only the parameter of its strategy is included."""
 
-    topics = serializers.ListField(
-        child=serializers.CharField(), allow_null=True, help_text="null: all partitions with a committed offset."
-    )
-    offset = Offset(required=False)
-    by = serializers.IntegerField(required=False)
-    at = Instant(required=False, help_text="by-duration: the resulting instant.")
-    duration = serializers.CharField(required=False)
-    from_group = serializers.CharField(required=False)
-    lines = serializers.IntegerField(required=False, min_value=1, help_text="from-file: number of lines of this group.")
-    clamp = serializers.BooleanField(required=False, help_text="Only if true.")
-    keep_unknown = serializers.BooleanField(required=False, help_text="Only if true.")
-
-    def to_representation(self, instance: Mapping[str, Any]) -> dict[str, Any]:
-        """Without missing fields."""
-        shown: dict[str, Any] = super().to_representation({**dict.fromkeys(PARAMETERS), "lines": None, **instance})
-        return {name: value for name, value in shown.items() if name in instance}
+    offset: Offset
+    by: int
+    at: Annotated[Instant, doc("by-duration: the resulting instant.")]
+    duration: str
+    from_group: str
+    lines: Annotated[int, Meta(ge=1, description="from-file: number of lines of this group.")]
+    clamp: Annotated[bool, doc("Only if true.")]
+    keep_unknown: Annotated[bool, doc("Only if true.")]
 
 
-class PlanSummary(serializers.Serializer[Any]):
+class PlanSummary(Answer):
     """A plan without its lines."""
 
-    id = serializers.UUIDField()
-    group_id = serializers.CharField()
-    strategy = serializers.ChoiceField([strategy.value for strategy in Strategy])
-    parameters = PlanParameters()
-    totals = PlanTotals()
-    state = serializers.ChoiceField([state.value for state in PlanState])
-    reason = serializers.CharField(allow_blank=True)
-    created_at = Instant()
-    created_by = serializers.CharField()
-    approved_at = Instant(allow_null=True, help_text="null: nobody approved it; `plans.second.person` requires it.")
-    approved_by = serializers.CharField(allow_null=True)
-    applied_at = Instant(allow_null=True)
-    applied_by = serializers.CharField(allow_null=True)
-    undone_at = Instant(allow_null=True)
-    undone_by = serializers.CharField(allow_null=True)
+    id: UUID
+    group_id: str
+    strategy: Annotated[str, one_of([strategy.value for strategy in Strategy])]
+    parameters: PlanParameters
+    totals: PlanTotals
+    state: Annotated[str, one_of([state.value for state in PlanState])]
+    reason: str
+    created_at: Instant
+    created_by: str
+    approved_at: Annotated[Instant | None, doc("null: nobody approved it; `plans.second.person` requires it.")]
+    approved_by: str | None
+    applied_at: Instant | None
+    applied_by: str | None
+    undone_at: Instant | None
+    undone_by: str | None
 
 
 class PlanView(PlanSummary):
     """A plan with a page of its lines, by topic and partition."""
 
-    partitions = PlannedPartition(many=True)
-    next_cursor = NextCursor()
+    partitions: list[PlannedPartition]
+    next_cursor: NextCursor
 
 
-class PlanPage(serializers.Serializer[Any]):
+class PlanPage(Answer):
     """A page of plans, newest first."""
 
-    group_id = serializers.CharField()
-    plans = PlanSummary(many=True)
-    next_cursor = NextCursor()
+    group_id: str
+    plans: list[PlanSummary]
+    next_cursor: NextCursor

@@ -22,6 +22,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from kcoord.resets.offset_file import read_offset_file
 from kcoord.resets.strategies import Reset, Scope, Strategy
+from kcoord.rest.answers import shown
 from kcoord.rest.paging import DEFAULT_LIMIT, Page
 from kcoord.rest.schema import GROUP_ID, Name, describe
 from offsets.core.plan_types import Line, PlanHeader
@@ -59,9 +60,9 @@ class PlanBase(NamedGroupView):
             )
 
         found, page = self.service(read)
-        shown = shown_header(found, self.principal)
-        shown |= {"partitions": page.items, "next_cursor": page.next_cursor}
-        return Response(s.PlanView(shown).data, status=status)
+        content = shown_header(found, self.principal)
+        content |= {"partitions": page.items, "next_cursor": page.next_cursor}
+        return Response(shown(s.PlanView, content), status=status)
 
     def check_no_body(self, request: Request) -> None:
         """Raise INVALID_REQUEST if the request has a body."""
@@ -82,6 +83,7 @@ class PlanOffsetsView(PlanBase):
         "planOffsets",
         "Plan a reset of a group's offsets",
         tag="offsets",
+        audit="offsets.plan",
         path=[GROUP_ID],
         request=s.PlanRequest,
         response=s.PlanView,
@@ -126,15 +128,12 @@ class PlansView(NamedGroupView):
         visible = self.visible(Resource.TOPIC)
 
         async def read(runtime: Runtime) -> Page[PlanHeader]:
-            page = await runtime.get(PlanService).recent(
-                self.group_id, cursor=query.get("cursor"), limit=query["limit"]
-            )
+            page = await runtime.get(PlanService).recent(self.group_id, **query)
             return Page(await with_seen_totals(runtime, page.items, visible), page.next_cursor)
 
         page = self.service(read)
-        plans = [shown_header(found, self.principal) for found in page.items]
-        content = {"group_id": self.group_id, "plans": plans, "next_cursor": page.next_cursor}
-        return Response(s.PlanPage(content).data)
+        plans = Page([shown_header(found, self.principal) for found in page.items], page.next_cursor)
+        return self.listed(s.PlanPage, "plans", plans, group_id=self.group_id)
 
 
 class PlanDetailView(PlanBase):
@@ -168,6 +167,7 @@ class ApplyPlanView(PlanBase):
         "applyOffsetPlan",
         "Apply an offset plan",
         tag="offsets",
+        audit="offsets.apply",
         path=[GROUP_ID, PLAN_ID],
         response=s.PlanView,
         errors=(*NAMED, *_DENIED, Error.NON_EMPTY_GROUP, Error.UNSTABLE_OFFSET_COMMIT),
@@ -192,6 +192,7 @@ class ApprovePlanView(PlanBase):
         "approveOffsetPlan",
         "Approve an offset plan that someone else made",
         tag="offsets",
+        audit="offsets.approve",
         path=[GROUP_ID, PLAN_ID],
         response=s.PlanView,
         errors=(*NAMED, *_DENIED),
@@ -215,6 +216,7 @@ class UndoPlanView(PlanBase):
         "undoOffsetPlan",
         "Undo an offset plan that was applied",
         tag="offsets",
+        audit="offsets.undo",
         path=[GROUP_ID, PLAN_ID],
         response=s.PlanView,
         errors=(*NAMED, *_DENIED, Error.NON_EMPTY_GROUP, Error.UNSTABLE_OFFSET_COMMIT),

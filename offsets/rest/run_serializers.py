@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
+from uuid import UUID
 
 from rest_framework import serializers
 
-from kcoord.rest.fields import Choice, Instant, Int32, NextCursor, PageQuery, StrictSerializer, Text
-from offsets.models import ReconcileFinding, SparkRun
-from offsets.runs.findings import Finding
+from kcoord.rest.answers import Answer, From, Instant, Int32, NextCursor, doc, one_of
+from kcoord.rest.fields import Choice, PageQuery, StrictSerializer, Text
+from offsets.models import SparkRun
+from offsets.runs.findings import KINDS as FINDING_KINDS
+from offsets.runs.findings import FindingView
 from offsets.runs.service import KINDS, STARTABLE
-from offsets.runs.service import SparkRun as Run
 
 STATES = SparkRun.State.values
-FINDING_KINDS = ReconcileFinding.Kind.values
-OF_GROUPS = ("findings",)
-"""Parts of a result that name groups and topics: the list of findings has these, for permitted callers."""
 
 
 class RunQuery(PageQuery):
@@ -31,56 +29,52 @@ class NewRun(StrictSerializer):
     kind = Choice(STARTABLE)
 
 
-class Slices(serializers.Serializer[Any]):
+class Slices(Answer):
     """How far the current stage is; 0 of 0: unknown."""
 
-    done = Int32()
-    total = Int32()
+    done: Annotated[Int32, From("slices_done")]
+    total: Annotated[Int32, From("slices_total")]
 
 
-class RunView(serializers.Serializer[Any]):
+class RunView(Answer):
     """A run of a Spark job."""
 
-    id = serializers.UUIDField()
-    kind = serializers.ChoiceField(KINDS)
-    state = serializers.ChoiceField(
-        STATES, help_text="lost: its process ended without recording a result. requested: its process is starting."
-    )
-    requested_at = Instant()
-    requested_by = serializers.CharField(
-        help_text="A token, an account, `schedule`, or `local:` and the user who ran the command."
-    )
-    started_at = Instant(allow_null=True)
-    ended_at = Instant(allow_null=True)
-    cancel_requested_at = Instant(allow_null=True)
-    stage = serializers.CharField(allow_blank=True, help_text="Current or last stage.")
-    slices = Slices()
-    rows = serializers.IntegerField(allow_null=True)
-    files = serializers.IntegerField(allow_null=True)
-    bytes = serializers.IntegerField(allow_null=True)
-    days = Int32(help_text="Days of the journal from which it archived rows.")
-    findings = serializers.IntegerField(allow_null=True, help_text="Number of findings, including those not listed.")
-    result = serializers.DictField(allow_null=True, help_text="What the command prints with `--format json`.")
-    error = serializers.CharField(allow_blank=True)
+    id: UUID
+    kind: Annotated[str, one_of(KINDS)]
+    state: Annotated[
+        str, one_of(STATES, "lost: its process ended without recording a result. requested: its process is starting.")
+    ]
+    requested_at: Instant
+    requested_by: Annotated[str, doc("A token, an account, `schedule`, or `local:` and the user who ran the command.")]
+    started_at: Instant | None
+    ended_at: Instant | None
+    cancel_requested_at: Instant | None
+    stage: Annotated[str, doc("Current or last stage.")]
+    slices: Annotated[Slices, From("")]
+    rows: int | None
+    files: int | None
+    bytes: int | None
+    days: Annotated[Int32, doc("Days of the journal from which it archived rows.")]
+    findings: Annotated[int | None, doc("Number of findings, including those not listed.")]
+    result: Annotated[
+        dict[str, Any] | None, From("public_result"), doc("What the command prints with `--format json`.")
+    ]
+    error: str
 
 
-class RunPage(serializers.Serializer[Any]):
+class RunPage(Answer):
     """A page of runs, newest first."""
 
-    runs = RunView(many=True)
-    next_cursor = NextCursor()
+    runs: list[RunView]
+    next_cursor: NextCursor
 
 
-class RunLogView(serializers.Serializer[Any]):
+class RunLogView(Answer):
     """The end of a run's log."""
 
-    id = serializers.UUIDField()
-    log = serializers.CharField(
-        allow_null=True,
-        allow_blank=True,
-        help_text="null: not on this server; the run was started elsewhere.",
-    )
-    skipped_bytes = serializers.IntegerField(help_text="Bytes of the log before `log`.")
+    id: UUID
+    log: Annotated[str | None, doc("null: not on this server; the run was started elsewhere.")]
+    skipped_bytes: Annotated[int, doc("Bytes of the log before `log`.")]
 
 
 class FindingQuery(PageQuery):
@@ -96,36 +90,10 @@ class FindingQuery(PageQuery):
     group = Text(required=False, max_length=255, help_text="Only this group.")
 
 
-class FindingView(serializers.Serializer[Any]):
-    """A finding of reconcile."""
-
-    number = serializers.IntegerField()
-    kind = serializers.ChoiceField(FINDING_KINDS)
-    group_id = serializers.CharField()
-    topic = serializers.CharField()
-    partition = Int32()
-    expected = serializers.IntegerField(allow_null=True, help_text="What the journal, or the log, says.")
-    found = serializers.IntegerField(allow_null=True, help_text="What is, or was, committed.")
-    evidence = serializers.DictField(help_text="Ids of journal lines, members, generations, instants; by kind.")
-
-
-class FindingPage(serializers.Serializer[Any]):
+class FindingPage(Answer):
     """A page of findings by group, topic and partition."""
 
-    run = serializers.UUIDField(allow_null=True, help_text="null: no run of reconcile has succeeded yet.")
-    ended_at = Instant(allow_null=True)
-    findings = FindingView(many=True)
-    next_cursor = NextCursor()
-
-
-def shown_run(run: Run) -> dict[str, Any]:
-    """A run in the form that the view takes."""
-    fields = RunView().fields.keys() - {"slices", "result"}
-    result = None if run.result is None else {k: v for k, v in run.result.items() if k not in OF_GROUPS}
-    slices = {"done": run.slices_done, "total": run.slices_total}
-    return {name: getattr(run, name) for name in fields} | {"slices": slices, "result": result}
-
-
-def shown_finding(finding: Finding) -> dict[str, Any]:
-    """A finding in the form that the view takes."""
-    return asdict(finding)
+    run: Annotated[UUID | None, doc("null: no run of reconcile has succeeded yet.")]
+    ended_at: Instant | None
+    findings: list[FindingView]
+    next_cursor: NextCursor

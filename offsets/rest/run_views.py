@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from kcoord.access.rights import Operation, Principal, Resource
 from kcoord.http.problem import invalid
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import shown
 from kcoord.rest.schema import Name, describe
 from kcoord.rest.views import ControlView, path_name
 from offsets.rest import run_serializers as s
@@ -72,7 +73,7 @@ def _require(principal: Principal, operation: Operation) -> None:
 
 
 def _answer(run: SparkRun, status: int = 200) -> Response:
-    return Response(s.RunView(s.shown_run(run)).data, status=status)
+    return Response(shown(s.RunView, run), status=status)
 
 
 class RunsBase(ControlView):
@@ -110,18 +111,14 @@ class RunsView(RunsBase):
     def get(self, request: Request) -> Response:
         """A page of runs."""
         query = self.query(s.RunQuery)
-        page = self.service(
-            lambda runtime: runtime.get(SparkRuns).runs(
-                kind=query.get("kind"), cursor=query.get("cursor"), limit=query["limit"]
-            )
-        )
-        content = {"runs": [s.shown_run(run) for run in page.items], "next_cursor": page.next_cursor}
-        return Response(s.RunPage(content).data)
+        page = self.service(lambda runtime: runtime.get(SparkRuns).runs(**query))
+        return self.listed(s.RunPage, "runs", page)
 
     @describe(
         "startRun",
         "Start a run of a Spark job",
         tag="archive",
+        audit="run.start",
         request=s.NewRun,
         response=s.RunView,
         status=202,
@@ -182,7 +179,7 @@ class RunLogView(RunsBase):
         run = self.run(request, run_id)
         tail = self.service(lambda runtime: runtime.get(SparkRuns).log_tail(run))
         content = {"id": run.id, "log": tail and tail.text, "skipped_bytes": tail.skipped if tail else 0}
-        return Response(s.RunLogView(content).data)
+        return Response(shown(s.RunLogView, content))
 
 
 class CancelRunView(RunsBase):
@@ -192,6 +189,7 @@ class CancelRunView(RunsBase):
         "cancelRun",
         "Cancel a run of a Spark job",
         tag="archive",
+        audit="run.cancel",
         path=[RUN_ID],
         response=s.RunView,
         errors=_DENIED,
@@ -235,10 +233,4 @@ class FindingsView(ControlView):
                 wanted, run_id=query.get("run"), cursor=query.get("cursor"), limit=query["limit"], seen_by=seen_by
             )
         )
-        content = {
-            "run": run and run.id,
-            "ended_at": run and run.ended_at,
-            "findings": [s.shown_finding(finding) for finding in page.items],
-            "next_cursor": page.next_cursor,
-        }
-        return Response(s.FindingPage(content).data)
+        return self.listed(s.FindingPage, "findings", page, run=run and run.id, ended_at=run and run.ended_at)

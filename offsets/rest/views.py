@@ -30,14 +30,5 @@ class GroupOffsetsView(NamedGroupView):
         """A page of committed offsets."""
         query = self.query(s.OffsetQuery)
         visible = self.visible(Resource.TOPIC)
-        page = self.service(
-            lambda runtime: runtime.get(OffsetReads).committed(
-                self.group_id,
-                topic=query.get("topic"),
-                cursor=query.get("cursor"),
-                limit=query["limit"],
-                visible=visible,
-            )
-        )
-        content = {"group_id": self.group_id, "offsets": page.items, "next_cursor": page.next_cursor}
-        return Response(s.CommittedPage(content).data)
+        page = self.service(lambda runtime: runtime.get(OffsetReads).committed(self.group_id, **query, visible=visible))
+        return self.listed(s.CommittedPage, "offsets", page, group_id=self.group_id)

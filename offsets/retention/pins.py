@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 from groups.core.model.commands import Tick
 from groups.core.model.events import EventKind, GroupEvent
@@ -19,6 +19,7 @@ from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection, Database
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import Instant, doc
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
 from offsets.core.retention import Pins
@@ -39,12 +40,12 @@ result."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
-    """What an operator pinned. `topic` None: all topics of the group. `pinned_at` in ms since the epoch."""
+class PinView:
+    """A pin: these offsets do not expire."""
 
-    topic: str | None
-    pinned_at: Millis
-    pinned_by: str
+    topic: Annotated[str | None, doc("null: all topics of the group.")]
+    pinned_at: Instant
+    pinned_by: Annotated[str, doc("Name of the token or account.")]
     reason: str
 
 
@@ -63,7 +64,7 @@ class PinService:
 
     async def pins(
         self, group_id: str, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT, visible: Visible = EVERYTHING
-    ) -> Page[Pin]:
+    ) -> Page[PinView]:
         """A page of a group's pins on topics in `visible`, by topic, the pin of all topics first; a group that does not
         exist may have pins.
 
@@ -76,8 +77,8 @@ class PinService:
         pins, more = cut(found, limit)
         return Page(pins, encode_cursor(pins[-1].topic or _ALL_TOPICS) if more else None)
 
-    async def pin(self, group_id: str, topic: str | None, *, principal: str, reason: str = "") -> Pin:
-        """Pin a topic of a group, or the group; an existing pin stays unchanged, and is returned.
+    async def pin(self, group_id: str, topic: str | None, *, principal: str, reason: str = "") -> PinView:
+        """PinView a topic of a group, or the group; an existing pin stays unchanged, and is returned.
 
         The topic need not exist. Raises ProtocolError INVALID_TOPIC_EXCEPTION, and INVALID_REQUEST for a group that
         already has MAX_PINS.
@@ -86,7 +87,7 @@ class PinService:
 
         async def insert(
             connection: Connection, now: Millis, events: list[GroupEvent], group: Group | None, acts: list[Act]
-        ) -> Pin | ProtocolError:
+        ) -> PinView | ProtocolError:
             found = await self._db.record(connection, _pin, Q.read_pin, _key(group_id, topic))
             if found is not None:
                 was = {"topic": topic, "pinned_at": found.pinned_at}
@@ -178,8 +179,8 @@ def _key(group_id: str, topic: str | None) -> dict[str, object]:
     return {"group_id": group_id, "topic": topic or _ALL_TOPICS}
 
 
-def _pin(*, topic: str, **columns: Any) -> Pin:
-    return Pin(topic or None, **columns)
+def _pin(*, topic: str, **columns: Any) -> PinView:
+    return PinView(topic or None, **columns)
 
 
 def _event(kind: EventKind, group: Group | None, topic: str | None, principal: str, reason: str) -> GroupEvent:

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import Int32, doc, one_of
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
 from offsets.core.types import Millis
+from offsets.models import ReconcileFinding
 from offsets.runs.service import SparkRun, SparkRuns, checked, unknown_run
 
 Q = queries("offsets")
 
+KINDS = ReconcileFinding.Kind.values
+
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One finding. The meaning of `expected` and `found` depends on the kind; None: nothing."""
+class FindingView:
+    """A finding of reconcile."""
 
     number: int
-    kind: str
+    kind: Annotated[str, one_of(KINDS)]
     group_id: str
     topic: str
-    partition: int
-    expected: int | None
-    found: int | None
-    evidence: Mapping[str, Any]
+    partition: Int32
+    expected: Annotated[int | None, doc("What the journal, or the log, says.")]
+    found: Annotated[int | None, doc("What is, or was, committed.")]
+    evidence: Annotated[dict[str, Any], doc("Ids of journal lines, members, generations, instants; by kind.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ class FindingReads:
         cursor: str | None = None,
         limit: int = DEFAULT_LIMIT,
         seen_by: SeenBy = SeenBy(),  # noqa: B008 - immutable
-    ) -> tuple[SparkRun | None, Page[Finding]]:
+    ) -> tuple[SparkRun | None, Page[FindingView]]:
         """A page of the findings of a reconcile run, by group, topic and partition, and the run.
 
         `run_id` None: the newest successful run; if there was none yet, None is returned for the run. Raises RunRefused
@@ -95,7 +99,7 @@ class FindingReads:
             **seen_by.parameters(),
         }
         async with self._db.connection() as connection:
-            found = await self._db.records(connection, Finding, Q.reconcile_findings, parameters)
+            found = await self._db.records(connection, FindingView, Q.reconcile_findings, parameters)
         shown, more = cut(found, limit)
         return found_run, Page(shown, encode_cursor(found_run.id, shown[-1].number) if more else None)
 

@@ -73,6 +73,11 @@ class SparkRun:
     days: int
 
     @property
+    def public_result(self) -> Mapping[str, Any] | None:
+        """The result without what names groups and topics: the list of findings has these, for permitted callers."""
+        return self.result and {name: value for name, value in self.result.items() if name != "findings"}
+
+    @property
     def is_open(self) -> bool:
         """It is running, or about to start."""
         return self.state in ("requested", "running")

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
+
+from msgspec import Meta
 
 from groups.configs import GroupConfigs
 from groups.core.model.commands import ResetShare
@@ -21,8 +23,10 @@ from groups.topics import TopicService, unknown_partition, unknown_topic
 from kcoord.access.rights import Operation, Principal
 from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection
+from kcoord.http.types import INT32_MAX
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.rest.answers import Instant, Natural, Natural32, Offset, doc, one_of
 from kcoord.rest.paging import EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
 from offsets.core.types import INT64_MAX, Millis
@@ -30,59 +34,74 @@ from offsets.share.store import Ranges, composite, ranges, rules_of
 
 Q = queries("offsets")
 
+STATES = ("acquired", "retry", "delayed")
+CAUSES = ("rejected", "limit")
+
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """Items that are in one state together. `lock`, `acquired_at`: of those that a member has. `until`: when its lock
-    is over, or from when on they are available again. Instants in ms.
-    """
+class ItemView:
+    """Items of a partition in the same state."""
 
-    state: str
+    state: Annotated[
+        str,
+        one_of(
+            STATES, "acquired: a member has them; retry: to be delivered again; delayed: the same, not before `until`."
+        ),
+    ]
     topic: str
-    partition: int
-    offsets: Ranges
-    delivery_count: int
-    member_id: str
-    lock: int | None
-    acquired_at: Millis | None
-    until: Millis
-    last_error: str | None
+    partition: Natural32
+    offsets: Annotated[
+        list[tuple[Offset, Offset]],
+        doc("First and last offsets, both included."),
+    ]
+    delivery_count: Annotated[Natural32, doc("How often they were delivered.")]
+    member_id: Annotated[str, doc("Who has them, or had them last.")]
+    lock: Annotated[int | None, doc("The lock of acquired items.")]
+    acquired_at: Instant | None
+    until: Annotated[Instant, doc("When the lock is over, or from when on they are available again.")]
+    last_error: Annotated[str | None, doc("What the last attempt that failed said.")]
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """An item that was given up at `at` (ms)."""
+class DeadLetterView:
+    """An item that was given up."""
 
     id: int
     topic: str
-    partition: int
-    offset: int
-    delivery_count: int
-    cause: str
+    partition: Natural32
+    offset: Offset
+    delivery_count: Annotated[int, Meta(ge=1, le=INT32_MAX)]
+    cause: Annotated[str, one_of(CAUSES, "rejected, or limit: delivered as often as allowed.")]
     error: str | None
-    member_id: str
-    at: Millis
+    member_id: Annotated[str, doc("Who had it last.")]
+    at: Instant
 
 
 @dataclass(frozen=True, slots=True)
-class ShareOffset:
+class ShareOffsetView:
+    """How far the group is with a partition."""
+
+    topic: str
+    topic_id: str
+    partition: Natural32
+    start_offset: Annotated[Offset | None, doc("The first offset that is not finished; null: not decided yet.")]
+    next_offset: Annotated[Offset | None, doc("Offsets from here on were never given out.")]
+    end_offset: Annotated[Offset, doc("How far the partition goes, as far as is known.")]
+    lag: Annotated[Natural | None, doc("Items below the end that are not finished (KIP-1226); null: not known.")]
+    acquired: Annotated[Natural, doc("Items that members have.")]
+    retry: Annotated[Natural, doc("Items to be delivered again.")]
+    delayed: Annotated[Natural, doc("The same, not yet.")]
+    dead: Annotated[Natural, doc("Dead letters.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ShareOffset(ShareOffsetView):
     """How far a partition is. `next_offset` None: where it begins is not decided yet, and then the two others are, too.
 
     `acquired`, `retry`, `delayed`, `dead`: numbers of items. `time_lag_ms`: how long the oldest item that is not
     finished has waited, by the samples of watermarks; None: they do not say.
     """
 
-    topic: str
-    topic_id: UUID
-    partition: int
-    next_offset: int | None
-    end_offset: int
-    start_offset: int | None
-    lag: int | None
-    acquired: int
-    retry: int
-    delayed: int
-    dead: int
     time_lag_ms: int | None
 
 
@@ -116,7 +135,7 @@ class ItemOperators:
         cursor: str | None = None,
         limit: int,
         visible: Visible = EVERYTHING,
-    ) -> Page[Item]:
+    ) -> Page[ItemView]:
         """A page of unfinished items that were given out, by partition: what members have, by the end of their locks,
         then what is to be delivered again, by when.
         """
@@ -154,7 +173,7 @@ class ItemOperators:
         cursor: str | None = None,
         limit: int,
         visible: Visible = EVERYTHING,
-    ) -> Page[DeadLetter]:
+    ) -> Page[DeadLetterView]:
         """A page of dead letters, oldest first."""
         (after,) = decode_cursor(cursor, int) if cursor is not None else (0,)
         async with self._db.snapshot() as connection:
@@ -169,7 +188,7 @@ class ItemOperators:
                 "limit": limit + 1,
                 **visible.parameters(),
             }
-            found = await self._db.records(connection, DeadLetter, Q.list_dead_letters, parameters)
+            found = await self._db.records(connection, DeadLetterView, Q.list_dead_letters, parameters)
         shown, more = cut(found, limit)
         return Page(shown, encode_cursor(shown[-1].id) if more else None)
 
@@ -400,7 +419,7 @@ def _item(
     member_id: str,
     acquired_at: Millis | None,
     last_error: str | None,
-) -> Item:
+) -> ItemView:
     state = ("acquired" if kind == LOCKS else "delayed") if at > now else "retry"
     lock = id if kind == LOCKS else None
-    return Item(state, topic, partition, ranges(held), delivery_count, member_id, lock, acquired_at, at, last_error)
+    return ItemView(state, topic, partition, ranges(held), delivery_count, member_id, lock, acquired_at, at, last_error)

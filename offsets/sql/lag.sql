@@ -1,8 +1,6 @@
 -- name: lag_partitions
--- A page of what a group committed, owns, or subscribes to. `b` is the last sample at which the log ended at the
--- position or before, `n` the one after it, or where there is no such sample the first of all: what time lag is
--- interpolated from. Each way to find partitions is cut to a page of its own, so that a page costs the same however
--- many partitions the group has; only those of the page are looked up.
+-- A page of what a group committed, owns, or subscribes to. Each way to find partitions is cut to a page of its own, so
+-- that a page costs the same however many partitions the group has; only those of the page are looked up.
 with g as (
     select id from groups_group where group_id = %(group_id)s
 ), named as (
@@ -41,11 +39,7 @@ with g as (
     limit %(limit)s
 )
 select k.topic, k.partition, o.committed_offset, o.commit_timestamp as committed_at, a.member_id,
-       w.log_start_offset, w.log_end_offset, w.sampled_at,
-       b.at as before_at, b.until as before_until, b.log_start_offset as before_log_start_offset,
-       b.log_end_offset as before_log_end_offset,
-       n.at as after_at, n.until as after_until, n.log_start_offset as after_log_start_offset,
-       n.log_end_offset as after_log_end_offset
+       w.log_start_offset, w.log_end_offset, w.sampled_at
 from named k
 cross join g
 left join offsets_committedoffset o on o.group_id = g.id and o.topic = k.topic and o.partition = k.partition
@@ -57,22 +51,29 @@ left join lateral (
     limit 1) a on true
 left join groups_topic t on t.name = k.topic
 left join groups_watermark w on w.topic_id = t.id and w.partition = k.partition
-cross join lateral (select greatest(o.committed_offset, w.log_start_offset) as position) c
-left join lateral (
-    select s.at, s.until, s.log_start_offset, s.log_end_offset
-    from offsets_watermarksample s
-    where o.committed_offset is not null and c.position < w.log_end_offset
-      and s.topic_id = t.id and s.partition = k.partition and s.log_end_offset <= c.position
-    order by s.log_end_offset desc, s.at desc
-    limit 1) b on true
-left join lateral (
-    select s.at, s.until, s.log_start_offset, s.log_end_offset
-    from offsets_watermarksample s
-    where o.committed_offset is not null and c.position < w.log_end_offset
-      and s.topic_id = t.id and s.partition = k.partition and s.at > coalesce(b.at, -1)
-    order by s.at
-    limit 1) n on true
 order by k.topic, k.partition
+
+-- name: samples_of_positions
+-- The samples that the time lag of some positions is interpolated from: the last at which the log ended there or before
+-- (`b`), and the one after it, or where there is no such sample the first of all.
+select d.topic, d.partition, s.at, s.until, s.log_start_offset, s.log_end_offset
+from unnest(%(topics)s::text[], %(partitions)s::int[], %(positions)s::bigint[]) as d (topic, partition, position)
+join groups_topic t on t.name = d.topic
+left join lateral (
+    select at, until, log_start_offset, log_end_offset
+    from offsets_watermarksample
+    where topic_id = t.id and partition = d.partition and log_end_offset <= d.position
+    order by log_end_offset desc, at desc
+    limit 1) b on true
+cross join lateral (
+    select b.at, b.until, b.log_start_offset, b.log_end_offset where b.at is not null
+    union all
+    (select at, until, log_start_offset, log_end_offset
+     from offsets_watermarksample
+     where topic_id = t.id and partition = d.partition and at > coalesce(b.at, -1)
+     order by at
+     limit 1)) s
+order by d.topic, d.partition, s.at
 
 -- fragment: time_lag
 -- How long the record at `c.position` has waited, in a partition with the watermark `w`; null if that is not `c.known`,

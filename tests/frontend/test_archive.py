@@ -15,7 +15,7 @@ from frontend.ui.states import RUN_KINDS as KINDS
 from frontend.ui.states import RUN_STATES as STATES
 from kcoord.spark_packages import SparkPackages, SparkState
 from offsets.models import ReconcileFinding, SparkRun
-from offsets.runs.findings import Finding
+from offsets.runs.findings import FindingView
 from offsets.runs.service import SparkRuns
 from tests.frontend.seed import Seed
 from tests.frontend.viewers import allow
@@ -41,10 +41,10 @@ def test_every_kind_and_state_has_its_words() -> None:
 
 def test_evidence_in_words() -> None:
     said = {"journal_ids": [4, 5], "members": ["a", "b"], "instants": [0], "generation": 3, "empty": []}
-    found = Finding(1, "rewind", "g", "t", 0, 1, 2, said)
+    found = FindingView(1, "rewind", "g", "t", 0, 1, 2, said)
     assert evidence(found, {}) == "journal 4, 5 · generation 3 · at 1970-01-01 00:00:00.000 UTC · members a, b"
     line = {"id": 4, "at": 0, "committed_offset": 12_000, "metadata": "m" * 50, "leader_epoch": None}
-    other = Finding(1, "other_metadata", "g", "t", 0, 1, 2, {"metadata": ["one", ""], "line": line})
+    other = FindingView(1, "other_metadata", "g", "t", 0, 1, 2, {"metadata": ["one", ""], "line": line})
     assert evidence(other, {}) == (
         f"last line of 1970-01-01 00:00:00.000 UTC: offset 12,000, metadata “{'m' * 40}…” · "
         "metadata “one” in the journal, “” committed"

@@ -13,7 +13,7 @@ from frontend.pages.nodes.view import NODE_STATES, PARTITION_STATES, hand_overs
 from frontend.ui.states import REASONS
 from groups.core.model.group import partition_of
 from groups.models import CoordinatorNode, CoordinatorPartition, PartitionChange
-from groups.nodes.overview import Overview, SeenChange, SeenNode, SeenPartition
+from groups.nodes.overview import NodeView, Overview, PartitionChangeView, SeenPartition
 from tests.frontend.node_seed import LONG_LEASE_MS, change, four_nodes, node, outage, own
 from tests.frontend.seed import Seed, working_group
 
@@ -94,8 +94,10 @@ def test_the_last_hand_overs(person: Client, seed: Seed) -> None:
     assert "Nobody owned it nobody node-0 50 0–49 4.1 s" in moves
 
 
-def seen(at: int, partition: int, before: str | None, after: str | None, reason: str, gap: int | None) -> SeenChange:
-    return SeenChange(at, partition, 1, 1, before, after, reason, gap)
+def seen(
+    at: int, partition: int, before: str | None, after: str | None, reason: str, gap: int | None
+) -> PartitionChangeView:
+    return PartitionChangeView(at, partition, 1, 1, before, after, reason, gap)
 
 
 def test_changes_of_one_instant_are_one_hand_over() -> None:
@@ -128,7 +130,7 @@ def test_a_hand_over_is_not_told_with_some_of_its_partitions_only() -> None:
 def test_nodes_are_in_their_natural_order_and_many_partitions_are_bounded() -> None:
     names = ["node-10", "node-2", "x", "node-1"]
     nodes = [
-        SeenNode(name, number + 1, None, "1", NOW, NOW, NOW + 1, name != "x", None, None, ())
+        NodeView(name, number + 1, None, "1", NOW, NOW, NOW + 1, name != "x", None, None, ())
         for number, name in enumerate(names)
     ]
     partitions = [

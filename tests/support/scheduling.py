@@ -1,8 +1,8 @@
 """Which worker of `make test` runs which tests, and in which order.
 
-The first worker runs only tests that mostly wait: for servers to start, for sessions to end, for minutes of chaos. It
-comes on top of one worker a core, because what waits leaves its core to others. These begin with the tests that compute
-and go on with what is left of the others.
+The first worker, and the second of four or more, run only tests that mostly wait: for servers to start, for sessions to
+end, for minutes of chaos. They come on top of one worker a core, because what waits leaves its core to others. These
+begin with the tests that compute and go on with what is left of the others.
 
 The tests of a file stay together, so what its fixtures start is started once, and so do those of an `xdist_group`. What
 takes long begins early: begun last, it would be all that runs in the end.
@@ -16,8 +16,9 @@ from xdist.scheduler import LoadGroupScheduling
 from xdist.workermanage import WorkerController
 
 WAITING = (
-    "tests/chaos/", "tests/deploy/", "tests/failover/", "tests/kcoord/client/test_live", "tests/kcoord/demo/",
-    "tests/kcoord/showcase/", "tests/kcoord/stack/", "tests/newcomer/", "tests/processes/", "tests/wire/",
+    "tests/browser/test_outages", "tests/chaos/", "tests/deploy/", "tests/failover/", "tests/kcoord/client/test_live",
+    "tests/kcoord/demo/", "tests/kcoord/showcase/", "tests/kcoord/stack/", "tests/newcomer/", "tests/offsets/spark/",
+    "tests/processes/", "tests/wire/",
 )  # fmt: skip
 """Where the tests are that mostly wait. Wrong here costs time, nothing else."""
 
@@ -27,7 +28,9 @@ LONG = (
 )  # fmt: skip
 """Where files take minutes though they have few tests."""
 
-FIRST = "gw0"
+THAT_WAIT = ("gw0", "gw1")
+"""The workers that only wait, the second only of `FOR_TWO` workers or more."""
+FOR_TWO = 4
 
 
 def next_scope(queue: Mapping[str, Iterable[str]], *, waits: bool) -> str | None:
@@ -52,7 +55,8 @@ class Scheduling(LoadGroupScheduling):
         return nodeid.partition("::")[0] if group == nodeid else group
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        scope = next_scope(self.workqueue, waits=node.gateway.id == FIRST and len(self.nodes) > 1)
+        that_wait = THAT_WAIT[: 1 + (self.numnodes >= FOR_TWO)]
+        scope = next_scope(self.workqueue, waits=node.gateway.id in that_wait and len(self.nodes) > len(that_wait))
         if scope is None:
             node.shutdown()
             return

@@ -54,7 +54,7 @@ class Outcome:
     topics: Seen
 
 
-@form_page
+@form_page("rule.add")
 def grant(request: HttpRequest) -> HttpResponse:
     """Add rules to a holder."""
     require_tokens(request, to_change=True)

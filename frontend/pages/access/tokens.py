@@ -189,7 +189,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
     return show(request, "pages/access/tokens", context, section="tokens", title="Tokens")
 
 
-@form_page
+@form_page("token.create")
 def new_token(request: HttpRequest) -> HttpResponse:
     """Create a token; its secret is shown once, in the response."""
     require_tokens(request, to_change=True)
@@ -236,7 +236,7 @@ def _create(name: str, rules: Sequence[Rule], expires_at: int | None) -> tuple[N
         return None, Refusal(f"Name: {error}.", 409)
 
 
-@form_page
+@form_page("token.change", rotate="token.rotate", revoke="token.delete")
 def token_page(request: HttpRequest, token_id: int) -> HttpResponse:
     """What a token allows; rotate or revoke it."""
     require_tokens(request)

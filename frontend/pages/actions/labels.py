@@ -38,7 +38,7 @@ class LabelLine:
     removed: bool
 
 
-@form_page
+@form_page("group.labels")
 def group_labels(request: HttpRequest, group_id: str) -> HttpResponse:
     """All labels, and the form. The group need not exist."""
     if len(group_id) > LONGEST_TEXT:

@@ -45,7 +45,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.setting import Value
 
 
-@form_page
+@form_page("group.delete")
 def delete_group(request: HttpRequest, group_id: str) -> HttpResponse:
     """Delete an empty group with its offsets. Its name has to be typed: the deletion cannot be undone."""
     require(request, DELETE_GROUP, group_id)
@@ -66,7 +66,7 @@ def delete_group(request: HttpRequest, group_id: str) -> HttpResponse:
     )
 
 
-@form_page
+@form_page("group.hold", release="group.release")
 def hold_group(request: HttpRequest, group_id: str) -> HttpResponse:
     """Keep members out for a while, or let them in again."""
     require(request, HOLD, group_id)
@@ -90,7 +90,7 @@ def hold_group(request: HttpRequest, group_id: str) -> HttpResponse:
     return form(request, "pages/actions/hold_group", brief, refusal, extra)
 
 
-@form_page
+@form_page("member.remove")
 def kick_member(request: HttpRequest, group_id: str) -> HttpResponse:
     """Remove one member. Its id is passed in the query: it may contain a slash."""
     require(request, KICK, group_id)
@@ -154,7 +154,7 @@ class Outcome:
     problems: Mapping[str, str] = field(default_factory=dict)
 
 
-@form_page
+@form_page("group.config")
 def group_config(request: HttpRequest, group_id: str) -> HttpResponse:
     """All settings with their sources, and the form. The group need not exist."""
     if len(group_id) > LONGEST_ID:

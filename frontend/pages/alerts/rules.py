@@ -186,7 +186,7 @@ class Tick:
     note: str = ""
 
 
-@form_page
+@form_page("alert.rule")
 def new_rule(request: HttpRequest) -> HttpResponse:
     """Make a rule. `?group` and `?lag` of the URL fill it in."""
     require(request, ALERT_RULE)
@@ -211,7 +211,7 @@ def _prefilled(request: HttpRequest) -> Given:
     return replace(given, min_lag=str(lag)) if lag else given
 
 
-@form_page
+@form_page("alert.rule", delete="alert.delete")
 def rule_page(request: HttpRequest, rule_id: int) -> HttpResponse:
     """A rule: change or delete it."""
     viewer = viewer_of(request)

@@ -85,7 +85,7 @@ class Found:
     told: Told | None
 
 
-@form_page
+@form_page("alert.mute", test="alert.test")
 def alerts_page(request: HttpRequest) -> HttpResponse:
     """The alerts on groups that the person may describe; rules, receivers and messages for who may see the cluster."""
     refusal = Refusal()

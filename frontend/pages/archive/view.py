@@ -31,7 +31,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import MAX_LIMIT, Page
 from kcoord.spark_packages import SparkState, spark_packages
-from offsets.runs.findings import Finding, FindingFilter, FindingReads
+from offsets.runs.findings import FindingFilter, FindingReads, FindingView
 from offsets.runs.run_process import LogTail
 from offsets.runs.service import KINDS as ALL_KINDS
 from offsets.runs.service import STARTABLE, SparkRun, SparkRuns
@@ -172,7 +172,7 @@ def _findings_url(run: SparkRun) -> str:
     return f"{reverse('frontend:findings')}?run={run.id}"
 
 
-@form_page
+@form_page("run.start")
 def start_run(request: HttpRequest) -> HttpResponse:
     """Start a run, after a page that says what it does."""
     require(request, RUN)
@@ -200,7 +200,7 @@ async def _now_and_path(runtime: Runtime) -> tuple[int, str]:
     return await shared_reads.now(runtime.db), runtime.get(SparkRuns).archive_path
 
 
-@form_page
+@form_page("run.cancel")
 def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """End a run, after a page that says what that means."""
     require(request, RUN)
@@ -227,7 +227,9 @@ def findings(request: HttpRequest) -> HttpResponse:
     wanted = wanted_findings(request)
     viewer, seen_by = viewer_of(request), viewer_of(request).seen_by
 
-    async def read(runtime: Runtime) -> tuple[SparkRun | None, Page[Finding], dict[str, int], Mapping[str, Names], int]:
+    async def read(
+        runtime: Runtime,
+    ) -> tuple[SparkRun | None, Page[FindingView], dict[str, int], Mapping[str, Names], int]:
         reads = runtime.get(FindingReads)
         run, listed = await reads.findings(wanted, run_id=run_id, cursor=cursor, limit=PAGE_SIZE, seen_by=seen_by)
         counts = await reads.counts(run.id, group_id or None, seen_by=seen_by) if run else {}
@@ -261,7 +263,7 @@ def findings(request: HttpRequest) -> HttpResponse:
     return show(request, "pages/archive/findings", context, section="archive", title="Findings")
 
 
-async def _names(runtime: Runtime, viewer: Viewer, found: Iterable[Finding]) -> Mapping[str, Names]:
+async def _names(runtime: Runtime, viewer: Viewer, found: Iterable[FindingView]) -> Mapping[str, Names]:
     """What the members are called that findings name, by group; some of them are gone."""
     named: dict[str, list[str]] = {}
     for finding in found:
@@ -305,7 +307,7 @@ def findings_csv(request: HttpRequest) -> HttpResponseBase:
     """The findings of a run that match the filters of the page."""
     wanted, run_id, seen_by = wanted_findings(request), text(request, "run") or None, viewer_of(request).seen_by
 
-    async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[Finding], str | None]:
+    async def read(runtime: Runtime, cursor: str | None) -> tuple[Sequence[FindingView], str | None]:
         reads = runtime.get(FindingReads)
         # A cursor names its run: the file has the findings of one, whatever succeeds meanwhile.
         named = None if cursor else run_id
@@ -378,7 +380,7 @@ class RunLine:
 class FindingLine:
     """A finding as text."""
 
-    finding: Finding
+    finding: FindingView
     label: str
     tone: str
     meaning: str
@@ -397,19 +399,19 @@ def run_line(run: SparkRun, now: Millis, url: str) -> RunLine:
     return RunLine(run, RUN_KINDS.get(run.kind, (run.kind, ""))[0], state, url, length, percent, found_state(run))
 
 
-def finding_line(finding: Finding, group_url: str, names: Names) -> FindingLine:
+def finding_line(finding: FindingView, group_url: str, names: Names) -> FindingLine:
     """A finding as the list shows it. `names`: those of members of its group that are known."""
     label, tone, meaning = FINDINGS.get(finding.kind, (finding.kind, "idle", ""))
     key = urlencode({"topic": finding.topic, "partition": finding.partition})
     return FindingLine(finding, label, tone, meaning, group_url, f"{group_url}/commits?{key}", evidence(finding, names))
 
 
-def members_of(finding: Finding) -> list[str]:
+def members_of(finding: FindingView) -> list[str]:
     """The ids of the members that the evidence names."""
     return [str(one) for name in _MEMBERS for one in _listed(finding.evidence.get(name))]
 
 
-def evidence(finding: Finding, names: Names) -> str:
+def evidence(finding: FindingView, names: Names) -> str:
     """The evidence for a finding: `journal 4, 5 · members a, b · at 2026-01-31 …`. Empty parts are omitted."""
     keys = sorted(finding.evidence, key=lambda key: (key not in _FIRST, key))
     said = [_said(key, finding.evidence[key], names) for key in keys if finding.evidence[key] not in (None, [], "", {})]

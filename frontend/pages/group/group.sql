@@ -84,11 +84,9 @@ from chosen m
 order by m.rank
 
 -- name: member_loads
--- How far members are behind, and the samples around the positions of the partitions where each is furthest behind,
--- which its time lag is interpolated from (as `lag_partitions` of offsets).
+-- How far members are behind, and the partitions where each is furthest behind.
 with part as materialized (
-    select a.member_id, a.topic, a.partition, t.id as topic_id, o.committed_offset, w.log_start_offset,
-           w.log_end_offset, w.sampled_at,
+    select a.member_id, a.topic, a.partition, o.committed_offset, w.log_start_offset, w.log_end_offset, w.sampled_at,
            greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0) as lag
     from groups_assignment a
     left join offsets_committedoffset o on o.group_id = a.group_id and o.topic = a.topic and o.partition = a.partition
@@ -108,24 +106,9 @@ furthest as (
           where committed_offset is not null and lag > 0) p
     where place <= 4)
 select total.member_id, total.measured, total.lag, f.topic, f.partition, f.committed_offset, f.log_start_offset,
-       f.log_end_offset, f.sampled_at, b.at as before_at, b.until as before_until,
-       b.log_start_offset as before_log_start_offset, b.log_end_offset as before_log_end_offset, n.at as after_at,
-       n.until as after_until, n.log_start_offset as after_log_start_offset, n.log_end_offset as after_log_end_offset
+       f.log_end_offset, f.sampled_at
 from total
 left join furthest f on f.member_id = total.member_id
-left join lateral (
-    select at, until, log_start_offset, log_end_offset
-    from offsets_watermarksample
-    where topic_id = f.topic_id and partition = f.partition
-      and log_end_offset <= greatest(f.committed_offset, f.log_start_offset)
-    order by log_end_offset desc, at desc
-    limit 1) b on true
-left join lateral (
-    select at, until, log_start_offset, log_end_offset
-    from offsets_watermarksample
-    where topic_id = f.topic_id and partition = f.partition and at > coalesce(b.at, -1)
-    order by at
-    limit 1) n on true
 order by total.member_id
 
 -- name: owned_partitions
@@ -310,24 +293,3 @@ from (select k.topic, k.partition, a.member_id as owner, o.committed_offset, o.m
       limit %(limit)s offset %(skip)s) p
 -- include: owner_names
 order by p.rank
-
--- name: partition_samples
--- The samples around the positions of some partitions, which their time lag is interpolated from (as `lag_partitions`
--- of offsets).
-select d.topic, d.partition, b.at as before_at, b.until as before_until,
-       b.log_start_offset as before_log_start_offset, b.log_end_offset as before_log_end_offset, n.at as after_at,
-       n.until as after_until, n.log_start_offset as after_log_start_offset, n.log_end_offset as after_log_end_offset
-from unnest(%(topics)s::text[], %(partitions)s::int[], %(positions)s::bigint[]) as d (topic, partition, position)
-join groups_topic t on t.name = d.topic
-left join lateral (
-    select at, until, log_start_offset, log_end_offset
-    from offsets_watermarksample
-    where topic_id = t.id and partition = d.partition and log_end_offset <= d.position
-    order by log_end_offset desc, at desc
-    limit 1) b on true
-left join lateral (
-    select at, until, log_start_offset, log_end_offset
-    from offsets_watermarksample
-    where topic_id = t.id and partition = d.partition and at > coalesce(b.at, -1)
-    order by at
-    limit 1) n on true

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from frontend.ui.members import member_rates
@@ -12,9 +11,9 @@ from frontend.ui.rows import Member, Millis, PartitionOffset
 from frontend.ui.viewer import Viewer
 from kcoord.database.pool import Connection, Database
 from kcoord.sql import queries
-from offsets.core.lag import Watermark, longest, partition_lag, position
-from offsets.core.samples import NOT_KNOWN, Sample, TimeLag
-from offsets.lag.samples import in_order
+from offsets.core.lag import longest
+from offsets.core.samples import NOT_KNOWN, TimeLag
+from offsets.lag.positions import lags
 
 PAGE_ROWS = 50
 LAST_PAGE = 200
@@ -116,14 +115,13 @@ async def member_rows(
     found = await db.records(connection, _member, Q.group_members, parameters)
     members = tuple(member for member, _ in found)
     wanted = {**group, "member_ids": [member.member_id for member in members]}
-    parts: dict[str, list[tuple[Load, TimeLag | None]]] = {}
-    for member_id, load, time in await db.records(connection, partial(_part, now), Q.member_loads, wanted):
-        parts.setdefault(member_id, []).append((load, time))
+    parts = await db.records(connection, _Part, Q.member_loads, wanted)
+    behind = await lags(db, connection, parts, now, ENDLESS)
     rates = await member_rates(db, connection, group, wanted["member_ids"], now)
-    loads = {
-        member_id: _load([load for load, _ in some], [t for _, t in some if t], rates.get(member_id))
-        for member_id, some in parts.items()
-    }
+    times: dict[str, list[TimeLag]] = {}
+    for part, lag in zip(parts, behind, strict=True):
+        times.setdefault(part.member_id, []).extend([lag.time_lag] if lag.lag is not None else [])
+    loads = {part.member_id: _load(part, times[part.member_id], rates.get(part.member_id)) for part in parts}
     return MemberRows(members, found[0][1] if found else 0, loads)
 
 
@@ -131,47 +129,24 @@ def _member(*, matching: int, **member: Any) -> tuple[Member, int]:
     return Member(**member), matching
 
 
-def _load(loads: Sequence[Load], times: Sequence[TimeLag], rate: int | None) -> Load:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """How far a member is behind, and one of the partitions where it is furthest behind; None: it is nowhere."""
+
+    member_id: str
+    measured: int
+    lag: int | None
+    topic: str | None
+    partition: int | None
+    committed_offset: int | None
+    log_start_offset: int | None
+    log_end_offset: int | None
+    sampled_at: Millis | None
+
+
+def _load(part: _Part, times: Sequence[TimeLag], rate: int | None) -> Load:
     """What is the same in all rows of a member, and the largest of its time lags; 0 if it has read everything."""
-    known = loads[0].lag is not None
-    return Load(loads[0].measured, loads[0].lag, longest(times or ([TimeLag(0)] if known else [])), rate)
-
-
-def _part(
-    now: Millis,
-    *,
-    member_id: str,
-    measured: int,
-    lag: int | None,
-    topic: str | None,
-    partition: int | None,
-    committed_offset: int | None,
-    log_start_offset: int | None,
-    log_end_offset: int | None,
-    sampled_at: Millis | None,
-    **samples: Any,
-) -> tuple[str, Load, TimeLag | None]:
-    load = Load(measured, lag, TimeLag())
-    if committed_offset is None or log_start_offset is None or log_end_offset is None or sampled_at is None:
-        return member_id, load, None
-    watermark = Watermark(log_start_offset, log_end_offset, sampled_at)
-    return member_id, load, _time_lag(committed_offset, watermark, _samples(**samples), now)
-
-
-def _samples(**columns: Any) -> list[Sample]:
-    """The samples before and after a position, those that exist."""
-    found = []
-    for side in ("before", "after"):
-        values = [columns[f"{side}_{name}"] for name in ("at", "until", "log_start_offset", "log_end_offset")]
-        if None not in values:
-            found.append(Sample(*values))
-    return found
-
-
-def _time_lag(committed_offset: int, watermark: Watermark, samples: Sequence[Sample], now: Millis) -> TimeLag:
-    reported = watermark.sampled_at
-    last = Sample(reported, reported, watermark.log_start_offset, watermark.log_end_offset)
-    return partition_lag(committed_offset, watermark, in_order([*samples, last]), now, ENDLESS).time_lag
+    return Load(part.measured, part.lag, longest(times or ([TimeLag(0)] if part.lag is not None else [])), rate)
 
 
 async def offset_rows(
@@ -187,27 +162,10 @@ async def offset_rows(
         found = await db.records(connection, _offset, Q.partition_table, parameters)
         offsets = [offset for offset, _ in found]
         matching = found[0][1] if found else 0
-    behind = [row for row in offsets if row.lag]
-    wanted = {
-        "topics": [row.topic for row in behind],
-        "partitions": [row.partition for row in behind],
-        "positions": [position(row.committed_offset or 0, row.log_start_offset or 0) for row in behind],
-    }
-    samples = {}
-    if behind:
-        for topic, partition, around in await db.records(connection, _around, Q.partition_samples, wanted):
-            samples[topic, partition] = around
-    times = {(row.topic, row.partition): TimeLag(0) for row in offsets if row.lag == 0}
-    for row in behind:
-        mark = Watermark(row.log_start_offset or 0, row.log_end_offset or 0, row.sampled_at or 0)
-        around = samples.get((row.topic, row.partition), [])
-        times[row.topic, row.partition] = _time_lag(row.committed_offset or 0, mark, around, now)
+    behind = await lags(db, connection, offsets, now, ENDLESS)
+    times = {(row.topic, row.partition): lag.time_lag for row, lag in zip(offsets, behind, strict=True)}
     return OffsetRows(offsets, matching, times)
 
 
 def _offset(*, matching: int, **offset: Any) -> tuple[PartitionOffset, int]:
     return PartitionOffset(**offset), matching
-
-
-def _around(*, topic: str, partition: int, **samples: Any) -> tuple[str, int, list[Sample]]:
-    return topic, partition, _samples(**samples)

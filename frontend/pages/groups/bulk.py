@@ -136,7 +136,7 @@ class Asked:
     view: str
 
 
-@form_page
+@form_page(hold="group.hold", release="group.release", labels="group.labels", delete="group.delete")
 def group_actions(request: HttpRequest) -> HttpResponse:
     """Review an act on several groups, then perform it."""
     given = request.POST if request.method == "POST" else request.GET

@@ -40,7 +40,7 @@ class ViewLine:
     words: Sequence[str]
 
 
-@form_page
+@form_page()
 def saved_views(request: HttpRequest) -> HttpResponse:
     """The views of the account that has signed in; nobody else's can be seen or deleted."""
     refusal, act = Refusal(), request.POST.get("act", "")

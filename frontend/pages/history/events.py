@@ -36,7 +36,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import MAX_LIMIT, Page
 from offsets.core.types import ChangeKind
-from offsets.journal.reading import FREQUENT, JournalFilter, JournalLine, JournalReads
+from offsets.journal.reading import FREQUENT, JournalFilter, JournalLineView, JournalReads
 
 
 @page
@@ -94,7 +94,7 @@ CHANGES = "changes"
 class Line:
     """A line of the journal as text. `who`: the principal, if no member did it; `names`: that of the member."""
 
-    row: JournalLine
+    row: JournalLineView
     word: str
     tone: str
     who: str
@@ -149,7 +149,7 @@ def _kinds(kind: str) -> list[ChangeKind] | None:
 
 def _read(
     viewer: Viewer, group_id: str, wanted: JournalFilter, cursor: str | None = None, limit: int = PAGE_SIZE
-) -> Page[JournalLine] | None:
+) -> Page[JournalLineView] | None:
     """A page of the journal; None if it has nothing about the group. Raises BadAddress for an invalid filter."""
     try:
         return bridge.call(
@@ -177,7 +177,7 @@ def journal(viewer: Viewer, group_id: str, wanted: JournalFilter, *, limit: int)
     return _lines(viewer, group_id, found.items) if found else []
 
 
-def _lines(viewer: Viewer, group_id: str, rows: Sequence[JournalLine]) -> list[Line]:
+def _lines(viewer: Viewer, group_id: str, rows: Sequence[JournalLineView]) -> list[Line]:
     """Rows as text. A member that is gone is named by the client id of its commits."""
     clients = {row.member_id: row.client_id for row in rows if row.member_id and row.client_id}
     names = {**clients, **member_names(viewer, group_id, {row.member_id for row in rows})}

@@ -31,7 +31,7 @@ from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import Page
-from offsets.share.operators import Chosen, DeadLetter, Item, ItemOperators
+from offsets.share.operators import Chosen, DeadLetterView, ItemOperators, ItemView
 
 STATES: Mapping[str, tuple[str, str]] = {
     "acquired": ("Acquired", "busy"),
@@ -63,7 +63,7 @@ def count(offsets: Iterable[Sequence[int]]) -> int:
 class Line:
     """Items of a list. `chosen`: the value of their box."""
 
-    row: Item
+    row: ItemView
     label: str
     tone: str
     offsets: str
@@ -72,7 +72,7 @@ class Line:
     chosen: str
 
 
-def line(row: Item) -> Line:
+def line(row: ItemView) -> Line:
     """A row of the list of items."""
     label, tone = STATES[row.state]
     chosen = json.dumps([row.topic, row.partition, row.offsets], ensure_ascii=False)
@@ -153,7 +153,7 @@ def _of_share_groups(request: HttpRequest, group_id: str) -> GroupBrief | HttpRe
     return brief
 
 
-@form_page
+@form_page("items.release", reject="items.reject")
 def group_items(request: HttpRequest, group_id: str) -> HttpResponse:
     """What members have and what is to be delivered again. Chosen items are released or rejected after a review."""
     brief = _of_share_groups(request, group_id)
@@ -223,12 +223,14 @@ def _operate(request: HttpRequest, group_id: str, now: int) -> tuple[HttpRespons
     return _review(request, group_id, act, now, context), refusal
 
 
-def _item_command(request: HttpRequest, group_id: str, act: Act, rows: Sequence[Item]) -> as_command.Command:
+def _item_command(request: HttpRequest, group_id: str, act: Act, rows: Sequence[ItemView]) -> as_command.Command:
     chosen = [Chosen(row.topic, row.partition, row.offsets) for row in rows] or [Chosen("TOPIC", 0, [(0, 9)])]
     return as_command.operate_items(service_url(request), group_id, act.name, act.label, chosen, "")
 
 
-def _letter_command(request: HttpRequest, group_id: str, act: Act, rows: Sequence[DeadLetter]) -> as_command.Command:
+def _letter_command(
+    request: HttpRequest, group_id: str, act: Act, rows: Sequence[DeadLetterView]
+) -> as_command.Command:
     ids = [row.id for row in rows] or [1]
     return as_command.resolve_dead_letters(service_url(request), group_id, act.name, act.label, ids)
 
@@ -262,7 +264,7 @@ def _listed(
     }
 
 
-@form_page
+@form_page("dead-letters.replay", discard="dead-letters.discard")
 def dead_letters(request: HttpRequest, group_id: str) -> HttpResponse:
     """Items that were given up, with the reason. Chosen ones are replayed or discarded after a review."""
     brief = _of_share_groups(request, group_id)
@@ -294,7 +296,7 @@ def dead_letters(request: HttpRequest, group_id: str) -> HttpResponse:
 
 async def _letters(
     runtime: Runtime, viewer: Any, group_id: str, wanted: Mapping[str, Any], cursor: str | None, limit: int = PAGE_SIZE
-) -> Page[DeadLetter]:
+) -> Page[DeadLetterView]:
     return await runtime.get(ItemOperators).dead_letters(
         group_id,
         topic=wanted["topic"] or None,

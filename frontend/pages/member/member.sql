@@ -45,8 +45,7 @@ left join groups_watermark w on w.topic_id = t.id and w.partition = a.partition
 
 -- name: member_partitions
 -- What it owns or is meant to have, by topic and partition. Of a settled member the target is what it owns, and is not
--- unpacked; `wanted` is null then. What is among the first of both is among the first of each. The samples are those
--- that time lag is interpolated from: `b` the last at which the log ended at the position or before, `n` the one after.
+-- unpacked; `wanted` is null then. What is among the first of both is among the first of each.
 with member as materialized (
     select target
     from groups_consumermember
@@ -77,32 +76,15 @@ part as (
     order by topic, partition
     limit %(limit)s)
 select k.topic, k.partition, k.pending, k.held, k.wanted, o.committed_offset, o.commit_timestamp, w.log_start_offset,
-       w.log_end_offset, w.sampled_at, b.at as before_at, b.until as before_until,
-       b.log_start_offset as before_log_start_offset, b.log_end_offset as before_log_end_offset, n.at as after_at,
-       n.until as after_until, n.log_start_offset as after_log_start_offset, n.log_end_offset as after_log_end_offset
+       w.log_end_offset, w.sampled_at
 from part k
 left join offsets_committedoffset o on o.group_id = %(pk)s and o.topic = k.topic and o.partition = k.partition
 left join lateral (
-    select w.topic_id, w.log_start_offset, w.log_end_offset, w.sampled_at
+    select w.log_start_offset, w.log_end_offset, w.sampled_at
     from groups_topic t
     join groups_watermark w on w.topic_id = t.id and w.partition = k.partition
     where t.name = k.topic
     limit 1) w on true
-cross join lateral (select greatest(o.committed_offset, w.log_start_offset) as position) c
-left join lateral (
-    select s.at, s.until, s.log_start_offset, s.log_end_offset
-    from offsets_watermarksample s
-    where o.committed_offset is not null and c.position < w.log_end_offset
-      and s.topic_id = w.topic_id and s.partition = k.partition and s.log_end_offset <= c.position
-    order by s.log_end_offset desc, s.at desc
-    limit 1) b on true
-left join lateral (
-    select s.at, s.until, s.log_start_offset, s.log_end_offset
-    from offsets_watermarksample s
-    where o.committed_offset is not null and c.position < w.log_end_offset
-      and s.topic_id = w.topic_id and s.partition = k.partition and s.at > coalesce(b.at, -1)
-    order by s.at
-    limit 1) n on true
 order by k.topic, k.partition
 
 -- name: topics_owned_of

@@ -31,10 +31,9 @@ from kcoord.protocol.consumer_protocol import decode_subscription
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import MAX_LIMIT
 from kcoord.sql import queries
-from offsets.core.lag import PartitionLag, Watermark, partition_lag
-from offsets.core.samples import Sample
+from offsets.core.lag import PartitionLag
 from offsets.core.verdicts import Verdict
-from offsets.lag.samples import in_order
+from offsets.lag.positions import lags
 from offsets.verdicts import Check, VerdictChecks, summaries, thresholds
 
 Q = queries("frontend")
@@ -71,7 +70,7 @@ class MemberTotals:
 class MemberPartition:
     """A partition that a member owns (`held`) or is meant to have (`wanted`; None: it is meant to have what it owns).
 
-    `pending`: it was told to give it up. Watermark and samples are complete or None.
+    `pending`: it was told to give it up. The watermark is complete or None.
     """
 
     topic: str
@@ -84,14 +83,9 @@ class MemberPartition:
     log_start_offset: Any
     log_end_offset: Any
     sampled_at: Any
-    before_at: Any
-    before_until: Any
-    before_log_start_offset: Any
-    before_log_end_offset: Any
-    after_at: Any
-    after_until: Any
-    after_log_start_offset: Any
-    after_log_end_offset: Any
+
+
+WithLag = tuple[MemberPartition, PartitionLag]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +125,7 @@ class Present:
     detail: Detail | None
     unknown_topics: frozenset[str]
     totals: MemberTotals
-    partitions: Sequence[MemberPartition]
+    partitions: Sequence[WithLag]
     more: bool
     rate: int | None
 
@@ -192,7 +186,7 @@ async def _present(
     names = sorted(detail.topic_names) if detail else []
     known = await db.column(connection, Q.known_topics, {"names": names}) if names else []
     totals = await db.record(connection, MemberTotals, Q.member_totals, {**named, "most": SUMMED})
-    found, more = await _partitions(db, connection, named, after, PARTITIONS)
+    found, more = await _partitions(db, connection, named, after, PARTITIONS, now)
     rates = await member_rates(db, connection, named, details["member_ids"], now, RATED)
     assert totals is not None
     rate = rates.get(named["member_id"])
@@ -200,22 +194,23 @@ async def _present(
 
 
 async def _partitions(
-    db: Database, connection: Connection, named: dict[str, Any], after: tuple[str, int], limit: int
-) -> tuple[Sequence[MemberPartition], bool]:
+    db: Database, connection: Connection, named: dict[str, Any], after: tuple[str, int], limit: int, now: Millis
+) -> tuple[Sequence[WithLag], bool]:
     page = {**named, "after_topic": after[0], "after_partition": after[1], "limit": limit + 1}
     found = await db.records(connection, MemberPartition, Q.member_partitions, page)
-    return found[:limit], len(found) > limit
+    shown, stale_ms = found[:limit], settings.KCOORD.int("lag.stale.ms")
+    behind = await lags(db, connection, shown, now, stale_ms)
+    return list(zip(shown, behind, strict=True)), len(found) > limit
 
 
 async def partitions_from(
     db: Database, viewer: Viewer, group_id: str, member_id: str, after: tuple[str, int], limit: int
-) -> tuple[Millis, Sequence[MemberPartition], bool] | None:
-    """The time, and partitions of a member after a topic and partition: at most `limit`, and whether there are more.
+) -> tuple[Sequence[WithLag], bool] | None:
+    """Partitions of a member after a topic and partition: at most `limit`, and whether there are more.
 
     None if the group has no such member. Raises as `member_page`.
     """
     async with db.snapshot() as connection:
-        now = await db.now_ms(connection)
         header = await header_with_members(db, connection, viewer, group_id)
         if header is None:
             return None
@@ -223,7 +218,7 @@ async def partitions_from(
         parameters = {**named, "protocol": header.protocol_name}
         if await db.record(connection, _described, Q.one_member, parameters) is None:
             return None
-        return now, *await _partitions(db, connection, named, after, limit)
+        return await _partitions(db, connection, named, after, limit, await db.now_ms(connection))
 
 
 @page
@@ -256,7 +251,6 @@ def member(request: HttpRequest, group_id: str, member_id: str) -> HttpResponse:
         found,
         viewer,
         concern,
-        stale_ms=settings.KCOORD.int("lag.stale.ms"),
         window_ms=thresholds(settings.KCOORD).flapping_window_ms,
     )
     context |= {"action": action(viewer, "Remove the member…", kick, KICK, group_id, bad=True)}
@@ -278,7 +272,7 @@ def _pages(request: HttpRequest, found: MemberPage, further: bool) -> dict[str, 
     more = found.present is not None and found.present.more
     return {
         "first_url": request.path if further else None,
-        "next_url": cursor_address(request, "after", rows[-1].topic, rows[-1].partition) if more else None,
+        "next_url": cursor_address(request, "after", rows[-1][0].topic, rows[-1][0].partition) if more else None,
     }
 
 
@@ -297,7 +291,6 @@ LONGEST_MEMBER_ID = 300
 def member_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The partitions that a member owns or is meant to have. Its id is passed in the query: it may contain a slash."""
     member_id, viewer = text(request, "member", LONGEST_MEMBER_ID), viewer_of(request)
-    stale_ms = settings.KCOORD.int("lag.stale.ms")
 
     async def read(
         runtime: Runtime, after: tuple[str, int] | None
@@ -305,8 +298,9 @@ def member_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
         found = await partitions_from(runtime.db, viewer, group_id, member_id, after or START, MAX_LIMIT)
         if found is None:
             raise ProtocolError(Error.UNKNOWN_MEMBER_ID, f"{group_id} has no member {member_id}.")
-        now, some, more = found
-        return [_partition(row, now, stale_ms) for row in some], (some[-1].topic, some[-1].partition) if more else None
+        some, more = found
+        last = some[-1][0] if more else None
+        return [_partition(row, lag) for row, lag in some], (last.topic, last.partition) if last else None
 
     head = (
         "topic", "partition", "owned", "change", "committed_offset", "committed_at", "log_start_offset",
@@ -315,8 +309,7 @@ def member_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     return csv_file(f"{group_id}-partitions", head, all_rows(read))
 
 
-def _partition(row: MemberPartition, now: Millis, stale_ms: Millis) -> Sequence[object]:
-    lag = lag_of(row, now, stale_ms)
+def _partition(row: MemberPartition, lag: PartitionLag) -> Sequence[object]:
     return (
         row.topic, row.partition, row.held, what_of(row)[0], row.committed_offset, iso_if_known(row.commit_timestamp),
         row.log_start_offset, row.log_end_offset, lag.lag, lag.time_lag.ms, iso_if_known(row.sampled_at),
@@ -445,13 +438,8 @@ class Subscribed:
     readable: bool = True
 
 
-def present(
-    page: MemberPage, viewer: Viewer, concerns: Concerns, *, stale_ms: Millis, window_ms: Millis
-) -> dict[str, Any]:
-    """The context of a member that its group has. `stale_ms`: from when a watermark is stale.
-
-    `window_ms`: in which time rebalances are counted that are flapping.
-    """
+def present(page: MemberPage, viewer: Viewer, concerns: Concerns, *, window_ms: Millis) -> dict[str, Any]:
+    """The context of a member that its group has. `window_ms`: in which time rebalances count as flapping."""
     found, header = page.present, page.header
     assert found is not None
     assert header is not None
@@ -478,7 +466,7 @@ def present(
         "totals": found.totals,
         "rate": found.rate,
         "summed": number(SUMMED) if member.owned > found.totals.partitions else "",
-        "partitions": _lines(found.partitions, page.now, stale_ms),
+        "partitions": _lines(found.partitions),
         "announcement": f"{who} is {concerns.state.label}, {plural(member.owned, 'partition')}",
     }
 
@@ -539,11 +527,11 @@ def _subscribed(found: Present, viewer: Viewer) -> Subscribed:
     return Subscribed(names[:NAMES_SHOWN], more=max(len(names) - NAMES_SHOWN, 0))
 
 
-def _lines(partitions: Sequence[MemberPartition], now: Millis, stale_ms: Millis) -> list[PartitionLine]:
+def _lines(partitions: Sequence[WithLag]) -> list[PartitionLine]:
     shown, topic = [], None
-    for row in partitions:
+    for row, lag in partitions:
         what, tone = what_of(row)
-        shown.append(PartitionLine(row, lag_of(row, now, stale_ms), what, tone, row.topic != topic))
+        shown.append(PartitionLine(row, lag, what, tone, row.topic != topic))
         topic = row.topic
     return shown
 
@@ -555,18 +543,6 @@ def what_of(row: MemberPartition) -> tuple[str, str]:
     if row.pending:
         return "must give up", "warn"
     return ("will give up", "warn") if row.wanted is False else ("", "")
-
-
-def lag_of(row: MemberPartition, now: Millis, stale_ms: Millis) -> PartitionLag:
-    """How far behind it is. `stale_ms`: from when a watermark is stale."""
-    if row.sampled_at is None:
-        return PartitionLag()
-    before = row.before_at, row.before_until, row.before_log_start_offset, row.before_log_end_offset
-    after = row.after_at, row.after_until, row.after_log_start_offset, row.after_log_end_offset
-    samples = [Sample(*sample) for sample in (before, after) if None not in sample]
-    samples.append(Sample(row.sampled_at, row.sampled_at, row.log_start_offset, row.log_end_offset))
-    watermark = Watermark(row.log_start_offset, row.log_end_offset, row.sampled_at)
-    return partition_lag(row.committed_offset, watermark, in_order(samples), now, stale_ms)
 
 
 def gone(page: MemberPage) -> dict[str, Any]:

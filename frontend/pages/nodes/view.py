@@ -20,7 +20,7 @@ from frontend.ui.viewer import SEE_CLUSTER, require
 from frontend.ui.wording import duration, iso, iso_if_known, plural, ranges
 from frontend.ui.zones import instant
 from groups.nodes.directory import node_name
-from groups.nodes.overview import NodeOverviews, Overview, SeenChange, SeenNode, SeenPartition
+from groups.nodes.overview import NodeOverviews, NodeView, Overview, PartitionChangeView, SeenPartition
 from kcoord.constants import RENEWAL
 from kcoord.process import bridge
 from kcoord.setting_table import LEASE
@@ -50,7 +50,7 @@ PARTITION_STATES: Mapping[str, State] = {
 class NodeLine:
     """A node in the table. `here`: the server that shows this page. `ran`: how long, if it has ended."""
 
-    node: SeenNode
+    node: NodeView
     state: State
     here: bool
     owned: str
@@ -141,7 +141,7 @@ def _announcement(live: int, states: Sequence[str]) -> str:
     )
 
 
-def _node(node: SeenNode, here: str) -> NodeLine:
+def _node(node: NodeView, here: str) -> NodeLine:
     name = "live" if node.live else node.end_reason or "lapsed"
     return NodeLine(
         node=node,
@@ -186,9 +186,9 @@ def _cell(one: SeenPartition) -> Cell:
     return Cell(one.partition, state, one.epoch, one.since, load, one.node_id or "", title)
 
 
-def hand_overs(changes: Sequence[SeenChange], most: int = HAND_OVERS) -> list[HandOver]:
+def hand_overs(changes: Sequence[PartitionChangeView], most: int = HAND_OVERS) -> list[HandOver]:
     """Changes, newest first, with those of one instant, cause and direction as one."""
-    together: dict[tuple[object, ...], list[SeenChange]] = {}
+    together: dict[tuple[object, ...], list[PartitionChangeView]] = {}
     for change in changes:
         key = (change.at, change.from_node_id, change.to_node_id, change.reason)
         together.setdefault(key, []).append(change)
@@ -198,7 +198,7 @@ def hand_overs(changes: Sequence[SeenChange], most: int = HAND_OVERS) -> list[Ha
     return [_hand_over(one) for one in found[:most]]
 
 
-def _hand_over(found: Sequence[SeenChange]) -> HandOver:
+def _hand_over(found: Sequence[PartitionChangeView]) -> HandOver:
     first = found[0]
     numbers = sorted(change.partition for change in found)
     name, meaning = REASONS.get(first.reason, (first.reason, ""))

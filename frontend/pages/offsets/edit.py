@@ -32,7 +32,7 @@ from offsets.plans.sources import check_readable
 from offsets.retention.pins import PinService
 
 
-@form_page
+@form_page("offsets.pin", remove="offsets.unpin")
 def group_pins(request: HttpRequest, group_id: str) -> HttpResponse:
     """List, set and remove pins. The group need not exist."""
     viewer = viewer_of(request)
@@ -70,7 +70,7 @@ async def _change(runtime: Runtime, request: HttpRequest, group_id: str) -> bool
     return True
 
 
-@form_page
+@form_page("group.create")
 def create_group(request: HttpRequest) -> HttpResponse:
     """Create a group without members, with the offsets at which it begins to read."""
     refusal, group_id = Refusal(), request.POST.get("group_id", "").strip()
@@ -99,7 +99,7 @@ async def _create(runtime: Runtime, principal: Principal, group_id: str, written
     return await runtime.get(GroupCreation).create(NewGroup(group_id, offsets, {}, principal.name))
 
 
-@form_page
+@form_page("offsets.delete")
 def delete_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
     """Delete the offsets of chosen partitions. The group's id has to be typed: this cannot be undone."""
     require(request, DELETE_OFFSETS, group_id)

@@ -70,7 +70,7 @@ class Review:
     awaited: bool
 
 
-@form_page
+@form_page("offsets.apply", approve="offsets.approve", undo="offsets.undo")
 def offset_plan(request: HttpRequest, group_id: str, plan_id: uuid.UUID) -> HttpResponse:
     """Review a plan; apply it, undo it, or plan again; end the hold."""
     act = request.POST.get("act", "") if request.method == "POST" else None

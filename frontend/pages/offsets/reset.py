@@ -101,7 +101,7 @@ class TickLine:
     some: bool
 
 
-@form_page
+@form_page("offsets.plan", release="group.release")
 def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
     """Create a plan. The group may have members: nothing moves before the plan is applied."""
     require(request, PLAN, group_id)

@@ -122,6 +122,7 @@ def succeeded(username: str, address: str) -> None:
 class SignIn(LoginView):
     """Name and password. After too many failures in a row the next attempt has to wait."""
 
+    audit = "session.sign-in"
     template_name = "frontend/pages/sign_in/sign_in.html"
     redirect_authenticated_user = True
 
@@ -149,6 +150,7 @@ class SignIn(LoginView):
 class ChangePassword(PasswordChangeView):
     """A new password for the signed-in user. Wrong present passwords count as failed attempts to sign in."""
 
+    audit = "account.password"
     template_name = "frontend/pages/sign_in/password.html"
     success_url = reverse_lazy("frontend:password-changed")
 
@@ -260,6 +262,8 @@ def is_answer(leaving: Leaving, state: str) -> bool:
 
 class SignOut(LogoutView):
     """POST only: a link must not be able to sign users out."""
+
+    audit = "session.sign-out"
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """End the session, whatever the provider does; then its people see the page that leads there."""

@@ -17,7 +17,7 @@ from kcoord.audit.encoding import Record, from_json, to_json
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from kcoord.rest.fields import Instant
+from kcoord.rest.fields import InstantInput
 from kcoord.rest.paging import INT64_MAX
 
 LONGEST_RUN_SECONDS = 3_600.0
@@ -103,7 +103,7 @@ def _instant(name: str, text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        found = Instant().to_internal_value(text)
+        found = InstantInput().to_internal_value(text)
     except ValidationError:
         raise CommandError(f"--{name} {text}: expected an instant in RFC 3339, such as 2026-01-31T12:00:00Z") from None
     return found

@@ -18,7 +18,7 @@ from kcoord.http import logs
 from kcoord.http.local_transport import local_operator
 from kcoord.http.paths import check_group_id
 from kcoord.protocol.errors import ProtocolError
-from kcoord.rest.fields import Instant
+from kcoord.rest.fields import InstantInput
 from offsets.plans.table import HEADINGS, cells, table_row
 
 KIND = "restore"
@@ -145,7 +145,7 @@ def _instant(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        return Instant().to_internal_value(text)
+        return InstantInput().to_internal_value(text)
     except ValidationError as error:
         raise _usage(f"--at: {text[:50]!r} is not an instant in RFC 3339, such as 2026-01-31T12:00:00Z") from error
 

@@ -6,19 +6,20 @@ The operations are those of the OpenAPI document: a new one has to be added here
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import psycopg
 import pytest
+from django.urls import get_resolver
 from psycopg.rows import namedtuple_row
 
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from groups.topics import TopicService, Watermark
-from kcoord.audit.acts import ACTS, OPERATIONS, resource_of
+from kcoord.audit.acts import ACTS, resource_of
 from kcoord.audit.chain import Audit
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
@@ -212,6 +213,19 @@ STORIES = {
     "startRun": Story(None, {}, {"kind": "archive"}, name="", has="after"),
     "cancelRun": Story(running, {}, name="", has="before"),
 }
+
+
+def declared(patterns: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    """Operations with the acts that they name."""
+    for pattern in patterns:
+        yield from declared(getattr(pattern, "url_patterns", ()))
+        view = getattr(getattr(pattern, "callback", None), "cls", None)
+        for method in (getattr(view, name, None) for name in ("get", "post", "patch", "delete")):
+            if getattr(method, "audit", "request") != "request":
+                yield method.operation_id, method.audit
+
+
+OPERATIONS = dict(declared(get_resolver("kcoord.urls").url_patterns))
 
 
 def changing() -> dict[str, tuple[str, str]]:

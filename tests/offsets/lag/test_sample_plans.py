@@ -50,7 +50,12 @@ def filled(postgres: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
         (
             "lag_partitions",
             {**PAGE, "group_id": "g1", "after_topic": "", "after_partition": -1, "limit": 101},
-            {"offsets_watermarksample_pkey", "offsets_sample_by_end", "groups_group_group_id"},
+            {"groups_group_group_id"},
+        ),
+        (
+            "samples_of_positions",
+            {"topics": ["t1"], "partitions": [3], "positions": [980]},
+            {"offsets_watermarksample_pkey", "offsets_sample_by_end"},
         ),
         ("drop_samples_of_deleted_topics", {"limit": 100}, {"offsets_watermarksample_pkey"}),
         ("last_lag_sample", {}, {"offsets_lagsample_time"}),
