@@ -22,7 +22,7 @@ from kcoord.models import AccessRule
 from kcoord.protocol.errors import Error
 from kcoord.rest.answers import Answer, NextCursor, one_of, shown
 from kcoord.rest.fields import Choice, PageQuery, StrictSerializer, Text
-from kcoord.rest.paging import cut, decode_cursor, encode_cursor
+from kcoord.rest.paging import Page
 from kcoord.rest.schema import describe
 from kcoord.rest.tokens import MOST_RULES, NewRule
 from kcoord.rest.transactions import written_in_time
@@ -119,11 +119,8 @@ class AclsView(ControlView):
     def get(self, request: Request) -> Response:
         """A page of the rules that match."""
         query = self.query(AclQuery)
-        after = decode_cursor(query["cursor"], int)[0] if "cursor" in query else 0
-        found = store.listed(_filter(query)).filter(id__gt=after)
-        rows, more = cut(list(found[: query["limit"] + 1]), query["limit"])
-        cursor = encode_cursor(rows[-1].pk) if more else None
-        return Response(shown(AclPage, {"acls": [_shown(row) for row in rows], "next_cursor": cursor}))
+        page = self.by_id(store.listed(_filter(query)), query)
+        return self.listed(AclPage, "acls", Page([_shown(row) for row in page.items], page.next_cursor))
 
     @describe(
         "createAcls",

@@ -19,7 +19,6 @@ from kcoord.quotas.quotas import Kind, Quotas
 from kcoord.quotas.stored import LARGEST, NAME_MAX, change, checked_limit
 from kcoord.rest.answers import Answer, Double, Instant, Natural, NextCursor, doc, one_of, shown
 from kcoord.rest.fields import Choice, PageQuery, StrictSerializer, Text
-from kcoord.rest.paging import cut, decode_cursor, encode_cursor
 from kcoord.rest.schema import describe
 from kcoord.rest.transactions import written_in_time
 from kcoord.rest.views import ControlView
@@ -152,9 +151,7 @@ class QuotasView(QuotaBase):
         """A page of quotas."""
         query = self.query(PageQuery)
         self.require(Operation.DESCRIBE)
-        after = decode_cursor(query["cursor"], int)[0] if "cursor" in query else 0
-        found = Quota.objects.filter(id__gt=after).order_by("id")
-        quotas, more = cut(list(found[: query["limit"] + 1]), query["limit"])
+        page = self.by_id(Quota.objects.all(), query)
         settings = self.service(_settings)
         budgets = [
             {
@@ -166,8 +163,7 @@ class QuotasView(QuotaBase):
             }
             for budget in Budget
         ]
-        cursor = encode_cursor(quotas[-1].pk) if more else None
-        return Response(shown(QuotaPage, {"budgets": budgets, "quotas": quotas, "next_cursor": cursor}))
+        return self.listed(QuotaPage, "quotas", page, budgets=budgets)
 
     @describe(
         "alterQuotas",

@@ -20,7 +20,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from kcoord.rest.answers import Answer, Instant, NextCursor, doc, one_of, shown
 from kcoord.rest.fields import Choice, InstantInput, Number, PageQuery, StrictSerializer, Text
-from kcoord.rest.paging import cut, decode_cursor, encode_cursor
+from kcoord.rest.paging import Page
 from kcoord.rest.schema import Name, describe
 from kcoord.rest.transactions import written_in_time
 from kcoord.rest.views import ControlView, path_name
@@ -132,11 +132,8 @@ class TokensView(TokenAdminView):
     def get(self, request: Request) -> Response:
         """A page of tokens."""
         query = self.query(PageQuery)
-        after = decode_cursor(query["cursor"], int)[0] if "cursor" in query else 0
-        found = ApiToken.objects.filter(id__gt=after).order_by("id").prefetch_related("rules")
-        tokens, more = cut(list(found[: query["limit"] + 1]), query["limit"])
-        cursor = encode_cursor(tokens[-1].pk) if more else None
-        return Response(shown(TokenPage, {"tokens": [_shown(token) for token in tokens], "next_cursor": cursor}))
+        page = self.by_id(ApiToken.objects.prefetch_related("rules"), query)
+        return self.listed(TokenPage, "tokens", Page([_shown(token) for token in page.items], page.next_cursor))
 
     @describe(
         "createToken",

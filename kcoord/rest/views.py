@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from io import BytesIO
 from typing import Any, TypeVar
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
 from rest_framework.exceptions import ValidationError
 from rest_framework.negotiation import BaseContentNegotiation
@@ -30,7 +31,7 @@ from kcoord.quotas.quotas import Quotas
 from kcoord.rest.answers import shown
 from kcoord.rest.base import NOTHING_HERE, first_complaint
 from kcoord.rest.fields import PageQuery
-from kcoord.rest.paging import Page, Visible
+from kcoord.rest.paging import Page, Visible, cut, decode_cursor, encode_cursor
 
 T = TypeVar("T")
 
@@ -126,6 +127,12 @@ class ControlView(APIView):
         """The validated parameters of a list: those of the page, and the others."""
         given = dict(self.query(serializer))
         return {name: given.pop(name) for name in ("cursor", "limit") if name in given}, given
+
+    def by_id(self, rows: QuerySet[Any], query: Mapping[str, Any]) -> Page[Any]:
+        """A page of the rows of a table, by id."""
+        after = decode_cursor(query["cursor"], int)[0] if "cursor" in query else 0
+        found, more = cut(list(rows.filter(id__gt=after).order_by("id")[: query["limit"] + 1]), query["limit"])
+        return Page(found, encode_cursor(found[-1].pk) if more else None)
 
     def listed(self, kind: type, items: str, page: Page[Any], **named: Any) -> Response:
         """A page of a list: its items in the field `items`, beside the fields in `named`."""

@@ -48,6 +48,7 @@ class Shown(Answer):
     by_name: Mapping[str, Instant | None]
     plain: list[Plain]
     other: Annotated[str | None, From("elsewhere.name")]
+    missing: Annotated[str | None, From("nothing.name")]
     itself: Annotated[Inner, From("")]
     parameters: Sometimes
     lag: int | None
@@ -56,14 +57,14 @@ class Shown(Answer):
 def test_what_is_shown_is_what_is_declared() -> None:
     value: dict[str, Any] = {
         "at": 1_000, "name": "x", "hidden": 1, "inner": Inner(None, "a"), "rows": (Inner(0, "b"),),
-        "by_name": {"c": 1, "d": None}, "plain": [row := Plain(1)], "elsewhere": None, "parameters": {"at": 2},
-        "lag": Decimal(2**63 - 1),
+        "by_name": {"c": 1, "d": None}, "plain": [row := Plain(1)], "elsewhere": Inner(0, "e"), "nothing": None,
+        "parameters": {"at": 2}, "lag": Decimal(2**63 - 1),
     }  # fmt: skip
     found = shown(Shown, value)
     assert found["plain"][0] is row, "rows without instants are encoded as they are"
     assert AnswerRenderer().render(found).decode() == (
         '{"inner":{"at":null,"name":"a"},"rows":[{"at":"1970-01-01T00:00:00.000Z","name":"b"}],'
-        '"by_name":{"c":"1970-01-01T00:00:00.001Z","d":null},"plain":[{"number":1}],"other":null,'
+        '"by_name":{"c":"1970-01-01T00:00:00.001Z","d":null},"plain":[{"number":1}],"other":"e","missing":null,'
         '"itself":{"at":"1970-01-01T00:00:01.000Z","name":"x"},"parameters":{"at":"1970-01-01T00:00:00.002Z"},'
         '"lag":9223372036854775807}'
     )
