@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from groups.core.classic import sessions
 from groups.core.classic.join import check_join, join_group
+from groups.core.classic.members import full_session, sessions_of_all
 from groups.core.classic.rebalance import prepare, release_converted, select_protocol, topics_of_generation
 from groups.core.consumer.classic_members import PROTOCOL_TYPE, join_member, protocol_of
 from groups.core.consumer.leaving import drop_members
@@ -101,7 +101,7 @@ def _as_consumer_group(turn: Turn, group: ClassicGroup, protocol: ConsumerProtoc
         _as_consumer_member(group, member, protocol, turn.env.topics, owned)
         for _, member in sorted(group.members.items())
     ]
-    timers = {member_id: Timer(deadline, turn.now) for member_id, deadline in sessions.of_all(group, turn.now).items()}
+    timers = {member_id: Timer(deadline, turn.now) for member_id, deadline in sessions_of_all(group, turn.now).items()}
     upgraded = ConsumerGroup(
         group_id=group.group_id,
         state_since=turn.now,
@@ -267,7 +267,7 @@ def _as_classic_member(
         protocols=metadata.protocols,
         assignment=protocol.encode_assignment(_by_name(member, turn.env.topics), _version(subscription)),
         is_new=False,
-        session_deadline=sessions.full(turn.now, metadata.session_timeout_ms),
+        session_deadline=full_session(turn.now, metadata.session_timeout_ms),
         last_heartbeat_at=turn.now,
     )
 

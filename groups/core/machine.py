@@ -24,12 +24,11 @@ from typing import assert_never
 from groups.core import share
 from groups.core.classic import offsets as classic_offsets
 from groups.core.classic import rebalance as classic
-from groups.core.classic import sessions
 from groups.core.classic.join import join_group
 from groups.core.classic.leave import leave_group
 from groups.core.classic.maintenance import abandon_wait, delete_group, force_state
+from groups.core.classic.members import full_session, heartbeat, restarted_sessions
 from groups.core.classic.rebalance import expire, prepare
-from groups.core.classic.sessions import heartbeat
 from groups.core.classic.sync import sync_group
 from groups.core.consumer import classic_members
 from groups.core.consumer import leaving as consumer_deletion
@@ -119,11 +118,11 @@ def _classic(turn: Turn, group: ClassicGroup) -> DeadlinesRearmed:
     now = turn.now
     return DeadlinesRearmed(
         turn.env.gap,
-        sessions.restarted(group, now),
+        restarted_sessions(group, now),
         # Differs from Kafka: ids that were handed out and have not joined yet (pending members) outlive a change of the
         # coordinator; there they are in no log, and are forgotten.
         {
-            member_id: max(deadline, sessions.full(now, turn.config.min_session_timeout_ms))
+            member_id: max(deadline, full_session(now, turn.config.min_session_timeout_ms))
             for member_id, deadline in group.pending_join.items()
         },
         _join_timer(group, now),

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import structlog
 
 from groups.configs import HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupConfigs, group_config
-from groups.core.classic import sessions as classic
+from groups.core.classic import members as classic
 from groups.core.consumer import renewal as consumer
 from groups.core.model.commands import ConsumerHeartbeat, Heartbeat
 from groups.core.model.consumer_group import ConsumerGroup, EpochGroup

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from groups.core.classic import sessions
-from groups.core.classic.checks import (
+from groups.core.classic.members import (
     accepts,
+    full_session,
     joined,
     require_alive,
     require_group_id,
+    session_of_new_member,
+    session_while_joining_again,
+    session_while_parked,
     supports,
     unknown_member,
     validated_member,
@@ -87,7 +90,7 @@ def _join_without_id(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
     instance_id = command.group_instance_id
     member_id = turn.env.fresh_id(instance_id if instance_id is not None else command.client_id)
     if instance_id is None:
-        turn.emit(MemberPending(member_id, sessions.full(turn.now, command.session_timeout_ms)))
+        turn.emit(MemberPending(member_id, full_session(turn.now, command.session_timeout_ms)))
         raise ProtocolError(
             Error.MEMBER_ID_REQUIRED, "join again with the member_id of this response", fields={"member_id": member_id}
         )
@@ -160,7 +163,7 @@ def _add(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
                 protocol_type=command.protocol_type,
                 protocols=command.protocols,
                 join_parked_until=parked_until,
-                session_deadline=sessions.of_new_member(turn.now),
+                session_deadline=session_of_new_member(turn.now),
             ),
             leader_id=group.leader_id if group.leader_id is not None else member_id,
             protocol_type=command.protocol_type,  # SUPPORTS: that of the other members, if there are any
@@ -182,7 +185,7 @@ def _update(turn: Turn, command: JoinGroup, member: ClassicMember) -> Parked:
             session_timeout_ms=command.session_timeout_ms,
             rebalance_timeout_ms=command.rebalance_timeout_ms,
             join_parked_until=parked_until,
-            session_deadline=sessions.while_joining_again(group, member, parked_until, command.session_timeout_ms),
+            session_deadline=session_while_joining_again(group, member, parked_until, command.session_timeout_ms),
         )
     )
     return Parked(ParkKind.JOIN, member.member_id, member.instance_id, group.generation_id, parked_until)
@@ -226,7 +229,7 @@ def _take_over(turn: Turn, command: JoinGroup, old: ClassicMember, member_id: st
         rebalance_timeout_ms=command.rebalance_timeout_ms,
         is_new=False,
         sync_parked_until=None,
-        session_deadline=sessions.full(turn.now, old.session_timeout_ms),
+        session_deadline=full_session(turn.now, old.session_timeout_ms),
     )
     leads = group.leader_id == old.member_id
     turn.emit(MemberReplaced(old.member_id, member, leader_id=member_id if leads else group.leader_id))
@@ -247,7 +250,7 @@ def _park(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
             session_timeout_ms=member.session_timeout_ms,
             rebalance_timeout_ms=member.rebalance_timeout_ms,
             join_parked_until=parked_until,
-            session_deadline=sessions.while_parked(member, parked_until, member.session_timeout_ms),
+            session_deadline=session_while_parked(member, parked_until, member.session_timeout_ms),
         )
     )
     return Parked(ParkKind.JOIN, member_id, member.instance_id, group.generation_id, parked_until)

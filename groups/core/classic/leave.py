@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groups.core.classic.checks import refused, require_group_id, unknown_member, validated_member
+from groups.core.classic.members import refused, require_group_id, unknown_member, validated_member
 from groups.core.classic.rebalance import maybe_complete, prepare, remove
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.model.commands import LeaveGroup, LeavingMember

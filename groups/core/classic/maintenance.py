@@ -5,8 +5,7 @@ Source: classic.md 8.1 and 8.6; http-api.md "Waiting".
 
 from __future__ import annotations
 
-from groups.core.classic import sessions
-from groups.core.classic.checks import refused
+from groups.core.classic.members import abandoned_session, refused
 from groups.core.classic.rebalance import release
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.model.commands import AbandonWait, DeleteGroup, ForceState, ParkKind
@@ -39,7 +38,7 @@ def abandon_wait(turn: Turn, command: AbandonWait) -> Done:
     until = member.join_parked_until if command.kind is ParkKind.JOIN else member.sync_parked_until
     if until is None or until <= turn.now or command.parked_until not in (None, until):
         return Done()
-    turn.emit(WaitAbandoned(member.member_id, command.kind, turn.now, sessions.abandoned(member, turn.now)))
+    turn.emit(WaitAbandoned(member.member_id, command.kind, turn.now, abandoned_session(member, turn.now)))
     return Done()
 
 

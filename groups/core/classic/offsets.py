@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groups.core.classic.checks import (
+from groups.core.classic.members import (
     refused,
+    renew,
     require_alive,
     require_generation,
     require_group_id,
     validated_member,
 )
-from groups.core.classic.sessions import renew
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.model.commands import CommitOffsets
 from groups.core.model.group import require_unheld_offsets

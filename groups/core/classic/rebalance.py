@@ -13,8 +13,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from groups.core.classic import sessions
-from groups.core.classic.checks import fenced_detail, joined, synced, unknown_detail
+from groups.core.classic.members import (
+    fenced_detail,
+    joined,
+    sessions_of_all,
+    sessions_of_waiting,
+    synced,
+    unknown_detail,
+)
 from groups.core.model.commands import Command, ParkKind, SyncGroup
 from groups.core.model.group import Deadline, TimerKind, due, wake_at
 from groups.core.model.records import (
@@ -200,7 +206,7 @@ def prepare(turn: Turn, cause: Cause, member_id: str, detail: str = "") -> None:
     """PREPARE: all members must join again. `cause`, `member_id` and `detail` say why, for the operators."""
     before = turn.classic
     ends_early = before.state is GroupState.COMPLETING_REBALANCE
-    deadlines = sessions.of_waiting(before, turn.now)
+    deadlines = sessions_of_waiting(before, turn.now)
     turn.emit(RebalanceStarted(turn.now, cause, member_id, detail, ends_early, deadlines))
     waiting = [member for member in before.members.values() if member.awaiting_sync]
     release(turn, ParkKind.SYNC, waiting, before.generation_id)
@@ -258,7 +264,7 @@ def complete_join(turn: Turn) -> None:
             leader_id=leader.member_id,
             protocol_name=protocol_name,
             sync_deadline=turn.now + group.rebalance_timeout_ms,
-            session_deadlines=sessions.of_all(group, turn.now),
+            session_deadlines=sessions_of_all(group, turn.now),
             at=turn.now,
             topics=topics_of_generation(group, protocol_name, turn.env.consumer_protocol),
         )

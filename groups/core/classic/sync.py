@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from groups.core.classic import sessions
-from groups.core.classic.checks import (
+from groups.core.classic.members import (
     refused,
     require_alive,
     require_generation,
     require_group_id,
+    session_while_parked,
+    sessions_of_waiting,
     synced,
     unknown_member,
     validated_member,
@@ -64,7 +65,7 @@ def _fetch(turn: Turn, member: ClassicMember) -> SyncReply:
 
 def _park(turn: Turn, command: SyncGroup, member: ClassicMember) -> Parked:
     parked_until = turn.now + command.max_wait_ms
-    deadline = sessions.while_parked(member, parked_until, member.session_timeout_ms)
+    deadline = session_while_parked(member, parked_until, member.session_timeout_ms)
     turn.emit(SyncParked(member.member_id, parked_until, deadline))
     clear_sync_timer_if_done(turn)
     return Parked(ParkKind.SYNC, member.member_id, member.instance_id, turn.classic.generation_id, parked_until)
@@ -76,6 +77,6 @@ def _store(turn: Turn, command: SyncGroup) -> None:
     known = {
         member_id: assignment for member_id, assignment in command.assignments.items() if member_id in group.members
     }
-    turn.emit(AssignmentsStored(known, sessions.of_waiting(group, turn.now), turn.now))
+    turn.emit(AssignmentsStored(known, sessions_of_waiting(group, turn.now), turn.now))
     waiting = [member for member in group.members.values() if member.awaiting_sync]
     release(turn, ParkKind.SYNC, waiting, group.generation_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groups.core.classic import sessions as classic
+from groups.core.classic import members as classic
 from groups.core.consumer import renewal as consumer
 from groups.core.model.commands import Command, ConsumerHeartbeat, Heartbeat
 from groups.core.model.consumer_group import ConsumerGroup, TimerKind
