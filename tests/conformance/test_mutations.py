@@ -1,4 +1,4 @@
-"""A wrong expectation makes a case fail: every mutation of every case that passes through the core is noticed."""
+"""A wrong expectation makes a case fail: every mutation of every sixth case that passes through the core is noticed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def unnoticed(case: Case) -> list[str]:
     return [words for words, changed in mutations(case) if (await run_case(changed, backend)).status != Status.FAILED]
 
 
-@pytest.mark.parametrize("case", scenarios(is_of_the_core))
+@pytest.mark.parametrize("case", scenarios(is_of_the_core)[::6])
 async def test_every_mutation_of_a_case_is_noticed(case: Case) -> None:
     verdict = await run_case(case, OneMode())
     if verdict.status is Status.SKIPPED:

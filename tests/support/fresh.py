@@ -1,4 +1,6 @@
-"""A virtual environment of `requirements.txt` alone, as a new user has it: nothing that only the tests bring.
+"""A virtual environment of the service's packages alone, as a new user starts with: nothing that only the tests bring.
+
+Those of Spark jobs, nine tenths of what would be installed, are not imported before a job runs.
 
 It is kept in `build/`, under a name with the hash of the requirements, so it is made once for each change of them.
 """
@@ -17,9 +19,7 @@ import pytest
 from kcoord.stack.install import uv_environment
 from tests.support.database import ROOT
 
-REQUIREMENTS = ROOT / "requirements.txt"
-LISTS = [ROOT / "deploy" / f"requirements-{part}.txt" for part in ("service", "spark")]
-"""What it includes."""
+REQUIREMENTS = ROOT / "deploy" / "requirements-service.txt"
 INSTALL_SECONDS = 900
 UNREACHABLE = ("error sending request", "dns error", "tcp connect error", "Network connectivity is disabled")
 """What uv says if the package index cannot be reached."""
@@ -28,8 +28,7 @@ UNREACHABLE = ("error sending request", "dns error", "tcp connect error", "Netwo
 def fresh_python() -> Path:
     """Its interpreter. Skips the test if the packages cannot be downloaded; fails if they do not fit together."""
     version = "{}.{}".format(*sys.version_info)
-    lists = b"".join(path.read_bytes() for path in LISTS)
-    name = hashlib.sha256(lists + version.encode()).hexdigest()[:16]
+    name = hashlib.sha256(REQUIREMENTS.read_bytes() + version.encode()).hexdigest()[:16]
     place = ROOT / "build" / f"requirements-{name}"
     place.parent.mkdir(exist_ok=True)
     with place.with_suffix(".lock").open("w") as lock:
@@ -54,6 +53,6 @@ def _make(place: Path) -> None:
     if done.returncode != 0:
         shutil.rmtree(place)
         if any(sign in done.stderr for sign in UNREACHABLE):
-            pytest.skip(f"requirements.txt cannot be installed: {done.stderr.strip().splitlines()[-1]}")
+            pytest.skip(f"{REQUIREMENTS.name} cannot be installed: {done.stderr.strip().splitlines()[-1]}")
         raise AssertionError(done.stderr)
     (place / "complete").touch()

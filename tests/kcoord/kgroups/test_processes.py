@@ -12,9 +12,10 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
+from django.conf import settings
 
 from kcoord.access.rights import TRUSTED_CALLER
-from tests.kcoord.kgroups.conftest import run_tool
+from tests.kcoord.kgroups.conftest import Run, run_tool
 from tests.support.processes import ROOT, Running, database_url, environment, free_port, start_server
 
 pytestmark = pytest.mark.processes
@@ -79,45 +80,54 @@ def consumer(client: httpx.Client, group: str) -> None:
 
 @WHOLE
 def test_every_verb_over_http(
-    server: Running, remote: httpx.Client, token: str, tmp_path: Path, worker_database: str
+    server: Running,
+    remote: httpx.Client,
+    token: str,
+    tmp_path: Path,
+    worker_database: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The first and the last in processes. There is no database that the command could use: it must not need one."""
     commit(remote, "old", 40)
     consumer(remote, "busy")
     file = tmp_path / "token"
     file.write_text(f"{token}\n")
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        # Without a database of its own: the command must not need one.
-        done = kgroups(tmp_path / "data", None, *arguments, "--url", server.url, "--token-file", str(file))
-        assert token not in done.stdout + done.stderr
+    where = ("--url", server.url, "--token-file", str(file))
+    monkeypatch.setattr(settings, "CONNINFO", "host=127.0.0.1 port=9 dbname=none user=none")
+
+    def run(*arguments: str) -> Run:
+        done = run_tool(*arguments, *where)
+        assert token not in done.out + done.err
         return done
 
-    listed = run("--list", "--state", "--type")
+    listed = kgroups(tmp_path / "data", None, "--list", "--state", "--type", *where)
+    assert token not in listed.stdout + listed.stderr
     assert [line.split() for line in listed.stdout.splitlines()[1:]] == [
         ["busy", "Consumer", "Stable"],
         ["old", "Classic", "Empty"],
     ]
     described = run("--describe", "--all-groups")
-    assert described.stderr == "\nConsumer group 'old' has no active members.\n"
+    assert described.err == "\nConsumer group 'old' has no active members.\n"
     member = "0b0ce5a3-6b1f-4f43-9b6c-3c4be1a4a2f1"
-    assert [line.split() for line in described.stdout.splitlines() if line[:5] in ("busy ", "old  ")] == [
+    assert [line.split() for line in described.out.splitlines() if line[:5] in ("busy ", "old  ")] == [
         ["busy", "orders", "0", "-", "100", "-", member, "127.0.0.1", "worker"],
         ["busy", "orders", "1", "-", "100", "-", member, "127.0.0.1", "worker"],
         ["old", "orders", "0", "40", "100", "60", "-", "-", "-"],
         ["old", "orders", "1", "40", "100", "60", "-", "-", "-"],
     ]
     reset = run("--reset-offsets", "--all-groups", "--topic", "orders:0", "--to-earliest", "--execute")
-    assert reset.returncode == 1, "one of them has a member"
-    assert "Offsets of group 'busy' can only be reset while it is inactive" in reset.stdout
-    assert reset.stdout.splitlines()[-1].split() == ["old", "orders", "0", "0"]
-    plan = reset.stderr.split("plan ")[1].split()[0]
+    assert reset.status == 1, "one of them has a member"
+    assert "Offsets of group 'busy' can only be reset while it is inactive" in reset.out
+    assert reset.out.splitlines()[-1].split() == ["old", "orders", "0", "0"]
+    plan = reset.err.split("plan ")[1].split()[0]
     undone = run("--reset-offsets", "--group", "old", "--undo", plan, "--execute")
-    assert (undone.returncode, undone.stdout.splitlines()[-1].split()) == (0, ["old", "orders", "0", "40"])
+    assert (undone.status, undone.out.splitlines()[-1].split()) == (0, ["old", "orders", "0", "40"])
     deleted = run("--delete-offsets", "--group", "old", "--topic", "orders:1")
-    assert (deleted.returncode, deleted.stdout.splitlines()[-1].split()) == (0, ["orders", "1", "Successful"])
+    assert (deleted.status, deleted.out.splitlines()[-1].split()) == (0, ["orders", "1", "Successful"])
     gone = run("--delete", "--group", "old")
-    assert (gone.returncode, gone.stdout) == (0, "Deletion of requested consumer groups ('old') was successful.\n")
-    assert run("--delete", "--group", "busy").returncode == 1
+    assert (gone.status, gone.out) == (0, "Deletion of requested consumer groups ('old') was successful.\n")
+    assert run("--delete", "--group", "busy").status == 1
     from_environment = kgroups(tmp_path / "data", None, "--list", "--url", f"{server.url}/", KCOORD_TOKEN=token)
     assert (from_environment.returncode, from_environment.stdout, from_environment.stderr) == (0, "busy\n", "")
     with psycopg.connect(worker_database) as connection:

@@ -29,9 +29,9 @@ from kcoord.stack.server import make_server
 from tests.conftest import EMPTIED
 from tests.support.rest_groups import stable_group
 
-pytestmark = pytest.mark.whole("hundreds of requests to each operation; test_openapi sends the examples")
+pytestmark = pytest.mark.whole("hundreds of requests of every kind; test_openapi sends the examples")
 
-EXAMPLES_PER_OPERATION = 16
+EXAMPLES_PER_OPERATION = 8
 """Valid and invalid ones. One for every keyword of every schema would be ten thousand requests, nine minutes of a core;
 `test_bad_input` and `test_odd_texts` have the fields of each operation one by one."""
 LONGEST_LIST = 100

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
-import venv
 import zipfile
 from collections.abc import Iterator
 from email.parser import Parser
@@ -18,14 +16,15 @@ from pathlib import Path
 import pytest
 
 import kcoord
+from kcoord.stack.install import uv_environment
 from tests.kcoord.client.live import Service, running_service
 from tests.support.database import cloned_database
+from tests.support.fresh import UNREACHABLE
 from tests.support.processes import ROOT
 
 SECONDS = 180
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = {"assignors", "client", "kgroups", "protocol", "resets", "sources"}
-UNREACHABLE = re.compile(r"ERROR: (?:Could not find a version that satisfies|No matching distribution found).*")
 
 WORKER = """
 import json, sys
@@ -51,34 +50,37 @@ print(json.dumps({"values": sorted(values), "committed": committed, "modules": s
 """
 
 
-def pip(python: str | Path, *arguments: str | Path) -> None:
-    """Run pip; skips the test if what it needs is not installed and the index cannot be reached."""
-    # Few retries: without a network each one only delays the skip.
-    command = [python, "-m", "pip", "--disable-pip-version-check", "--retries", "1", "--timeout", "15", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=ROOT)
-    missing = UNREACHABLE.search(done.stderr)
-    if done.returncode and missing:
-        pytest.skip(f"the package index is unreachable: {missing[0]}")
+def uv(*arguments: str | Path) -> None:
+    """Run uv; skips the test if the package index cannot be reached."""
+    command = [sys.executable, "-m", "uv", *arguments]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=ROOT, env=uv_environment()
+    )
+    if done.returncode and any(sign in done.stderr for sign in UNREACHABLE):
+        pytest.skip(f"the package index is unreachable: {done.stderr.strip().splitlines()[-1]}")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def environment_of(wheel: str | Path, directory: Path) -> Path:
+    """The programs of an environment in which only the wheel was installed, and what it needs."""
+    uv("venv", "--quiet", "--python", sys.executable, directory)
+    uv("pip", "install", "--quiet", "--python", directory, wheel)
+    return directory / "bin"
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from this checkout."""
     directory = tmp_path_factory.mktemp("wheel")
-    installed = importlib.util.find_spec("hatchling") is not None
-    pip(sys.executable, "wheel", "--no-deps", "-w", directory, *(["--no-build-isolation"] if installed else []), ROOT)
-    (built,) = directory.iterdir()
+    uv("build", "--wheel", "--no-build-isolation", "--python", sys.executable, "--out-dir", directory, ROOT)
+    (built,) = directory.glob("*.whl")
     return built
 
 
 @pytest.fixture(scope="module")
 def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of programs of an environment in which only the wheel was installed."""
-    directory = tmp_path_factory.mktemp("environment")
-    venv.create(directory, with_pip=True)
-    pip(directory / "bin" / "python", "install", wheel)
-    return directory / "bin"
+    return environment_of(wheel, tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture(scope="module")
@@ -133,9 +135,7 @@ def test_extra_is_the_requirements_file(name: str, file: str) -> None:
 
 @pytest.mark.whole("installs the wheel with psycopg in an environment of its own")
 def test_extra_postgres_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
-    venv.create(tmp_path / "empty", with_pip=True)
-    python = tmp_path / "empty" / "bin" / "python"
-    pip(python, "install", f"{wheel}[postgres]")
+    python = environment_of(f"{wheel}[postgres]", tmp_path / "empty") / "python"
     program = "import kcoord.sources.postgres, psycopg; psycopg.pq.version()"
     done = run(python, "-c", program, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

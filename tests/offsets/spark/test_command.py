@@ -185,22 +185,25 @@ def test_workers_import_nothing_of_django() -> None:
 
 
 def test_reconcile_says_what_it_found_by_its_status(
-    archive: Archive, tmp_path: Path, spark: SparkSession, inside: Inside
+    archive: Archive, tmp_path: Path, spark: SparkSession, inside: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2 for what cannot run, 1 for findings with a plan of repair, 0 without findings."""
     fill(archive.conninfo, 97, step=1)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("a file")
-    manage = ("manage.py", "reconcile", "--format", "json")
-    done = command(archive, tmp_path / "data", *manage, KCOORD_ARCHIVE_PATH=str(elsewhere))
-    assert (done.returncode, json.loads(done.stdout)["state"]) == (2, "failed"), done.stderr
-    done = command(archive, tmp_path / "data", *manage, "--repair")
+    reconcile = ("reconcile", "--format", "json")
+    with monkeypatch.context() as changed:
+        changed.setenv("KCOORD_ARCHIVE_PATH", str(elsewhere))
+        status, output, errors = inside(*reconcile)
+    assert (status, json.loads(output)["state"]) == (2, "failed"), errors
+    repair = ("manage.py", *reconcile, "--repair")
+    done = command(archive, tmp_path / "data", *repair)
     told = json.loads(done.stdout)
     assert (done.returncode, told["state"], done.stderr) == (1, "succeeded", "")
     missing = [one for one in told["findings"] if one["kind"] == "missing_in_view"]
     assert len(missing) == len(told["repair"]["planned"]) == told["by_kind"]["missing_in_view"] > 0
     assert told["repair"]["applied"] is False
-    again = command(archive, tmp_path / "data", *manage, "--repair", "--of", told["run"])
+    again = command(archive, tmp_path / "data", *repair, "--of", told["run"])
     assert (again.returncode, json.loads(again.stdout)["findings"]) == (1, told["findings"])
     with psycopg.connect(archive.conninfo) as connection:
         connection.execute("truncate offset_commit_log")

@@ -247,7 +247,7 @@ def test_the_store_of_transactions_does_what_the_model_does(database: str) -> No
     OnThisDatabase.database = database
     with asyncio.Runner() as runner:
         runner.run(make_topic(database))
-    limits = settings(max_examples=30, stateful_step_count=40, deadline=None)
+    limits = settings(max_examples=15, stateful_step_count=40, deadline=None)
     run_state_machine_as_test(OnThisDatabase, settings=limits)  # type: ignore[no-untyped-call]
 
 
