@@ -222,6 +222,7 @@ def said(answer: HttpResponseBase) -> str:
     text = re.sub(r'name="csrfmiddlewaretoken" value="\w+"', "", text)
     text = re.sub(r"\b1[678]\d{11}\b|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.\dZ]*(?: UTC)?", "INSTANT", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d%3A\d\d%3A[\d.]+Z", "INSTANT", text)
+    text = re.sub(r'(chart-tick" x1="|x2="|chart-x[ \w-]*" x=")[\d.]+%', r"\1INSTANT", text)  # moves with the time
     text = re.sub(r">(?:now|\d+ s ago|\d+ min(?: \d+ s)? ago)<", ">AGO<", text)
     return f"{answer.status_code} {answer.headers.get('Location', '')}\n{text}"
 
