@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from groups.core.model.types import Millis
-from groups.models import CoordinatorNode, PartitionChange
 from groups.nodes.view import Node, Partition
 from kcoord.database.pool import Database
 from kcoord.process.runtime import Runtime
@@ -21,6 +20,9 @@ Q = queries("groups")
 
 NODES_SHOWN = 100
 CHANGES_SHOWN = 100
+END_REASONS = ("stopped", "lapsed")
+CHANGE_REASONS = ("taken", "lapsed", "stopped", "balanced")
+"""Those of the models, which a server must not import before Django is set up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class NodeView:
     live: Annotated[bool, doc("Its lease has not run out.")]
     ended_at: Annotated[Instant | None, doc("When it left, or was declared dead; null: it is registered.")]
     end_reason: Annotated[
-        Annotated[str, one_of(CoordinatorNode.EndReason.values)] | None,
+        Annotated[str, one_of(END_REASONS)] | None,
         doc("stopped: it left. lapsed: its lease ran out."),
     ]
     partitions: Annotated[Sequence[Natural32], doc("The coordinator partitions that it owns, ascending.")]
@@ -74,7 +76,7 @@ class PartitionChangeView:
     reason: Annotated[
         str,
         one_of(
-            PartitionChange.Reason.values,
+            CHANGE_REASONS,
             "taken: nobody owned it. lapsed, stopped: how its owner ended. balanced: handed over to spread partitions "
             "evenly.",
         ),

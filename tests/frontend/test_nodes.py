@@ -13,7 +13,7 @@ from frontend.pages.nodes.view import NODE_STATES, PARTITION_STATES, hand_overs
 from frontend.ui.states import REASONS
 from groups.core.model.group import partition_of
 from groups.models import CoordinatorNode, CoordinatorPartition, PartitionChange
-from groups.nodes.overview import NodeView, Overview, PartitionChangeView, SeenPartition
+from groups.nodes.overview import CHANGE_REASONS, END_REASONS, NodeView, Overview, PartitionChangeView, SeenPartition
 from tests.frontend.node_seed import LONG_LEASE_MS, change, four_nodes, node, outage, own
 from tests.frontend.seed import Seed, working_group
 
@@ -147,9 +147,10 @@ def test_nodes_are_in_their_natural_order_and_many_partitions_are_bounded() -> N
 
 
 def test_every_state_and_reason_has_words() -> None:
-    assert set(REASONS) == set(PartitionChange.Reason.values)
+    assert set(REASONS) == set(CHANGE_REASONS) == set(PartitionChange.Reason.values)
     assert set(PARTITION_STATES) == set(CoordinatorPartition.State.values)
-    assert set(NODE_STATES) == {*CoordinatorNode.EndReason.values, "live"}
+    assert set(END_REASONS) == set(CoordinatorNode.EndReason.values)
+    assert set(NODE_STATES) == {*END_REASONS, "live"}
 
 
 def test_a_group_names_its_coordinator(person: Client, seed: Seed) -> None:

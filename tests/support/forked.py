@@ -103,13 +103,13 @@ def _run(arguments: Sequence[str], env: Mapping[str, str], output: Path, inherit
 
 
 def of_constants(env: Mapping[str, object]) -> dict[str, Constant]:
-    """The constants (`kcoord.constants`) that variables of `env` set, which the service itself refuses."""
-    return {one.env: one for one in constants.CONSTANTS if one.env in env}
+    """The constants (`kcoord.constants`) that are numbers and that variables of `env` set: the service refuses them."""
+    return {one.env: one for one in constants.CONSTANTS if one.env in env and not isinstance(one.value, bool)}
 
 
 def set_constants() -> None:
     """Give constants the values of their variables, in this process only, and remove the variables."""
-    given = {one: type(one.value)(int(os.environ.pop(env))) for env, one in of_constants(os.environ).items()}
+    given = {one: int(os.environ.pop(env)) for env, one in of_constants(os.environ).items()}
     config.CONSTANTS = tuple(replace(one, value=given.get(one, one.value)) for one in constants.CONSTANTS)  # type: ignore[attr-defined]
 
 
