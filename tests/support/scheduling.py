@@ -1,8 +1,8 @@
 """Which worker of `make test` runs which tests, and in which order.
 
-The first worker, and the second of four or more, run only tests that mostly wait: for servers to start, for sessions to
-end, for minutes of chaos. They come on top of one worker a core, because what waits leaves its core to others. These
-begin with the tests that compute and go on with what is left of the others.
+The first worker runs only tests that mostly wait: for servers to start, for sessions to end, for minutes of chaos. It
+comes on top of one worker a core, because what waits leaves its core to others. These begin with the tests that compute
+and go on with what is left of the others.
 
 The tests of a file stay together, so what its fixtures start is started once, and so do those of an `xdist_group`. What
 takes long begins early: begun last, it would be all that runs in the end.
@@ -28,9 +28,7 @@ LONG = (
 )  # fmt: skip
 """Where files take minutes though they have few tests."""
 
-THAT_WAIT = ("gw0", "gw1")
-"""The workers that only wait, the second only of `FOR_TWO` workers or more."""
-FOR_TWO = 4
+FIRST = "gw0"
 
 
 def next_scope(queue: Mapping[str, Iterable[str]], *, waits: bool) -> str | None:
@@ -55,8 +53,7 @@ class Scheduling(LoadGroupScheduling):
         return nodeid.partition("::")[0] if group == nodeid else group
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        that_wait = THAT_WAIT[: 1 + (self.numnodes >= FOR_TWO)]
-        scope = next_scope(self.workqueue, waits=node.gateway.id in that_wait and len(self.nodes) > len(that_wait))
+        scope = next_scope(self.workqueue, waits=node.gateway.id == FIRST and len(self.nodes) > 1)
         if scope is None:
             node.shutdown()
             return
