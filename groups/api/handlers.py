@@ -112,7 +112,7 @@ def decodes(reply: JoinReply) -> bool:
 
 
 def joined_member(member: JoinedMember, *, decodes: bool) -> wire.JoinedMember:
-    """A member as its leader is told of it. `decodes`: see there."""
+    """A member as shown to its leader. `decodes`: see there."""
     return wire.JoinedMember(
         member.member_id,
         member.group_instance_id,

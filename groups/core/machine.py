@@ -154,8 +154,8 @@ def _timers(turn: Turn, group: EpochGroup) -> Timers:
 def answer_for(group: Group | None, parked: Parked) -> JoinReply | SyncReply | Rerun | None:
     """The answer to a request that parked as `parked` says; None: it still waits.
 
-    A join or sync of a group that was converted to the consumer protocol is told to join again. A waiting heartbeat is
-    never answered from here: `Rerun` says that deciding it again will.
+    A join or sync of a group that was converted to the consumer protocol must be sent again as a join. A waiting
+    heartbeat is never answered from here: `Rerun` says that deciding it again will.
     """
     if parked.kind is ParkKind.HEARTBEAT:
         return None if isinstance(group, ConsumerGroup) and not is_over(group, parked) else Rerun()

@@ -1,6 +1,6 @@
 """The acts that the audit records. Operations of the API and pages name theirs where they are declared.
 
-What is refused is recorded under that name, and as `request` if there is none. When something succeeds, the service
+What is refused is recorded under that name, and as `request` without one. When something succeeds, the service
 that does the work records it. `tests/kcoord/audit/test_walk.py` proves that for all of them.
 """
 

@@ -35,7 +35,7 @@ async def lags(
 
 
 def _positions(rows: Iterable[Any]) -> dict[str, Any]:
-    """Parameters of those with something to read, whose time lag depends on samples; empty if there are none."""
+    """Parameters of those with something to read, whose time lag depends on samples; may be empty."""
     behind = {}
     for row in rows:
         if row.committed_offset is not None and row.sampled_at is not None:

@@ -202,7 +202,7 @@ def _consumer(group: EpochGroup, stored: Mapping[str, Session]) -> EpochGroup:
 
 
 MOST_RETRY_AFTER_MS: Millis = 10_000
-"""The longest time that a refused caller is told to stay away: an operator may end the hold early."""
+"""The longest wait that a refused caller is given: an operator may end the hold early."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_SECOND = 253_402_300_799
