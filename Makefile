@@ -80,9 +80,7 @@ selection: chromium
 test-all: chromium
 	@tests/support/beside_lint.sh pytest
 
-# In a clean clone, the first process that imports the tests compiles them: each worker of a run would do it.
 pytest: chromium
-	@[ -d tests/__pycache__ ] || $(VENV)/bin/python -m pytest --collect-only -qq >/dev/null
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
 # Each in a virtual environment of its own. pyenv's Pythons are found also where they are not on the PATH.

@@ -122,15 +122,17 @@ NODES: tuple[Setting, ...] = (
         "Which nodes answer for a group: any, or only the owner of its coordinator partition.",
         choices=("any", "owner"),
     ),
+    # At least `coordinator.renewal.interval.ms`, `database.transaction.timeout.ms` and a renewal that is 0.5 s late.
     Setting(LEASE, 3_000, "ms", "How long a node that is silent stays the owner of its partitions.", 3_000, 60_000),
 )
 HTTP: tuple[Setting, ...] = (
+    # At least `database.transaction.timeout.ms`, and 3 s in which a request may begin to write.
     Setting(
         "request.max.age.ms",
         10_000,
         "ms",
         "Requests older than this, not counting max_wait_ms, write nothing.",
-        4_000,
+        4_500,
         600_000,
     ),
     Setting("http.max.body.bytes", 1_048_576, "bytes", "Largest request body; above it 413.", 1_024, 1_073_741_824),

@@ -70,6 +70,7 @@ def test_the_defaults_pass() -> None:
         ({"KCOORD_SECRET_KEY": "short"}, "kcoord.E003"),
         ({"KCOORD_COORDINATOR_ROUTING": "leader"}, "kcoord.E001"),
         ({"KCOORD_COORDINATOR_LEASE_MS": "2999"}, "kcoord.E001"),
+        ({"KCOORD_REQUEST_MAX_AGE_MS": "4499"}, "kcoord.E001"),
         ({"KCOORD_TIMER_TICK_BATCH": "200"}, "kcoord.E001"),
         ({"KCOORD_DATABASE_TRANSACTION_TIMEOUT_MS": "1500"}, "kcoord.E001"),
         ({"KCOORD_COORDINATOR_LEASE_MS": "3001"}, "kcoord.W005"),
