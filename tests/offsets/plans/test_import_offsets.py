@@ -93,10 +93,10 @@ async def test_four_columns_are_groups_of_their_own(run: Import, database: str, 
     assert offsets(database) == {("b", "orders", 0): 30}
 
 
-async def test_the_log_does_not_stand_between_the_lines(run: Import, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_the_log_does_not_stand_between_the_lines(run: Import, capsys: pytest.CaptureFixture[str]) -> None:
     _, err = await run("a b,orders,0,20\n")
     assert "kgroups --reset-offsets --group 'a b' --undo" in err
-    assert capfd.readouterr() == ("", "")
+    assert capsys.readouterr() == ("", "")
 
 
 async def test_three_columns_need_the_group(run: Import, database: str) -> None:

@@ -72,7 +72,7 @@ def inside(
     spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str],
 ) -> Inside:
     """`python -m offsets.spark` with these arguments in this process, with its Spark: status, output, errors."""
     for name, value in environment_of(archive, tmp_path / "data").items():
@@ -84,9 +84,9 @@ def inside(
     def run(*arguments: str) -> tuple[int, str, str]:
         wait_for_other_databases(archive.conninfo)
         monkeypatch.setattr(sys, "argv", ["offsets.spark", *arguments])
-        capfd.readouterr()
+        capsys.readouterr()
         status = main()
-        return status, *capfd.readouterr()
+        return status, *capsys.readouterr()
 
     return run
 
