@@ -13,9 +13,10 @@ import structlog
 
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
+from kcoord.secret_tables import SecretTablesError
 from kcoord.setting_table import LINK_URL, RECEIVERS_FILE
 from offsets.alerts import wording
-from offsets.alerts.receivers import AT_ONCE, TIMEOUT_SECONDS, Receiver, ReceiversError, SendError, read_receivers
+from offsets.alerts.receivers import AT_ONCE, TIMEOUT_SECONDS, Receiver, SendError, read_receivers
 from offsets.alerts.store import AlertStore
 from offsets.alerts.types import Message
 from offsets.core.alerts import Alert, Notice, decide, next_attempt
@@ -111,7 +112,7 @@ class AlertChecks:
             bad = message.notice != Notice.RESOLVED.value
             title, text, body = wording.title(message), wording.text(message), wording.body(message)
             await receiver.send(message.id, title, text, body, bad=bad)
-        except (SendError, ReceiversError) as error:
+        except (SendError, SecretTablesError) as error:
             await self._note_failure(message, str(error))
             return False
 
@@ -132,7 +133,7 @@ class AlertChecks:
         level("alert_not_sent", receiver=message.receiver, rule=message.rule_name, why=why, again_at=next_at)
 
     async def _receiver(self, name: str) -> Receiver:
-        """Read for each message: a mended file is used at once. Raises SendError, ReceiversError."""
+        """Read for each message: a mended file is used at once. Raises SendError, SecretTablesError."""
         found = (await asyncio.to_thread(read_receivers, self._file)).get(name)
         if found is None:
             raise SendError(f"there is no receiver {name!r} in the file of receivers")

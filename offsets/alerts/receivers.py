@@ -1,7 +1,6 @@
 """Who can be told of alerts: the file `alerts.receivers.file`, and how a message reaches them.
 
-Whoever deploys the service writes the file, so no secret is in Postgres or on a page, and nobody who may edit rules can
-make a server send requests to an address of their choice. A table of the file is a receiver:
+A table of the file is a receiver (see `kcoord.secret_tables`):
 
     [automation]                                # a program: JSON with every field, signed
     webhook = "https://ops.example.com/kcoord"
@@ -18,33 +17,21 @@ import functools
 import hashlib
 import hmac
 import json
-import re
-import stat
-import tomllib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from kcoord.http.outgoing import OutgoingError, exchange
+from kcoord.secret_tables import SecretTablesError, is_http_address, read_secret_tables
 from kcoord.setting_table import RECEIVERS_FILE
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-MOST_RECEIVERS = 100
 TIMEOUT_SECONDS = 10.0
 """How long a receiver may take in all to connect, to take a message, and to answer."""
 AT_ONCE = 8
 """How many receivers one process waits for at a time."""
 SIGNATURE = "X-Kcoord-Signature"
-OTHERS = stat.S_IWGRP | stat.S_IRWXO
-"""The group may read it: so Kubernetes mounts secrets."""
 FIELDS = {"url", "webhook", "secret"}
-
-
-class ReceiversError(Exception):
-    """The file cannot be used. The text names the receiver and the remedy, and no address: addresses hold secrets."""
 
 
 class SendError(Exception):
@@ -72,43 +59,23 @@ class Receiver:
 
 
 def read_receivers(path: str) -> Mapping[str, Receiver]:
-    """The receivers of a file by name; none for an empty path. Raises ReceiversError."""
-    if not path:
-        return {}
-    file = Path(path)
-    try:
-        if stat.S_IMODE(file.stat().st_mode) & OTHERS:
-            raise ReceiversError(f"{RECEIVERS_FILE}: others can use {path}, which holds secrets: chmod 600 it")
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ReceiversError(f"{RECEIVERS_FILE}: {path} cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ReceiversError(f"{RECEIVERS_FILE}: {path} is not TOML: {error}") from error
-    if len(tables) > MOST_RECEIVERS:
-        raise ReceiversError(f"{RECEIVERS_FILE}: {len(tables)} receivers, of at most {MOST_RECEIVERS}")
+    """The receivers of a file by name; none for an empty path. Raises SecretTablesError."""
+    tables = read_secret_tables(RECEIVERS_FILE, path, "receiver", FIELDS)
     return {name: _receiver(name, table) for name, table in tables.items()}
 
 
-def _receiver(name: str, table: object) -> Receiver:
+def _receiver(name: str, table: Mapping[str, str]) -> Receiver:
     here = f"{RECEIVERS_FILE}: receiver {name!r}"
-    if not NAME.fullmatch(name):
-        raise ReceiversError(f"{here}: a name has 1 to 64 letters, digits, '.', '_' and '-'")
-    if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
-        raise ReceiversError(f"{here}: expected a table [{name}] with a webhook or a url, as texts")
-    unknown = sorted(table.keys() - FIELDS)
-    if unknown:
-        raise ReceiversError(f"{here}: unknown field {unknown[0]!r}; the fields are {', '.join(sorted(FIELDS))}")
     if ("url" in table) == ("webhook" in table):
-        raise ReceiversError(f"{here}: give either a webhook or a url")
+        raise SecretTablesError(f"{here}: give either a webhook or a url")
     if "webhook" in table:
-        parts = urlsplit(table["webhook"])
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ReceiversError(f"{here}: webhook is not an http or https address")
+        if not is_http_address(table["webhook"]):
+            raise SecretTablesError(f"{here}: webhook is not an http or https address")
         return Receiver(name, "webhook", table["webhook"], table.get("secret", ""))
     if "secret" in table:
-        raise ReceiversError(f"{here}: a secret belongs to a webhook; the url of a receiver holds its own")
+        raise SecretTablesError(f"{here}: a secret belongs to a webhook; the url of a receiver holds its own")
     if not _is_known(table["url"]):
-        raise ReceiversError(f"{here}: Apprise does not know the url; see its list of services")
+        raise SecretTablesError(f"{here}: Apprise does not know the url; see its list of services")
     return Receiver(name, table["url"].partition(":")[0].lower(), table["url"])
 
 

@@ -18,9 +18,10 @@ from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, INT64_MAX, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.secret_tables import SecretTablesError
 from kcoord.setting_table import RECEIVERS_FILE
 from offsets.alerts import wording
-from offsets.alerts.receivers import Receiver, ReceiversError, SendError, read_receivers
+from offsets.alerts.receivers import Receiver, SendError, read_receivers
 from offsets.alerts.rules import check_spec
 from offsets.alerts.store import AlertStore
 from offsets.alerts.types import AlertRow, Message, MessageRow, Outcomes, Rule, RuleSpec
@@ -216,7 +217,7 @@ class AlertService:
     async def _read(self) -> Mapping[str, Receiver]:
         try:
             return await asyncio.to_thread(read_receivers, self._file)
-        except ReceiversError as error:
+        except SecretTablesError as error:
             raise ProtocolError(Error.INVALID_CONFIG, str(error)) from error
 
     async def _check_name(self, connection: Connection, name: str, own_id: int | None) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from pytest_django.fixtures import SettingsWrapper
 
-from offsets.alerts.receivers import ReceiversError, read_receivers
+from kcoord.secret_tables import SecretTablesError
+from offsets.alerts.receivers import read_receivers
 from offsets.checks import receivers_can_be_told
 
 
@@ -46,7 +47,7 @@ def test_without_a_file_there_are_none() -> None:
     ],
 )
 def test_a_mistake_names_the_receiver_and_no_address(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(ReceiversError) as error:
+    with pytest.raises(SecretTablesError) as error:
         read_receivers(written(tmp_path, text))
     assert told in str(error.value)
     assert "hidden" not in str(error.value)
@@ -54,7 +55,7 @@ def test_a_mistake_names_the_receiver_and_no_address(tmp_path: Path, text: str, 
 
 @pytest.mark.parametrize("mode", [0o604, 0o644, 0o620, 0o602])
 def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> None:
-    with pytest.raises(ReceiversError, match="chmod 600"):
+    with pytest.raises(SecretTablesError, match="chmod 600"):
         read_receivers(written(tmp_path, "", mode))
 
 
@@ -71,5 +72,5 @@ def test_a_bad_file_prevents_the_start(tmp_path: Path, settings: SettingsWrapper
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ReceiversError, match="cannot be read"):
+    with pytest.raises(SecretTablesError, match="cannot be read"):
         read_receivers(str(tmp_path / "none"))
