@@ -19,12 +19,13 @@ class FrontendConfig(AppConfig):
     verbose_name = "Dashboard"
 
     def ready(self) -> None:
-        """Replace what the admin has of its own for accounts, and record what it does.
+        """Replace what the admin has of its own for accounts, and record what it does; check the settings of pages.
 
         Its password forms would bypass our throttle, and its sign-out would leave people signed in at the provider.
         """
         from django.contrib import admin
 
+        from frontend import checks  # noqa: F401
         from kcoord.access.read_only import refusing
         from kcoord.audit.rows import audited_view
 

@@ -101,7 +101,6 @@ ON_PAGES = (
     GroupSort.COORDINATOR_DESCENDING,
     GroupSort.OWNER,
     GroupSort.OWNER_DESCENDING,
-    GroupSort.SEVERITY,
 )
 """Orders that the dashboard has and the API does not."""
 

@@ -29,6 +29,7 @@ KAFKA_ADVERTISED_PORT = "kafka.advertised.port"
 KAFKA_CERTIFICATE = "kafka.tls.certificate"
 KAFKA_KEY = "kafka.tls.key"
 RECEIVERS_FILE = "alerts.receivers.file"
+SERVICES_FILE = "dashboard.services.file"
 LINK_URL = "alerts.link.url"
 SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL = "group.consumer.heartbeat.interval.ms"
@@ -79,6 +80,12 @@ SERVER: tuple[Setting, ...] = (
     ),
     Setting("secret.key", "", "text", "Django's secret key; empty: generated into the data directory.", secret=True),
     Setting("dashboard.read.only", False, "switch", "Show everything on the pages and change nothing there."),
+    Setting(
+        SERVICES_FILE,
+        "",
+        "path",
+        "TOML file that names other kcoord services, whose groups the pages show too; empty: none.",
+    ),
     Setting("secure.cookies", False, "switch", "Send cookies over https only; enable behind TLS."),
     Setting(
         "log.level", "info", "level", "Lowest level that is logged.", choices=("debug", "info", "warning", "error")

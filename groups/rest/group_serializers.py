@@ -115,7 +115,8 @@ class GroupQuery(PageQuery):
         [sort.value for sort in GroupSort if sort not in ON_PAGES],
         required=False,
         default=GroupSort.GROUP_ID.value,
-        help_text="Order; groups that compare equal are ordered by id. With `-`: the largest or the latest first.",
+        help_text="Order; groups that compare equal are ordered by id. With `-`: the largest or the latest first. "
+        "`severity`: those with the worst verdict first.",
     )
 
 
@@ -145,6 +146,10 @@ class GroupLine(Answer):
             "Records not read yet, on all topics, as of `lag_sampled_at`; null: unknown. `GET "
             "/v1/groups/{group_id}/lag` returns the current lag."
         ),
+    ]
+    unknown_partitions: Annotated[
+        Natural32,
+        doc("Partitions that it committed an offset on and whose end was unknown then; they are not in `lag`."),
     ]
     lag_sampled_at: Annotated[
         Instant | None,

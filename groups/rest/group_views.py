@@ -256,6 +256,7 @@ def _line(group: GroupSummary, partitions: int) -> dict[str, Any]:
         "labels": group.labels,
         "coordinator_partition": partition_of(group.group_id, partitions),
         "lag": group.lag,
+        "unknown_partitions": group.unknown_partitions,
         "lag_sampled_at": group.lag_sampled_at,
         "verdicts": [{"verdict": kind, "since": since} for kind, since in group.verdicts],
         "judged_at": group.judged_at,

@@ -70,10 +70,24 @@ def archive_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def site(site_database: str, archive_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def services_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that names other services; it names none."""
+    path = tmp_path_factory.mktemp("services") / "services.toml"
+    path.touch(0o600)
+    return path
+
+
+@pytest.fixture(scope="session")
+def site(
+    site_database: str, archive_folder: Path, services_file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
     """A running server with one account, and receivers of alerts."""
     receivers = told(tmp_path_factory.mktemp("receivers"))[RECEIVERS_FILE]
-    env = {"KCOORD_ARCHIVE_PATH": archive_folder, "KCOORD_ALERTS_RECEIVERS_FILE": receivers}
+    env = {
+        "KCOORD_ARCHIVE_PATH": archive_folder,
+        "KCOORD_ALERTS_RECEIVERS_FILE": receivers,
+        "KCOORD_DASHBOARD_SERVICES_FILE": services_file,
+    }
     with start_server(site_database, env=env) as server:
         make_user(site_database)
         server.wait_ready()

@@ -59,6 +59,7 @@ from frontend.ui.page import (
     text,
 )
 from frontend.ui.rows import Millis
+from frontend.ui.services import elsewhere
 from frontend.ui.shown import ALL_TOPICS, HIDDEN_TOPICS, Known, Shown, cell, limited, shown
 from frontend.ui.states import BY_NAME, HELD, STATES, State, is_held, state
 from frontend.ui.table import all_rows, csv_file, heads
@@ -69,7 +70,7 @@ from groups.configs import DecisionContexts
 from groups.core.model.group import partition_of
 from groups.core.model.types import VerdictKind
 from groups.models import Group
-from groups.readmodel import OF_ALL_TOPICS, GroupFilter, GroupSort, GroupSummary
+from groups.readmodel import OF_ALL_TOPICS, ON_PAGES, GroupFilter, GroupSort, GroupSummary
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -153,6 +154,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "previous_url": address(request, before=found.previous, after=None) if found.previous else None,
             "next_url": address(request, after=found.next, before=None) if found.next else None,
             "base_url": settings.KCOORD.str("advertised.url") or f"{request.scheme}://{request.get_host()}",
+            **_elsewhere(request, viewer, wanted),
             "stream": reverse("frontend:live"),
             "pace": Pace(every_ms=15_000, gap_ms=1_000),
         },
@@ -171,6 +173,35 @@ def _found(viewer: Viewer, wanted: Wanted) -> tuple[GroupList, str]:
             name = "after" if wanted.after else "before"
             raise BadAddress(f"{name}: no such page of the list; start again from the first.") from error
         raise
+
+
+THERE = 25
+"""Groups shown of each other service; its own list has all."""
+
+
+def _elsewhere(request: HttpRequest, viewer: Viewer, wanted: Wanted) -> dict[str, Any]:
+    """The groups of other services that match the same filters, on the first page of the list."""
+    if wanted.after or wanted.before:
+        return {}
+    asked, groups = request.GET.copy(), wanted.groups
+    lacking = {
+        "held": groups.held,
+        "assignor": groups.assignor,
+        "coordinator": groups.coordinator,
+        "time lag": groups.min_time_lag_ms is not None,
+    }
+    sort = GroupSort.SEVERITY if wanted.sort in ON_PAGES else wanted.sort
+    labels = ["=".join(part for part in label if part is not None) for label in groups.labels or ()]
+    parameters = {
+        "q": groups.q or (), "state": groups.states or (), "verdict": groups.verdicts or (), "type": groups.types or (),
+        "topic": groups.topic or (), "member": groups.member or (), "client_id": groups.client_id or (),
+        "host": groups.host or (), "regex": groups.regex or (), "label": labels,
+        "min_lag": () if groups.min_lag is None else groups.min_lag, "sort": sort.value, "limit": THERE,
+    }  # fmt: skip
+    for name in ("columns", "after", "before"):
+        asked.pop(name, None)
+    found = elsewhere(viewer, parameters, lacking=[name for name, given in lacking.items() if given])
+    return {**found, "elsewhere_query": asked.urlencode(), "elsewhere_order": dict(SORTS)[sort].lower()}
 
 
 def assignors_of(runtime: Runtime) -> Iterable[str]:

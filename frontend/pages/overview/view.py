@@ -17,6 +17,7 @@ from frontend.ui.chart import MINUTE, Chart, Point, Series, chart
 from frontend.ui.labels import Label, whom_to_call
 from frontend.ui.page import Pace, group_url, page, show
 from frontend.ui.rows import Millis
+from frontend.ui.services import WORST_FIRST, elsewhere
 from frontend.ui.states import STATES, State, is_held, state
 from frontend.ui.verdicts import KINDS, VerdictLine, lines
 from frontend.ui.viewer import viewer_of
@@ -66,6 +67,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "health": health(with_judged_at(parts), now, limits_of(config), part_urls()),
             "base_url": config.str("advertised.url") or f"{request.scheme}://{request.get_host()}",
             "announcement": announcement(found, groups),
+            **elsewhere(viewer, WORST_FIRST),
             "stream": reverse("frontend:live"),
             "pace": Pace(every_ms=5_000, gap_ms=2_000),
         },

@@ -20,6 +20,7 @@ from psycopg import errors as pg
 from frontend.ui.page import group_url, member_url, page, show, text
 from frontend.ui.reads import now_ms
 from frontend.ui.rows import Millis
+from frontend.ui.services import Found, elsewhere
 from frontend.ui.states import is_held, state
 from frontend.ui.viewer import (
     ALERT_RULE,
@@ -259,10 +260,11 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that was found. `unfinished`: what could not be searched in time, in words."""
+    """All that was found. `unfinished`: what could not be searched in time, `unread`: what could not be read at all."""
 
     sections: Sequence[Section]
     unfinished: str = ""
+    unread: str = ""
 
     @property
     def count(self) -> int:
@@ -288,6 +290,7 @@ def search(viewer: Viewer, q: str) -> Results:
         return await find(runtime.db, viewer, q), about
 
     hits, about = bridge.call(read)
+    there = elsewhere(viewer, {"q": q, "limit": SHOWN})
     sections = [
         Section("verbs", "Actions and pages", [result for one in verbs for result in _verb(one, viewer, about)]),
         Section("groups", "Groups", [_group(hit) for hit in hits.groups], _all_of("frontend:groups", q, hits.groups)),
@@ -295,10 +298,19 @@ def search(viewer: Viewer, q: str) -> Results:
         *_member_sections(q, hits.members),
         Section("topics", "Topics", [_topic(hit) for hit in hits.topics], _all_of("frontend:topics", q, hits.topics)),
         Section("plans", "Offset plans", [_plan(hit) for hit in hits.plans]),
+        *(_there(one, q) for one in there.get("elsewhere", ()) if not one.failed),
         Section("tokens", "Tokens", [] if tokens_missing(viewer) else _tokens(q)),
     ]
     unfinished = " and ".join(NAMES[name] for name in hits.unfinished)
-    return Results([section for section in sections if section.results], unfinished)
+    unread = [f"{one.service} could not be read: {one.failed}." for one in there.get("elsewhere", ()) if one.failed]
+    return Results([section for section in sections if section.results], unfinished, " ".join(unread))
+
+
+def _there(one: Found, q: str) -> Section:
+    """Groups of another service."""
+    results = [Result(group.group_id, url, group.badge.label) for group, url in one.lines]
+    more = f"{one.list_url}?{urlencode({'q': q})}" if one.more else ""
+    return Section(f"groups-of-{one.service}", f"Groups of {one.service}", results, more)
 
 
 def _verb(one: Asked, viewer: Viewer, groups: dict[str, Sequence[GroupHit]]) -> list[Result]:
