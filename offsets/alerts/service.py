@@ -24,8 +24,8 @@ from offsets.alerts import wording
 from offsets.alerts.receivers import Receiver, SendError, read_receivers
 from offsets.alerts.rules import check_spec
 from offsets.alerts.store import AlertStore
-from offsets.alerts.types import AlertRow, Message, MessageRow, Outcomes, Rule, RuleSpec
-from offsets.core.alerts import Notice
+from offsets.alerts.types import AlertRow, Message, MessageRow, Outcomes, Preview, Rule, RuleSpec
+from offsets.core.alerts import AlertRule, Notice, decide
 from offsets.core.types import Millis
 
 _SPEC = [field.name for field in fields(RuleSpec)]
@@ -60,6 +60,18 @@ class AlertService:
         async with self._db.connection() as connection:
             found = await self._store.rule(connection, rule_id)
         return _found(found if found is not None and _is_visible(found, visible) else None, rule_id)
+
+    async def preview(self, spec: RuleSpec, visible: Visible) -> Preview:
+        """What a rule would do now, of the groups that the caller may see. Raises INVALID_REQUEST naming the field."""
+        check_spec(spec, await self.receivers())
+        async with self._db.snapshot() as connection:
+            groups = await self._store.groups_of(connection, spec, visible)
+            found = await self._store.found_by(connection, spec)
+            now = await self._db.now_ms(connection)
+        rule = AlertRule(0, spec.for_ms)
+        decision = decide([rule], [one for one in found if one.group_id in visible], [], now, settle_ms=0, judged_at=0)
+        opened = [alert.group_id for alert in decision.kept if alert.opened_at is not None]
+        return Preview(groups, sorted(opened), len(decision.kept) - len(opened), spec.for_ms)
 
     async def create(self, spec: RuleSpec, principal: Principal) -> Rule:
         """Store a rule; the next check applies it.

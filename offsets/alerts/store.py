@@ -21,6 +21,7 @@ from offsets.core.types import Millis
 Q = queries("offsets")
 
 MOST_FOUND = 50_000
+_FINDING = {"worst_first": [kind.value for kind in VerdictKind], "limit": MOST_FOUND}
 """Conditions that one check looks at, over all rules."""
 _CHECK_LOCK = 0x6B636F_07
 
@@ -69,8 +70,18 @@ class AlertStore:
 
     async def found(self, connection: Connection) -> list[Finding]:
         """The conditions that hold, the worst of a rule and group first."""
-        parameters = {"worst_first": [kind.value for kind in VerdictKind], "limit": MOST_FOUND}
-        return await self._db.records(connection, Finding, Q.groups_of_alert_rules, parameters)
+        return await self._db.records(connection, Finding, Q.groups_of_alert_rules, _FINDING)
+
+    async def found_by(self, connection: Connection, spec: RuleSpec) -> list[Finding]:
+        """The conditions of a rule that hold, in the same order; it need not be stored."""
+        parameters = {**_FINDING, **_columns(spec, "", 0)}
+        return await self._db.records(connection, Finding, Q.groups_of_alert_rule, parameters)
+
+    async def groups_of(self, connection: Connection, spec: RuleSpec, visible: Visible) -> int:
+        """How many groups that the caller may see a rule is about."""
+        parameters = {**_columns(spec, "", 0), **visible.parameters("group")}
+        found: int = await self._db.value(connection, Q.count_groups_of_alert_rule, parameters)
+        return found
 
     async def unresolved(self, connection: Connection) -> list[Alert]:
         """Alerts that are open, and conditions that have not lasted long enough."""

@@ -49,6 +49,19 @@ class Rule(RuleSpec):
 
 
 @dataclass(frozen=True, slots=True)
+class Preview:
+    """What a rule would do now. `groups`: how many it is about; `opened`: those for which it would open an alert.
+
+    `waiting`: for how many more its condition holds, but not for `for_ms` yet.
+    """
+
+    groups: int
+    opened: Sequence[str]
+    waiting: int
+    for_ms: Millis
+
+
+@dataclass(frozen=True, slots=True)
 class AlertView:
     """An alert. `cause`: a verdict, `lag` or `time-lag`; `value`: records or ms."""
 

@@ -44,23 +44,20 @@ delete from offsets_alertrule where id = %(id)s
 -- name: check_alerts_alone
 select pg_advisory_xact_lock(%(key)s)
 
--- name: groups_of_alert_rules
--- For each rule the groups for which its condition holds, the worst verdict of a group first and its lag last. Rules for
--- one group look it up. The others begin at the verdicts, which are few, and at the last samples that any of them is about:
--- each of those is read once, and so are the labels of these groups, however many rules there are.
-with named as materialized (
-    select r.id, r.verdicts, r.min_lag, r.min_time_lag_ms, g.id as key, g.group_id
-    from offsets_alertrule r
-    join groups_group g on g.group_id = r.group_name
-    where r.enabled and r.pattern = 'literal'
-      and (r.label = '' or exists (select from groups_grouplabels l
-                                   where l.group_name = r.group_name
-                                     and case when strpos(r.label, '=') = 0 then l.labels ? r.label
-                                              else l.labels ->> split_part(r.label, '=', 1)
-                                                   = substr(r.label, strpos(r.label, '=') + 1)
-                                         end))
-), beginning as materialized (
-    select * from offsets_alertrule where enabled and pattern = 'prefix'
+-- fragment: has_label_of_rule
+(r.label = '' or exists (select from groups_grouplabels l
+                         where l.group_name = about.group_id
+                           and case when strpos(r.label, '=') = 0 then l.labels ? r.label
+                                    else l.labels ->> split_part(r.label, '=', 1)
+                                         = substr(r.label, strpos(r.label, '=') + 1)
+                               end))
+
+-- fragment: conditions_of_rules
+-- For each of `rules` the groups for which its condition holds, the worst verdict of a group first and its lag last. Rules
+-- for one group look it up: they are `named`. The others begin at the verdicts, which are few, and at the last samples that
+-- any of them is about: each of those is read once, and so are the labels of these groups, however many rules there are.
+beginning as materialized (
+    select * from rules where pattern = 'prefix'
 ), unwell as materialized (
     select g.group_id, v.kind, v.since
     from offsets_groupverdict v
@@ -127,6 +124,50 @@ select rule_id, group_id, cause, value, since
 from matched
 order by rule_id, group_id, place
 limit %(limit)s
+
+-- name: groups_of_alert_rules
+with rules as not materialized (
+    select * from offsets_alertrule where enabled
+), named as materialized (
+    select r.id, r.verdicts, r.min_lag, r.min_time_lag_ms, g.id as key, g.group_id
+    from rules r
+    join groups_group g on g.group_id = r.group_name
+    cross join lateral (select r.group_name) about (group_id)
+    where r.pattern = 'literal' and
+    -- include: has_label_of_rule
+),
+-- include: conditions_of_rules
+
+-- fragment: rule_given
+select 0::bigint as id, %(pattern)s::text as pattern, %(group_name)s::text as group_name, %(label)s::text as label,
+       %(verdicts)s::text[] as verdicts, %(min_lag)s::bigint as min_lag, %(min_time_lag_ms)s::bigint as min_time_lag_ms
+
+-- name: groups_of_alert_rule
+-- The same for a rule that need not be stored.
+with rules as not materialized (
+    -- include: rule_given
+), named as materialized (
+    select r.id, r.verdicts, r.min_lag, r.min_time_lag_ms, g.id as key, g.group_id
+    from rules r
+    join groups_group g on g.group_id = r.group_name
+    cross join lateral (select r.group_name) about (group_id)
+    where r.pattern = 'literal' and
+    -- include: has_label_of_rule
+),
+-- include: conditions_of_rules
+
+-- name: count_groups_of_alert_rule
+-- How many groups that the caller may see a rule is about.
+with rules as not materialized (
+    -- include: rule_given
+)
+select count(*)
+from rules r
+join groups_group g on case when r.pattern = 'literal' then g.group_id = r.group_name
+                            else starts_with(g.group_id, r.group_name) end
+cross join lateral (select g.group_id) about (group_id)
+where kcoord_sees(g.group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s) and
+    -- include: has_label_of_rule
 
 -- name: unresolved_alerts
 select id, rule_id, group_name as group_id, cause, value, since, opened_at, over_since, told_at, muted_until

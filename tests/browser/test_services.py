@@ -31,10 +31,10 @@ async def test_groups_of_other_services_are_a_click_away(
         there = page.get_by_role("group", name="Groups of payments-europe")
         await expect(there.get_by_role("link", name="payments-settlement")).to_be_visible()
         await expect(page.get_by_text("payments-overseas could not be read")).to_be_visible()
-        await audit_in_every_look(page, "groups-elsewhere")
+        assert await audit_in_every_look(page, "groups-elsewhere") == []
         await page.goto(site.url)
         await expect(page.get_by_role("heading", name="Other services")).to_be_visible()
-        await audit_in_every_look(page, "overview-elsewhere")
+        assert await audit_in_every_look(page, "overview-elsewhere") == []
         await page.locator(".health").get_by_role("link", name="payments-settlement").first.click()
         await expect(page.get_by_role("heading", level=1)).to_contain_text("payments-settlement")
     finally:

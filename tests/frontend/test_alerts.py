@@ -19,6 +19,7 @@ from tests.frontend.alert_seed import HOUR, put_alert, put_message, put_rule
 from tests.frontend.seed import Seed, now_ms, working_group
 from tests.frontend.test_every_action import commands
 from tests.frontend.test_exports import table
+from tests.frontend.verdict_seed import verdict
 from tests.frontend.viewers import allow
 
 NEW = "/alerts/rules/new"
@@ -65,7 +66,7 @@ def test_empty_pages_say_what_to_do(operator: Client, seed: Seed, settings: Sett
     said = plain(page(operator, "/alerts"))
     assert "No alert is open" in said
     assert "No rules yet" in said
-    assert "sets KCOORD_ALERTS_RECEIVERS_FILE to its path" in said
+    assert "set KCOORD_ALERTS_RECEIVERS_FILE to its path" in said
     assert "No message has been sent yet." in said
     form = page(operator, NEW)
     assert "There is no receiver yet, and a rule needs one." in plain(form)
@@ -228,6 +229,48 @@ def test_what_is_wrong_is_said_beside_its_field(
     assert len(rules(seed)) == 1
 
 
+def previewed(who: Client, address: str, form: dict[str, object]) -> str:
+    return re.sub(r" ([.,])", r"\1", plain(who.post(address, {**form, "act": "preview"}).content.decode()))
+
+
+def test_a_preview_says_what_the_rule_would_find_and_stores_nothing(operator: Client, seed: Seed) -> None:
+    stuck, fresh, late, well = (seed.group(f"billing-{name}") for name in ("stuck", "fresh", "late", "well"))
+    seed.group("shipping")
+    verdict(seed, stuck, "stuck", ms_ago=HOUR)
+    verdict(seed, fresh, "stalled", ms_ago=60_000)
+    seed.group_lag(late, 20_000)
+    seed.group_lag(well, 9_999)
+    asked = {**FORM, "name": "another"}
+    told = previewed(operator, NEW, asked)
+    assert "It is about 4 groups now. 1 would have an alert at the next check: billing-stuck." in told
+    assert "For 2 more groups a condition holds, which has not lasted 5 min yet." in told
+    at_once = previewed(operator, NEW, {**asked, "for_ms": ""})
+    assert "3 would have an alert at the next check: billing-fresh, billing-late, billing-stuck." in at_once
+    one = previewed(operator, NEW, {**asked, "pattern": "literal", "group_name": "billing-well"})
+    assert "It is about 1 group now. None of them would have an alert at the next check: the" in one
+    seed.connection.execute(
+        "insert into groups_grouplabels (group_name, labels, updated_at, updated_by)"
+        """ values ('billing-stuck', '{"owner": "lea"}', 0, 'mara'), ('shipping', '{"owner": "lea"}', 0, 'mara')"""
+    )
+    labelled = previewed(operator, NEW, {**asked, "label": "owner=lea"})
+    assert "It is about 1 group now. 1 would have an alert at the next check: billing-stuck." in labelled
+    assert "Write a whole number of records." in operator.post(NEW, {**asked, "min_lag": "many"}).content.decode()
+    assert rules(seed) == []
+    made = put_rule(seed.connection)
+    again = previewed(operator, f"/alerts/rules/{made}", {**FORM})
+    assert "It is about 4 groups now. 1 would have" in again
+    assert rules(seed)[0][0] == "billing stands still"
+
+
+def test_a_preview_counts_the_groups_that_its_author_sees(client: Client, seed: Seed) -> None:
+    for name in ("billing", "billing-hidden"):
+        verdict(seed, seed.group(name), "stuck", ms_ago=HOUR)
+    ines = account("admin:cluster:*", "describe:group:billing", "deny:describe:cluster:*")
+    told = previewed(ines, NEW, {**FORM})
+    assert "1 would have an alert at the next check: billing." in told
+    assert "billing-hidden" not in told
+
+
 def test_a_rule_can_be_for_the_groups_with_a_label(operator: Client, seed: Seed) -> None:
     form = {**FORM, "group_name": "", "label": " owner=payments "}
     assert "A label name has 1 to 63 characters" in operator.post(NEW, {**form, "label": "=x"}).content.decode()
@@ -275,7 +318,7 @@ def test_an_alert_is_muted_for_a_while(operator: Client, seed: Seed) -> None:
         return row
 
     answer = operator.post("/alerts", {"act": "mute", "alert": alert, "duration_ms": 8 * HOUR}, follow=True)
-    assert "Nobody is told of billing for 8 hours." in plain(answer.content.decode())
+    assert "Alerts on billing are muted for 8 hours." in plain(answer.content.decode())
     until, by = muted()  # type: ignore[misc]
     assert (round((until - now_ms()) / HOUR), by) == (8, "root")
     assert button(answer.content.decode(), "unmute")

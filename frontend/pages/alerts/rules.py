@@ -15,7 +15,7 @@ from frontend.ui import commands as as_command
 from frontend.ui import reads
 from frontend.ui.commands import Command, service_url
 from frontend.ui.form import Refusal, attempt, done
-from frontend.ui.page import form_page, message, number, show, text
+from frontend.ui.page import form_page, group_url, message, number, show, text
 from frontend.ui.verdicts import VERDICTS
 from frontend.ui.viewer import ALERT_RULE, ALERT_RULE_OF_ALL, SEE_RULES, Forbidden, Viewer, missing, require, viewer_of
 from kcoord.process import bridge
@@ -23,7 +23,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from offsets.alerts.rules import LEAST_REMIND_MS, LONGEST_MS
 from offsets.alerts.service import AlertService
-from offsets.alerts.types import Rule, RuleSpec
+from offsets.alerts.types import Preview, Rule, RuleSpec
 from offsets.core.types import Millis
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -34,6 +34,8 @@ NOT_A_LENGTH = "Write a length such as 5 min, 90 s or 4 h; a number alone is min
 TOO_LONG = f"At most {LONGEST_MS // DAY} days."
 TOO_OFTEN = f"At least {LEAST_REMIND_MS // MINUTE} min; empty: only once."
 NOT_A_COUNT = "Write a whole number of records."
+PREVIEWED = 10
+"""Groups that a preview names."""
 COMMON = ("uncovered", "unattended", "stalled", "stuck")
 """What a new rule watches for, unless its author says otherwise: what never is as it should be."""
 
@@ -194,6 +196,8 @@ def new_rule(request: HttpRequest) -> HttpResponse:
     refusal = Refusal()
     if request.method == "POST":
         given = sent(request.POST)
+        if request.POST.get("act") == "preview":
+            return _previewed(request, given, rule=None)
         principal = viewer_of(request).principal
         made, problems, refusal = _saved(given, lambda runtime, spec: runtime.get(AlertService).create(spec, principal))
         if made is not None:
@@ -228,6 +232,8 @@ def rule_page(request: HttpRequest, rule_id: int) -> HttpResponse:
             refusal = _delete(request, rule)
             if not refusal.text:
                 return done(request, f"Deleted the rule {rule.name}.", _list_url())
+        elif act == "preview":
+            return _previewed(request, sent(request.POST), rule=rule)
         elif act == "save":
             given = sent(request.POST)
             changed, problems, refusal = _saved(
@@ -236,7 +242,7 @@ def rule_page(request: HttpRequest, rule_id: int) -> HttpResponse:
             if changed is not None:
                 return done(request, f"Changed the rule {changed.name}.", _list_url())
         else:
-            refusal = Refusal("act: must be save or delete.", 400)
+            refusal = Refusal("act: must be save, preview or delete.", 400)
     return _form(request, given, problems, refusal, rule=rule)
 
 
@@ -281,6 +287,15 @@ def _saved(
         return None, {field: f"{detail[:1].upper()}{detail[1:]}."}, Refusal("Nothing was stored: see below.", status)
 
 
+def _previewed(request: HttpRequest, given: Given, *, rule: Rule | None) -> HttpResponse:
+    """The form, with what the rule would find now; nothing is stored."""
+    viewer = viewer_of(request)
+    preview, problems, refusal = _saved(
+        given, lambda runtime, spec: runtime.get(AlertService).preview(spec, viewer.listed)
+    )
+    return _form(request, given, problems, refusal, rule=rule, preview=preview)
+
+
 def _lacking(viewer: Viewer, pattern: str, group_name: str) -> str:
     """Why a person may not change a rule for these groups, "" if allowed."""
     if pattern == "literal":
@@ -293,7 +308,13 @@ def _list_url() -> str:
 
 
 def _form(
-    request: HttpRequest, given: Given, problems: Mapping[str, str], refusal: Refusal, *, rule: Rule | None
+    request: HttpRequest,
+    given: Given,
+    problems: Mapping[str, str],
+    refusal: Refusal,
+    *,
+    rule: Rule | None,
+    preview: Preview | None = None,
 ) -> HttpResponse:
     viewer = viewer_of(request)
 
@@ -313,6 +334,9 @@ def _form(
         "verdicts": [(state, name in given.verdicts) for name, state in VERDICTS.items()],
         "receivers": _ticks(given, receivers, is_new=rule is None and request.method == "GET"),
         "receivers_problem": receivers.problem,
+        "preview": preview,
+        "preview_named": [(one, group_url(one)) for one in preview.opened[:PREVIEWED]] if preview else [],
+        "preview_more": max(len(preview.opened) - PREVIEWED, 0) if preview else 0,
         "commands": _commands(service_url(request), given, rule),
     }
     return show(request, "pages/alerts/alert_rule", context, section="alerts", status=refusal.status)

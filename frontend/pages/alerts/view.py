@@ -143,7 +143,7 @@ def _act(request: HttpRequest) -> HttpResponse | Refusal:
     if muted is None:
         return refusal
     said = dict(MUTES).get(lasting or 0)
-    told = f"Nobody is told of {muted.group_id} for {said}." if said else f"The mute of {muted.group_id} ended."
+    told = f"Alerts on {muted.group_id} are muted for {said}." if said else f"The mute of {muted.group_id} ended."
     return done(request, told, request.get_full_path())
 
 

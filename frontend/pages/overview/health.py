@@ -212,7 +212,7 @@ MEANINGS: Mapping[str, str] = {
     "sampler": "A Celery task that notes lag and judges groups, every few seconds.",
     "postgres": "The only place where the state of groups and offsets is kept.",
     "archive": "Spark jobs that copy the journal into files, and compare it with the committed offsets.",
-    "alerts": "Celery checks the rules, and sends what receivers are told.",
+    "alerts": "Celery checks the rules, and sends notifications to receivers.",
 }
 
 
@@ -318,7 +318,7 @@ _OPTIONAL: Mapping[tuple[str, str], str] = {
         "archive",
         "off",
     ): "No Spark job has run. They are optional: without an archive the journal is kept until its retention ends.",
-    ("alerts", "off"): "Nobody is told of anything. Create a rule on the Alerts page: it says who is told of what.",
+    ("alerts", "off"): "No notifications are sent. Create a rule on the Alerts page: it says who is notified of what.",
     ("sampler", "off"): "Push watermarks, and lag is sampled from the next run on.",
 }
 """What a part that is not used means."""

@@ -470,7 +470,7 @@ def _alerts(found: Alerts, now: Millis, limits: Limits) -> Sequence[HealthLine]:
             HealthLine(
                 "Alerts",
                 BAD,
-                f"{text}; receivers were not told: the last message that failed is of",
+                f"{text}; receivers were not notified: the last message that failed is of",
                 outcomes.failed_at,
             )
         ]
