@@ -69,7 +69,7 @@ def test_empty_pages_say_what_to_do(operator: Client, seed: Seed, settings: Sett
     assert "set KCOORD_ALERTS_RECEIVERS_FILE to its path" in said
     assert "No message has been sent yet." in said
     form = page(operator, NEW)
-    assert "There is no receiver yet, and a rule needs one." in plain(form)
+    assert "There are no receivers yet, and a rule needs one." in plain(form)
     assert re.search(r"<button[^>]* disabled[^>]*>Create rule</button>", form)
 
 
