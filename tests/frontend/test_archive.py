@@ -8,6 +8,7 @@ import uuid
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
+from django_celery_beat.models import CrontabSchedule, PeriodicTask
 
 from frontend.pages.archive.reports import day_plots
 from frontend.pages.archive.view import FINDINGS, PAGE_SIZE, evidence, run_line
@@ -56,7 +57,7 @@ def test_without_archive_the_page_says_what_to_set(operator: Client) -> None:
     page = text_of(operator, "/archive")
     assert "KCOORD_ARCHIVE_PATH" in page
     assert "No runs yet" in page
-    assert "Reconcile…" not in page
+    assert "Run…" not in page
 
 
 def test_runs_with_what_they_did(person: Client, seed: Seed, archived: None) -> None:
@@ -70,7 +71,7 @@ def test_runs_with_what_they_did(person: Client, seed: Seed, archived: None) -> 
     assert "30 s 12,345 1" in page
     assert "Failed no room on the disk" in page
     assert "Findings 3" in page
-    assert "Failed" not in text_of(person, "/archive?kind=archive")
+    assert "Failed" not in text_of(person, "/archive?kind=archive").partition("Findings By")[2]
     assert "There is no run of import" in text_of(person, "/archive?kind=import")
     one = text_of(person, f"/archive/runs/{done}")
     assert "Rows 12,345" in one
@@ -105,12 +106,38 @@ def test_many_runs_come_in_pages(person: Client, seed: Seed) -> None:
     assert "start again" in text_of(person, "/archive?after=nonsense", 400)
 
 
+def job(client: Client, name: str) -> str:
+    html = client.get("/archive").content.decode()
+    return plain("<main" + html.partition(f'aria-labelledby="job-{name}"')[2].partition("</section>")[0])
+
+
+def test_each_job_says_how_it_went_last_and_when_it_runs(operator: Client, seed: Seed, archived: None) -> None:
+    assert "Last success never Schedule Every day at 03:00 UTC" in job(operator, "archive")
+    assert "Schedule none" in job(operator, "report")
+    put_run(seed.connection, "archive", rows=12_345)
+    put_run(seed.connection, "archive", "failed", error="no room on the disk", ago_ms=0)
+    put_run(seed.connection, "reconcile", findings=3, rows=99)
+    put_run(seed.connection, "reconcile", "running", ago_ms=0, slices_done=3, slices_total=8)
+    archive = job(operator, "archive")
+    assert "Last run Failed now no room on the disk Last success 29 s ago 12,345 rows in 30 s" in archive
+    reconcile = job(operator, "reconcile")
+    assert "Running" in reconcile
+    assert "3 of 8 slices" in reconcile
+    assert "Findings 3" in reconcile
+    assert "Run…" not in reconcile
+    PeriodicTask.objects.filter(task="offsets.archive").update(enabled=False)
+    weekly = CrontabSchedule.objects.create(minute="30", hour="2", day_of_week="1", timezone="Europe/Berlin")
+    PeriodicTask.objects.create(name="reports", task="offsets.report", crontab=weekly)
+    assert "Schedule none" in job(operator, "archive")
+    assert "Schedule 30 2 * * 1 Europe/Berlin" in job(operator, "report")
+
+
 def test_starting_and_cancelling_take_permissions(person: Client, seed: Seed, archived: None) -> None:
     run_id = put_run(seed.connection, "archive", "requested", ago_ms=0)
     for address in ("/archive/start?kind=reconcile", f"/archive/runs/{run_id}/cancel"):
         assert person.get(address).status_code == 403
         assert person.post(address).status_code == 403
-    for address, button in (("/archive", "Reconcile…"), (f"/archive/runs/{run_id}", "Cancel…")):
+    for address, button in (("/archive", "Run…"), (f"/archive/runs/{run_id}", "Cancel…")):
         html = person.get(address).content.decode()
         assert re.search(rf"<button[^>]* disabled[^>]*>{button}</button>", html), "shown, but disabled"
         assert "your account needs admin on the cluster" in plain(html)
@@ -119,7 +146,7 @@ def test_starting_and_cancelling_take_permissions(person: Client, seed: Seed, ar
     assert "your account needs admin on the cluster" in plain(html)
     mara = get_user_model().objects.get(username="mara")
     allow(mara, "admin:cluster:*")
-    assert "Reconcile…" in text_of(person, "/archive")
+    assert "/archive/start?kind=reconcile" in person.get("/archive").content.decode()
     assert "separate process" in text_of(person, "/archive/start?kind=reconcile")
     answer = person.post(f"/archive/runs/{run_id}/cancel")
     assert answer.status_code == 302

@@ -13,6 +13,7 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
+from frontend.pages.archive.jobs import LastRuns, last_runs, schedules
 from frontend.pages.archive.reports import report_parts, run_url
 from frontend.ui import commands as as_command
 from frontend.ui import reads as shared_reads
@@ -48,9 +49,21 @@ class Overview:
     path: str
     listed: Page[SparkRun]
     open: tuple[SparkRun, ...]
-    archived: SparkRun | None
-    reconciled: SparkRun | None
-    reported: SparkRun | None
+    jobs: Mapping[str, LastRuns]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that can be started. `start` None: it cannot be now; `schedule`: when it starts by itself, in words."""
+
+    kind: str
+    label: str
+    meaning: str
+    running: RunLine | None
+    failed: RunLine | None
+    done: RunLine | None
+    schedule: Sequence[str]
+    start: Action | None
 
 
 @page
@@ -60,22 +73,19 @@ def archive(request: HttpRequest) -> HttpResponse:
     kind = choice(request, "kind", ALL_KINDS)
     cursor = text(request, "after") or None
     found = _readable(lambda runtime: _overview(runtime, kind or None, cursor))
-    busy = {run.kind for run in found.open}
     lacking = missing(viewer_of(request), RUN)
-    starts = [Action(RUN_KINDS[one][0], _start_url(one), lacking) for one in STARTABLE if one not in busy]
     packages = spark_packages()
+    may_start = bool(found.path) and packages.may_start
     context = {
         "now": found.now,
         "path": found.path,
         "lines": [_line(run, found.now) for run in found.listed.items],
-        "open_lines": [_line(run, found.now) for run in found.open],
-        "archived": found.archived and _line(found.archived, found.now),
-        "reported": found.reported and _line(found.reported, found.now),
-        "reconciled": found.reconciled and _line(found.reconciled, found.now),
+        "open_lines": [_line(run, found.now) for run in found.open if run.kind not in STARTABLE],
+        "jobs": _jobs(found, lacking, may_start=may_start) if found.path else [],
         "kinds": _kinds(request, kind),
         "kind": RUN_KINDS[kind][0] if kind else "",
         "kind_name": kind,
-        "starts": starts if found.path and packages.may_start else [],
+        "may_start": may_start,
         "packages": packages,
         "lacking": lacking,
         "newest_url": address(request, after=None) if cursor else None,
@@ -84,6 +94,18 @@ def archive(request: HttpRequest) -> HttpResponse:
         "pace": BUSY if found.open or packages.state is SparkState.INSTALLING else QUIET,
     }
     return show(request, "pages/archive/archive", context, section="archive", title="Archive")
+
+
+def _jobs(found: Overview, lacking: str, *, may_start: bool) -> list[Job]:
+    when, jobs = schedules(), []
+    for kind, last in found.jobs.items():
+        label, meaning = RUN_KINDS[kind]
+        running, failed, done = (
+            None if run is None else _line(run, found.now) for run in (last.running, last.failed, last.done)
+        )
+        start = Action("Run…", _start_url(kind), lacking) if may_start and last.running is None else None
+        jobs.append(Job(kind, label, meaning, running, failed, done, when.get(kind, ()), start))
+    return jobs
 
 
 def _start_url(kind: str) -> str:
@@ -111,16 +133,14 @@ def _readable(work: Any) -> Any:
 
 async def _overview(runtime: Runtime, kind: str | None, cursor: str | None) -> Overview:
     runs = runtime.get(SparkRuns)
-    listed, newest, archived, reconciled, reported, now = await asyncio.gather(
+    listed, newest, jobs, now = await asyncio.gather(
         runs.runs(kind=kind, cursor=cursor, limit=PAGE_SIZE),
         runs.runs(limit=PAGE_SIZE),
-        runs.newest("archive"),
-        runs.newest("reconcile"),
-        runs.newest("report"),
+        last_runs(runs),
         shared_reads.now(runtime.db),
     )
     going_on = tuple(run for run in newest.items if run.is_open)
-    return Overview(now, runs.archive_path, listed, going_on, archived, reconciled, reported)
+    return Overview(now, runs.archive_path, listed, going_on, jobs)
 
 
 @page
