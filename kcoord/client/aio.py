@@ -72,7 +72,7 @@ class AsyncConsumer(BaseConsumer, Generic[T]):
         wanted = named(topics)
         self._config = ConsumerConfig.of(config)
         self._tasks = Tasks(http_client)
-        self._core = ConsumerCore(self._config, source, self._tasks.news, self._tasks)
+        self._core = ConsumerCore(self._config, source, self._tasks.condition, self._tasks)
         if wanted:
             self.subscribe(wanted)
         self._signals = StopSignals(stop_on, lambda: self._tasks.interrupt(self._core.stop))

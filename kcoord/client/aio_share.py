@@ -64,7 +64,7 @@ class AsyncShareConsumer(BaseShareConsumer[T], Generic[T]):
         wanted = named(topics)
         self._config = ShareConsumerConfig.of(config)
         self._tasks = Tasks(http_client)
-        self._core = ShareCore(self._config, source, self._tasks.news, self._tasks)
+        self._core = ShareCore(self._config, source, self._tasks.condition, self._tasks)
         if wanted:
             self.subscribe(wanted)
         self._signals = StopSignals(stop_on, lambda: self._tasks.interrupt(self._core.stop))

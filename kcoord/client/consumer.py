@@ -70,7 +70,7 @@ class Consumer(BaseConsumer, Generic[T]):
         self._config = ConsumerConfig.of(config)
         arguments.plain_source(source)
         self._threads = Threads(http_client)
-        self._core = ConsumerCore(self._config, source, self._threads.news, self._threads)
+        self._core = ConsumerCore(self._config, source, self._threads.condition, self._threads)
         if wanted:
             self.subscribe(wanted)
         self._signals = StopSignals(stop_on, lambda: self._threads.interrupt(self._core.stop))

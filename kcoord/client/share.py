@@ -73,7 +73,7 @@ class ShareConsumer(BaseShareConsumer[T], Generic[T]):
         self._config = ShareConsumerConfig.of(config)
         arguments.plain_source(source)
         self._threads = Threads(http_client)
-        self._core = ShareCore(self._config, source, self._threads.news, self._threads)
+        self._core = ShareCore(self._config, source, self._threads.condition, self._threads)
         if wanted:
             self.subscribe(wanted)
         self._signals = StopSignals(stop_on, lambda: self._threads.interrupt(self._core.stop))

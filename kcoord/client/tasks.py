@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import httpx
 
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.effects import Ask, Effect, Send, Wait
-from kcoord.client.core.news import News
 from kcoord.client.errors import IllegalStateError
 from kcoord.client.http import make_async_client, send_async
 
@@ -32,7 +32,7 @@ class Tasks:
         self._owner: asyncio.Task[Any] | None = None
         self._lanes: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Future[None]] = set()
-        self.news = News(time.monotonic, self._announce)
+        self.condition = Condition(time.monotonic, self._announce)
 
     def start(self, name: str, main: Coroutine[Any, Any, None]) -> None:
         """Run a lane as a task."""
@@ -118,23 +118,23 @@ class Tasks:
         return await result if inspect.isawaitable(result) else result
 
     async def _wait(self, effect: Wait) -> None:
-        if self.news.version != effect.seen:
+        if self.condition.version != effect.seen:
             await asyncio.sleep(0)
             return
         loop = asyncio.get_running_loop()
-        news: asyncio.Future[None] = loop.create_future()
-        alarm = None if effect.timeout_s is None else loop.call_later(effect.timeout_s, _ring, news)
-        self._waiting.add(news)
+        waiter: asyncio.Future[None] = loop.create_future()
+        alarm = None if effect.timeout_s is None else loop.call_later(effect.timeout_s, _ring, waiter)
+        self._waiting.add(waiter)
         try:
-            await news
+            await waiter
         finally:
-            self._waiting.discard(news)
+            self._waiting.discard(waiter)
             if alarm is not None:
                 alarm.cancel()
 
     def _announce(self) -> None:
-        for news in self._waiting:
-            _ring(news)
+        for condition in self._waiting:
+            _ring(condition)
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
@@ -155,6 +155,6 @@ class Tasks:
             self._owner = outer
 
 
-def _ring(news: asyncio.Future[None]) -> None:
-    if not news.done():
-        news.set_result(None)
+def _ring(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import httpx
 
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.effects import Ask, Effect, Send, Wait
-from kcoord.client.core.news import News
 from kcoord.client.errors import IllegalStateError
 from kcoord.client.http import make_client, send
 
@@ -30,7 +30,7 @@ class Threads:
         self._inside = threading.Condition(threading.RLock())
         self._user = threading.RLock()
         self._lanes: list[threading.Thread] = []
-        self.news = News(time.monotonic, self._inside.notify_all)
+        self.condition = Condition(time.monotonic, self._inside.notify_all)
 
     def start(self, name: str, main: Coroutine[Any, Any, None]) -> None:
         """Run a lane on a daemon thread."""
@@ -56,7 +56,7 @@ class Threads:
 
     def interrupt(self, function: Callable[[], None]) -> None:
         """Run something from a signal handler. Whatever the handler interrupted may hold the lock, or be about to wait
-        for news, so another thread does it.
+        for condition, so another thread does it.
         """
         threading.Thread(target=self.look, args=(function,), name="kcoord-signal", daemon=True).start()
 
@@ -86,7 +86,7 @@ class Threads:
             return send(self._client, effect.request)
         if isinstance(effect, Wait):
             with self._inside:
-                self._inside.wait_for(lambda: self.news.version != effect.seen, effect.timeout_s)
+                self._inside.wait_for(lambda: self.condition.version != effect.seen, effect.timeout_s)
             return None
         assert isinstance(effect, Ask), effect
         result = effect.function(*effect.arguments)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection
 
 from kcoord.client.config import ConsumerConfig
-from kcoord.client.core.news import Clock
+from kcoord.client.core.condition import Clock
 from kcoord.client.core.offsets import OffsetManager
 from kcoord.client.core.subscription import SubscriptionState
 from kcoord.client.errors import KcoordError

@@ -6,15 +6,15 @@ from typing import Any
 
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.core import arguments
-from kcoord.client.core.news import News
+from kcoord.client.core.condition import Condition
 from kcoord.client.errors import IllegalStateError, WakeupError
 
 
 class ClientCore:
     """A consumer that may be told to wake up, to stop, and that is closed at the end."""
 
-    def __init__(self, config: ConsumerConfig, news: News) -> None:
-        self.news = news
+    def __init__(self, config: ConsumerConfig, condition: Condition) -> None:
+        self.condition = condition
         self._default_ms = config.default_api_timeout_ms
         self._woken = False
         self._stop_seen = False
@@ -24,12 +24,12 @@ class ClientCore:
     def wakeup(self) -> None:
         """Make the call that waits, or the next one that does, raise WakeupError."""
         self._woken = True
-        self.news.changed()
+        self.condition.notify_all()
 
     def stop(self) -> None:
         """No more records: an iteration ends, a poll returns."""
         self.stopping = True
-        self.news.changed()
+        self.condition.notify_all()
 
     def timeout_ms(self, timeout_ms: Any) -> int:
         """A timeout of the user, or the default of calls that have none."""

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from kcoord.client.config import ConsumerConfig
+from kcoord.client.core.condition import Clock
 from kcoord.client.core.link import Link
-from kcoord.client.core.news import Clock
 from kcoord.client.core.subscription import SubscriptionState
 from kcoord.client.core.worker import Job, Worker
 from kcoord.client.types import TopicPartition

@@ -13,6 +13,7 @@ from kcoord.client.core import arguments
 from kcoord.client.core.batch import Batch
 from kcoord.client.core.calls import ClientCore
 from kcoord.client.core.catalogue import TopicIds
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.consumer_group.coordinator import ConsumerGroupCoordinator
 from kcoord.client.core.coordinator import GroupCoordinator
 from kcoord.client.core.effects import Lanes, Wait
@@ -22,7 +23,6 @@ from kcoord.client.core.http import Http
 from kcoord.client.core.link import Link
 from kcoord.client.core.lookups import Lookups
 from kcoord.client.core.membership import Generation
-from kcoord.client.core.news import News
 from kcoord.client.core.offsets import CommitCallback, OffsetManager
 from kcoord.client.core.positions import Positions
 from kcoord.client.core.strategies import Strategies
@@ -45,27 +45,27 @@ class ConsumerCore(ClientCore):
         self,
         config: ConsumerConfig,
         source: AnyRecordSource[Any] | None,
-        news: News,
+        condition: Condition,
         lanes: Lanes,
         rng: Random | None = None,
     ) -> None:
-        super().__init__(config, news)
+        super().__init__(config, condition)
         self.config = config
         strategies = Strategies(config.partition_assignment_strategy)
-        link = Link(config, Http(config.token, config.request_timeout_ms), news, rng)
-        self._worker = Worker(f"kcoord-requests-{config.group_id}", news, lanes)
+        link = Link(config, Http(config.token, config.request_timeout_ms), condition, rng)
+        self._worker = Worker(f"kcoord-requests-{config.group_id}", condition, lanes)
         self.subscription = SubscriptionState()
-        self.offsets = OffsetManager(config, link, news, self._worker, self.subscription, self._raise_wakeup)
+        self.offsets = OffsetManager(config, link, condition, self._worker, self.subscription, self._raise_wakeup)
         arguments.source(source)
-        self._positions = Positions(config, self.subscription, self.offsets, source, news.clock)
+        self._positions = Positions(config, self.subscription, self.offsets, source, condition.clock)
         self._fetcher = Fetcher(config, self.subscription, self._positions, source)
         self._batch = Batch(self.subscription)
-        self._topic_ids = TopicIds(config, self.subscription, link, self._worker, news.clock)
-        self._reporter = Worker(f"kcoord-watermarks-{config.group_id}", news, lanes)
-        self._reports = WatermarkReports(config, self.subscription, source, link, self._reporter, news.clock)
-        self.lookups = Lookups(self._positions, self.offsets, link, news.clock)
+        self._topic_ids = TopicIds(config, self.subscription, link, self._worker, condition.clock)
+        self._reporter = Worker(f"kcoord-watermarks-{config.group_id}", condition, lanes)
+        self._reports = WatermarkReports(config, self.subscription, source, link, self._reporter, condition.clock)
+        self.lookups = Lookups(self._positions, self.offsets, link, condition.clock)
         self._has_source = source is not None
-        parts = Parts(config, link, news, lanes, self._worker, self.subscription, self.offsets, self._positions)
+        parts = Parts(config, link, condition, lanes, self._worker, self.subscription, self.offsets, self._positions)
         self.coordinator: Coordinator
         if config.group_protocol == CLASSIC:
             self.coordinator = GroupCoordinator(strategies, parts)
@@ -103,7 +103,7 @@ class ConsumerCore(ClientCore):
         self._require_open()
         try:
             if self.subscription.automatic:
-                deadline = self.news.clock() + self.config.default_api_timeout_ms / 1000
+                deadline = self.condition.clock() + self.config.default_api_timeout_ms / 1000
                 await self.coordinator.leave("the consumer unsubscribed from all topics", deadline, commit=True)
             elif self.subscription.manual and self.config.enable_auto_commit:
                 self.offsets.commit_async(self.subscription.consumed(), None)
@@ -127,12 +127,12 @@ class ConsumerCore(ClientCore):
         """Take part in the group, return records."""
         wait_s = arguments.milliseconds("timeout_ms", timeout_ms) / 1000
         limit = self.config.max_poll_records if max_records is None else arguments.count("max_records", max_records)
-        return await self._poll(self.news.clock() + wait_s, limit)
+        return await self._poll(self.condition.clock() + wait_s, limit)
 
     async def next_record(self) -> Record[Any] | None:
         """The next record of an iteration; None: it ends."""
         timeout_ms = self.config.consumer_timeout_ms
-        deadline = math.inf if timeout_ms is None else self.news.clock() + timeout_ms / 1000
+        deadline = math.inf if timeout_ms is None else self.condition.clock() + timeout_ms / 1000
         while not self.closed and not self.stopping:
             record = self._batch.take()
             if record is not None:
@@ -150,7 +150,7 @@ class ConsumerCore(ClientCore):
         if not self.subscription.automatic and not self.subscription.manual:
             raise IllegalStateError("nothing to poll: subscribe() or assign() first")
         while True:
-            seen = self.news.version
+            seen = self.condition.version
             self._raise_wakeup()
             if self.stopping:
                 self._last_poll()
@@ -162,7 +162,7 @@ class ConsumerCore(ClientCore):
                 await self._positions.update()
                 await self._reports.when_due()
             records = await self._fetcher.fetch(max_records, move=move)
-            left_s = deadline - self.news.clock()
+            left_s = deadline - self.condition.clock()
             if records or left_s <= 0:
                 return records
             await Wait(seen, min(left_s, self._idle_s()))
@@ -192,12 +192,12 @@ class ConsumerCore(ClientCore):
         self._require_open()
         chosen = arguments.partition_of(partition)
         state = self.subscription.state(chosen)
-        deadline = self.news.clock() + self.timeout_ms(timeout_ms) / 1000
+        deadline = self.condition.clock() + self.timeout_ms(timeout_ms) / 1000
         while state.position is None:
-            seen = self.news.version
+            seen = self.condition.version
             self._raise_wakeup()
             await self._positions.update()
-            left_s = deadline - self.news.clock()
+            left_s = deadline - self.condition.clock()
             if state.position is None and left_s <= 0:
                 raise ClientTimeoutError(f"the position of {chosen} is not known yet; poll first")
             if state.position is None:
@@ -282,7 +282,7 @@ class ConsumerCore(ClientCore):
             raise
         except BaseException:
             # Cancelled or interrupted: wait for nothing more; the driver ends what still runs.
-            deadline = self.news.clock()
+            deadline = self.condition.clock()
             raise
         finally:
             self.closed = True
@@ -298,14 +298,14 @@ class ConsumerCore(ClientCore):
         if self.subscription.automatic:
             await self.coordinator.leave("the consumer is being closed", deadline, commit=autocommit)
         elif autocommit and self.config.enable_auto_commit and self.subscription.manual:
-            left_ms = max(1, int((deadline - self.news.clock()) * 1000))
+            left_ms = max(1, int((deadline - self.condition.clock()) * 1000))
             await self.offsets.commit(self.subscription.consumed(), left_ms)
 
     def _to_commit(self, offsets: Any) -> Offsets:
         return self.subscription.consumed() if offsets is None else arguments.offsets_of(offsets)
 
     def _idle_s(self) -> float:
-        """How long a poll without records may wait before it checks again, if no news arrives."""
+        """How long a poll without records may wait before it checks again, if nothing changes."""
         waits = [self.config.max_poll_interval_ms / 2000]
         if self._has_source and self.subscription.fetchable():
             waits.append(self.config.fetch_wait_ms / 1000)

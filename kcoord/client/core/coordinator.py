@@ -51,13 +51,13 @@ class GroupCoordinator:
 
     def __init__(self, strategies: Strategies, parts: Parts) -> None:
         config = parts.config
-        timer = HeartbeatTimer(config, parts.news.clock())
-        self._shared = Shared(config, parts.link, strategies, parts.news, parts.lanes, Membership(), timer)
+        timer = HeartbeatTimer(config, parts.condition.clock())
+        self._shared = Shared(config, parts.link, strategies, parts.condition, parts.lanes, Membership(), timer)
         self._config = config
         self._subscription = parts.subscription
         self._positions = parts.positions
         self._watch = TopicWatch(config, parts.link, parts.worker)
-        self._autocommit = AutoCommit(config, parts.subscription, parts.offsets, parts.news.clock)
+        self._autocommit = AutoCommit(config, parts.subscription, parts.offsets, parts.condition.clock)
         self._departure = Departure(self._shared)
         self._heartbeat = Heartbeats(self._shared, self._departure)
         self._rebalance: Rebalance | None = None
@@ -82,7 +82,7 @@ class GroupCoordinator:
 
         Raises fatal errors from a join or a heartbeat, and what the listener raises.
         """
-        self._shared.timer.polled(self._shared.news.clock())
+        self._shared.timer.polled(self._shared.condition.clock())
         fatal = self._shared.membership.fatal
         broken = self._heartbeat.failure
         if broken is not None:
@@ -107,7 +107,7 @@ class GroupCoordinator:
             await ask(listener.on_partitions_assigned, sorted(partitions))
 
     def wait_s(self) -> float | None:
-        """How long `poll` has nothing to do unless news arrives."""
+        """How long `poll` has nothing to do unless something changes."""
         return self._autocommit.wait_s()
 
     def request_rejoin(self, reason: str) -> None:
@@ -128,7 +128,7 @@ class GroupCoordinator:
         unchanged = membership.generation == sent
         rejoining = membership.phase is Phase.PREPARING_REBALANCE
         step = membership.failed(Api.COMMIT, failure, sent)
-        self._shared.news.changed()
+        self._shared.condition.notify_all()
         return _commit_error(failure, unchanged, rejoining) if step is Step.RAISE else None
 
     def fetches_as(self) -> Generation | None:
@@ -180,11 +180,11 @@ class GroupCoordinator:
             await self._departure.leave(reason, self._left_ms(deadline))
 
     def _left_ms(self, deadline: float) -> int:
-        return max(1, min(self._config.request_timeout_ms, int((deadline - self._shared.news.clock()) * 1000)))
+        return max(1, min(self._config.request_timeout_ms, int((deadline - self._shared.condition.clock()) * 1000)))
 
     def _note_changes(self) -> None:
         """Rejoin for a changed subscription, or for partition counts that changed while this member leads."""
-        changed = self._watch.changes(self._shared.news.clock())
+        changed = self._watch.changes(self._shared.condition.clock())
         if changed is not None:
             self.request_rejoin(changed)
         if self._rebalance is None and self._joined_topics and self._joined_topics != self._subscription.topics:
@@ -281,7 +281,7 @@ class GroupCoordinator:
         if any(tp.topic not in self._subscription.topics for tp in joined.partitions):
             self.request_rejoin("the assignment is for an older subscription")
         if joined.led:
-            self._watch.start(joined.led, joined.counts, self._shared.news.clock())
+            self._watch.start(joined.led, joined.counts, self._shared.condition.clock())
         self._autocommit.restart()
         self._finishing = joined
 
@@ -309,14 +309,20 @@ class GroupCoordinator:
             self._assign(assigned)
             self._unannounced = Announcement(joined, by_topic, assigned - owned)
 
-    async def _announce(self, news: Announcement) -> None:
+    async def _announce(self, announcement: Announcement) -> None:
         self._unannounced = None
-        generation = news.joined.generation
-        added = sorted(news.added)
+        generation = announcement.joined.generation
+        added = sorted(announcement.added)
         everything = _listed(self._subscription.assigned)
         log.info("group %s: assigned: %s, new: %s", self._config.group_id, everything, _listed(added))
         told = self._shared.strategies.assigned
-        await ask(told, generation.protocol_name or "", news.by_topic, generation.generation_id, news.joined.user_data)
+        await ask(
+            told,
+            generation.protocol_name or "",
+            announcement.by_topic,
+            generation.generation_id,
+            announcement.joined.user_data,
+        )
         await ask(self._subscription.listener.on_partitions_assigned, added)
 
     async def _stop_rebalance(self) -> None:
@@ -325,8 +331,8 @@ class GroupCoordinator:
             return
         rebalance.stop()
         if not self._shared.membership.generation.member_id:
-            news = self._shared.news
-            await news.until(lambda: rebalance.ended, news.clock() + FIRST_ANSWER_S)
+            condition = self._shared.condition
+            await condition.wait_for(lambda: rebalance.ended, condition.clock() + FIRST_ANSWER_S)
 
 
 def _listed(partitions: Collection[TopicPartition]) -> str:

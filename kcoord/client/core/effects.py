@@ -53,7 +53,7 @@ class Send(Effect[Response]):
 
 @dataclass(frozen=True, slots=True)
 class Wait(Effect[None]):
-    """Wait until there is news since version `seen`, at most `timeout_s` (None: indefinitely)."""
+    """Wait until the condition is notified after version `seen`, at most `timeout_s` (None: indefinitely)."""
 
     seen: int
     timeout_s: float | None

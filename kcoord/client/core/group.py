@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kcoord.client.config import ConsumerConfig
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.effects import Lanes
 from kcoord.client.core.link import Link
 from kcoord.client.core.membership import Generation
-from kcoord.client.core.news import News
 from kcoord.client.core.offsets import Committer, OffsetManager
 from kcoord.client.core.positions import Positions
 from kcoord.client.core.subscription import SubscriptionState
@@ -24,7 +24,7 @@ class Parts:
 
     config: ConsumerConfig
     link: Link
-    news: News
+    condition: Condition
     lanes: Lanes
     worker: Worker
     subscription: SubscriptionState
@@ -56,7 +56,7 @@ class Coordinator(Committer, Protocol):
         """
 
     def wait_s(self) -> float | None:
-        """How long `poll` has nothing to do unless news arrives; None: until it does."""
+        """How long `poll` has nothing to do unless something changes; None: until it does."""
 
     def request_rejoin(self, reason: str) -> None:
         """Join again at the next poll. Raises IllegalStateError if the protocol does not support it."""

@@ -28,7 +28,7 @@ class Departure:
         """Forget the membership; tell the coordinator, unless the member is static or was never one."""
         shared = self._shared
         was = shared.membership.leave()
-        shared.news.changed()
+        shared.condition.notify_all()
         if shared.config.group_instance_id is not None or not was.member_id:
             return
         if shared.link.coordinator is None:
@@ -53,7 +53,7 @@ class Heartbeats(Lane):
     """
 
     def __init__(self, shared: Shared, departure: Departure) -> None:
-        super().__init__(f"kcoord-heartbeat-{shared.config.group_id}", shared.news, shared.lanes)
+        super().__init__(f"kcoord-heartbeat-{shared.config.group_id}", shared.condition, shared.lanes)
         self._shared = shared
         self._departure = departure
 
@@ -61,11 +61,11 @@ class Heartbeats(Lane):
         shared = self._shared
         membership, timer = shared.membership, shared.timer
         while not self.stopped:
-            now = shared.news.clock()
+            now = shared.condition.clock()
             if membership.in_group and timer.poll_expired(now):
                 await self._departure.leave(_POLL_EXPIRED, shared.config.heartbeat_timeout_ms)
             elif not membership.heartbeating or now < timer.next_at:
-                await Wait(shared.news.version, self._wait_s(now))
+                await Wait(shared.condition.version, self._wait_s(now))
             else:
                 timer.sent(now)
                 if timer.session_expired(now):
@@ -92,12 +92,12 @@ class Heartbeats(Lane):
         except ProtocolError as failure:
             self._failed(failure, sent)
             return
-        shared.timer.succeeded(shared.news.clock())
+        shared.timer.succeeded(shared.condition.clock())
 
     def _failed(self, failure: ProtocolError, sent: Generation) -> None:
         shared = self._shared
         step = shared.membership.failed(Api.HEARTBEAT, failure, sent)
-        now = shared.news.clock()
+        now = shared.condition.clock()
         if failure.error is Error.THROTTLING_QUOTA_EXCEEDED:
             shared.timer.throttled(now, failure.retry_after_ms)
         elif step is Step.RETRY:
@@ -105,7 +105,7 @@ class Heartbeats(Lane):
         else:
             # REBALANCE_IN_PROGRESS renews the session; after the others no session is left.
             shared.timer.succeeded(now)
-        shared.news.changed()
+        shared.condition.notify_all()
         log.info("group %s: heartbeat: %s: %s", shared.config.group_id, failure.error.name, failure)
 
 

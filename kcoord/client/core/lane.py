@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.effects import Lanes
-from kcoord.client.core.news import News
 
 
 class Lane(ABC):
@@ -14,9 +14,9 @@ class Lane(ABC):
     `failure` is what ended the lane, if it was not `stop`: the next poll raises it, since a lane has no caller.
     """
 
-    def __init__(self, name: str, news: News, lanes: Lanes) -> None:
+    def __init__(self, name: str, condition: Condition, lanes: Lanes) -> None:
         self._name = name
-        self._news = news
+        self._condition = condition
         self._lanes = lanes
         self._started = False
         self._ended = False
@@ -32,8 +32,8 @@ class Lane(ABC):
     async def stop(self, deadline: float) -> bool:
         """Stop; waits until `deadline` for what it is doing. True if it ended."""
         self.stopped = True
-        self._news.changed()
-        return not self._started or await self._news.until(lambda: self._ended, deadline)
+        self._condition.notify_all()
+        return not self._started or await self._condition.wait_for(lambda: self._ended, deadline)
 
     @abstractmethod
     async def _run_until_stopped(self) -> None:
@@ -49,4 +49,4 @@ class Lane(ABC):
             raise
         finally:
             self._ended = True
-            self._news.changed()
+            self._condition.notify_all()

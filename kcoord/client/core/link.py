@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.core import wire
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.http import Disconnected, Http
-from kcoord.client.core.news import News
 from kcoord.client.core.servers import Servers, named_coordinator, permitted
 from kcoord.protocol.errors import BY_CODE, Error, ProtocolError
 
@@ -42,10 +42,10 @@ class Link:
     Parameters: `rng` decides the order and the delays.
     """
 
-    def __init__(self, config: ConsumerConfig, http: Http, news: News, rng: Random | None = None) -> None:
+    def __init__(self, config: ConsumerConfig, http: Http, condition: Condition, rng: Random | None = None) -> None:
         self._config = config
         self._http = http
-        self._news = news
+        self._condition = condition
         self._rng = rng or Random()  # noqa: S311 - not for secrets
         self._servers = Servers(config.urls, config.retry_backoff_max_ms / 1000, self._rng)
         self._finding = False
@@ -126,16 +126,16 @@ class Link:
             self._search_later()
             self.forget(base)
             if failure.error is Error.NOT_COORDINATOR:
-                self._servers.forgive(self._news.clock())
+                self._servers.forgive(self._condition.clock())
 
     def _lost(self, base: str) -> None:
-        self._servers.lost(base, self._news.clock())
+        self._servers.lost(base, self._condition.clock())
         self._search_later()
         self.forget(base)
 
     def _search_later(self) -> None:
         """Look the coordinator up after a random delay, which is short compared with a session."""
-        now = self._news.clock()
+        now = self._condition.clock()
         if now >= self._search_at:
             # Not before the first back-off ends: the callers that wait for it would all ask at that moment.
             delay_ms = self._config.retry_backoff_ms + self._rng.uniform(0, self._config.spread_ms)
@@ -145,21 +145,21 @@ class Link:
         """The coordinator's address; asks the known servers if necessary. Raises ProtocolError, Disconnected."""
         while True:
             # One lane asks, the others wait for what it finds.
-            await self._news.until(lambda: not self._finding)
+            await self._condition.wait_for(lambda: not self._finding)
             if self._coordinator is None:
                 return await self._find()
-            if self._news.clock() < self._look_at:
+            if self._condition.clock() < self._look_at:
                 return self._coordinator
             await self._look_again(self._coordinator)
 
     async def _find(self) -> str:
         self._finding = True
         try:
-            await self._news.until(lambda: False, self._search_at)
+            await self._condition.wait_for(lambda: False, self._search_at)
             return await self._search()
         finally:
             self._finding = False
-            self._news.changed()
+            self._condition.notify_all()
 
     async def _search(self) -> str:
         failure: ProtocolError | None = None
@@ -199,7 +199,7 @@ class Link:
         try:
             await self._ask(found, self._config.look_timeout_ms)
         except Disconnected:
-            self._servers.lost(found, self._news.clock())
+            self._servers.lost(found, self._condition.clock())
         except ProtocolError:
             pass
         else:
@@ -208,7 +208,7 @@ class Link:
 
     def _look_later(self) -> None:
         age_s = self._config.metadata_max_age_ms / 1000
-        self._look_at = self._news.clock() + max(LEAST_AGE_S, age_s * self._rng.uniform(0.8, 1.2))
+        self._look_at = self._condition.clock() + max(LEAST_AGE_S, age_s * self._rng.uniform(0.8, 1.2))
 
     def _settle(self, found: str) -> str:
         """From now on, `found` is the coordinator."""

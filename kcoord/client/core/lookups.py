@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
+from kcoord.client.core.condition import Clock
 from kcoord.client.core.effects import ask
 from kcoord.client.core.link import Link
-from kcoord.client.core.news import Clock
 from kcoord.client.core.offsets import OffsetManager
 from kcoord.client.core.positions import Positions
 from kcoord.client.errors import ClientTimeoutError, IllegalStateError

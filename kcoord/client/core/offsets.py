@@ -14,10 +14,10 @@ from typing import Any, Protocol, TypeVar
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.core import wire
 from kcoord.client.core.backoff import Backoff
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.effects import ask
 from kcoord.client.core.link import Link
 from kcoord.client.core.membership import Generation
-from kcoord.client.core.news import News
 from kcoord.client.core.subscription import SubscriptionState
 from kcoord.client.core.worker import Job, Worker
 from kcoord.client.errors import ClientTimeoutError, KcoordError, error_of
@@ -98,14 +98,14 @@ class OffsetManager:
         self,
         config: ConsumerConfig,
         link: Link,
-        news: News,
+        condition: Condition,
         worker: Worker,
         subscription: SubscriptionState,
         check: Callable[[], None],
     ) -> None:
         self._config = config
         self._link = link
-        self._news = news
+        self._condition = condition
         self._worker = worker
         self._subscription = subscription
         self._check = check
@@ -245,7 +245,7 @@ class OffsetManager:
         gone = {t.topic_id for t in answer.topics if t.topic_id and any(p.error_code == unknown for p in t.partitions)}
         if gone:
             self._subscription.gone |= gone
-            self._news.changed()
+            self._condition.notify_all()
 
     def _note_lost(self, lost: wire.LostCommits | None) -> None:
         if lost is None or lost == self._lost:
@@ -257,18 +257,18 @@ class OffsetManager:
             lost.since,
             lost.until,
         )
-        self._news.changed()
+        self._condition.notify_all()
 
     def _begin_restoring(self) -> None:
         """In the user's lane, which knows whether the member may commit now; once more if it failed, after a pause."""
         is_running = self._restoring is not None and not self._restoring.done
-        if not self._is_lost or is_running or self._news.clock() < self._restore_at:
+        if not self._is_lost or is_running or self._condition.clock() < self._restore_at:
             return
         try:
             identity = self.member.begin_commit()
         except KcoordError:
             return
-        self._restore_at = self._news.clock() + self._config.retry_backoff_max_ms / 1000
+        self._restore_at = self._condition.clock() + self._config.retry_backoff_max_ms / 1000
         self._restoring = self._worker.submit(lambda: self._restore(identity()))
 
     async def _restore(self, sent: Generation) -> None:
@@ -288,13 +288,13 @@ class OffsetManager:
     async def _until(self, timeout_ms: int, task: Callable[[], Awaitable[T]], wakeable: bool = True) -> T:
         """Run `task` on the worker repeatedly until it succeeds, fails permanently, or the time is over."""
         config = self._config
-        deadline = self._news.clock() + timeout_ms / 1000
+        deadline = self._condition.clock() + timeout_ms / 1000
         backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
         check = self._check if wakeable else _no_check
         while True:
             job = self._worker.submit(task)
             try:
-                await self._news.until(lambda job=job: job.done, deadline, check)  # type: ignore[misc]
+                await self._condition.wait_for(lambda job=job: job.done, deadline, check)  # type: ignore[misc]
             finally:
                 # A caller that gave up, or was cancelled, is not told how it ended.
                 job.drop()
@@ -308,11 +308,11 @@ class OffsetManager:
                 raise failure
             if not may_pass(failure):
                 raise error_of(failure)
-            resume_at = self._news.clock() + backoff.next_ms(failure.retry_after_ms) / 1000
+            resume_at = self._condition.clock() + backoff.next_ms(failure.retry_after_ms) / 1000
             if resume_at >= deadline:
                 raise ClientTimeoutError(f"not done within {timeout_ms} ms: {failure}") from failure
             log.info("group %s: %s: %s; trying again", config.group_id, failure.error.name, failure)
-            await self._news.until(lambda: False, resume_at, check)
+            await self._condition.wait_for(lambda: False, resume_at, check)
 
 
 async def _unsent() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.core.backoff import Backoff
+from kcoord.client.core.condition import Clock
 from kcoord.client.core.effects import ask
-from kcoord.client.core.news import Clock
 from kcoord.client.core.offsets import Found, OffsetManager, OutdatedMember
 from kcoord.client.core.subscription import SubscriptionState
 from kcoord.client.core.worker import Job
@@ -53,7 +53,7 @@ class Positions:
             self._fetch = self._offsets.fetch_later(missing)
 
     def wait_s(self) -> float | None:
-        """How long `update` has nothing to do; None: until news arrives."""
+        """How long `update` has nothing to do; None: until something changes."""
         if self._fetch is not None or not self._subscription.to_look_up():
             return None
         return max(0.0, self._not_before - self._clock())

@@ -18,10 +18,10 @@ from kcoord.client.config import ConsumerConfig
 from kcoord.client.core import wire
 from kcoord.client.core.backoff import RETRY_AFTER_LIMIT_MS, Backoff
 from kcoord.client.core.catalogue import partition_counts
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.effects import Lanes, ask
 from kcoord.client.core.link import Link
 from kcoord.client.core.membership import Generation, Membership, Step
-from kcoord.client.core.news import News
 from kcoord.client.core.reactions import Api
 from kcoord.client.core.strategies import Owned, Strategies, topics_of
 from kcoord.client.core.timers import HeartbeatTimer
@@ -82,7 +82,7 @@ class Shared:
     config: ConsumerConfig
     link: Link
     strategies: Strategies
-    news: News
+    condition: Condition
     lanes: Lanes
     membership: Membership
     timer: HeartbeatTimer
@@ -91,7 +91,7 @@ class Shared:
 class Rebalance:
     """Joins and syncs until the member is stable, its generation is lost, or something fatal happens.
 
-    `outcome` is set, which is news, when it is over.
+    `outcome` is set, which is condition, when it is over.
     """
 
     def __init__(self, shared: Shared, going: Going) -> None:
@@ -118,7 +118,7 @@ class Rebalance:
     def stop(self) -> None:
         """Send nothing more; the outcome no longer matters."""
         self._stopped = True
-        self._shared.news.changed()
+        self._shared.condition.notify_all()
 
     async def _run(self) -> None:
         outcome: Outcome = Failed(IllegalStateError("the rebalance was stopped: close this consumer"))
@@ -131,7 +131,7 @@ class Rebalance:
         finally:
             self.outcome = outcome
             self.ended = True
-            self._shared.news.changed()
+            self._shared.condition.notify_all()
 
     async def _rejoin(self) -> Outcome:
         reason = self._going.reason
@@ -190,8 +190,8 @@ class Rebalance:
             return None
         self._at_once = 0
         self._backoff.reset()
-        self._shared.timer.reset(self._shared.news.clock())
-        self._shared.news.changed()
+        self._shared.timer.reset(self._shared.condition.clock())
+        self._shared.condition.notify_all()
         log.info(
             "group %s: joined generation %d as %s%s, assignor %s",
             self._shared.config.group_id,
@@ -272,7 +272,7 @@ class Rebalance:
                 self._shared.membership.failed(api, failure, sent)
             return Step.JOIN
         step = self._shared.membership.failed(api, failure, sent)
-        self._shared.news.changed()
+        self._shared.condition.notify_all()
         if step is Step.RAISE:
             raise failure
         if step is not Step.RESEND:
@@ -292,7 +292,7 @@ class Rebalance:
         await self._wait(delay_ms)
 
     async def _wait(self, delay_ms: float) -> None:
-        await self._shared.news.pause(delay_ms / 1000, lambda: self._stopped)
+        await self._shared.condition.pause(delay_ms / 1000, lambda: self._stopped)
 
 
 def _assignment(answer: wire.SyncAnswer, sent: Generation) -> tuple[frozenset[TopicPartition], bytes]:

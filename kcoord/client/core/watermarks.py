@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from kcoord.client.config import ConsumerConfig
+from kcoord.client.core.condition import Clock
 from kcoord.client.core.effects import ask
 from kcoord.client.core.link import Link
-from kcoord.client.core.news import Clock
 from kcoord.client.core.subscription import SubscriptionState
 from kcoord.client.core.wire import ReportedWatermark
 from kcoord.client.core.worker import Job, Worker
@@ -58,7 +58,7 @@ class WatermarkReports:
         """Partitions that end earlier than was reported before: the source is asked whether they were truncated."""
 
     def wait_s(self) -> float | None:
-        """How long `when_due` has nothing to do; None: until news arrives."""
+        """How long `when_due` has nothing to do; None: until something changes."""
         sending = self._sending is not None and not self._sending.done
         if self._source is None or sending or not self._partitions():
             return None

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.effects import Lanes
-from kcoord.client.core.news import News
 from kcoord.client.errors import IllegalStateError
 
 T = TypeVar("T")
@@ -45,11 +45,11 @@ class Job(Generic[T]):
 
 
 class Worker:
-    """Runs tasks in order on one lane, started by the first. Each finished task is news."""
+    """Runs tasks in order on one lane, started by the first. Each finished task notifies the condition."""
 
-    def __init__(self, name: str, news: News, lanes: Lanes) -> None:
+    def __init__(self, name: str, condition: Condition, lanes: Lanes) -> None:
         self._name = name
-        self._news = news
+        self._condition = condition
         self._lanes = lanes
         self._jobs: deque[Job[Any]] = deque()
         self._started = False
@@ -66,19 +66,19 @@ class Worker:
         if not self._started:
             self._started = True
             self._lanes.start(self._name, self._run())
-        self._news.changed()
+        self._condition.notify_all()
         return job
 
     async def close(self, deadline: float) -> bool:
         """Finish what was submitted, until `deadline` at most. False if something is still running."""
         self._closing = True
-        self._news.changed()
-        return not self._started or await self._news.until(lambda: self._ended, deadline)
+        self._condition.notify_all()
+        return not self._started or await self._condition.wait_for(lambda: self._ended, deadline)
 
     async def _run(self) -> None:
         try:
             while True:
-                await self._news.until(lambda: bool(self._jobs) or self._closing)
+                await self._condition.wait_for(lambda: bool(self._jobs) or self._closing)
                 if not self._jobs:
                     return
                 await self._do(self._jobs.popleft())
@@ -86,7 +86,7 @@ class Worker:
             self._ended = True
             for job in self._jobs:
                 job.fail(_stopped())
-            self._news.changed()
+            self._condition.notify_all()
 
     async def _do(self, job: Job[Any]) -> None:
         if job.dropped:
@@ -98,7 +98,7 @@ class Worker:
         finally:
             if not job.done:
                 job.fail(_stopped())
-            self._news.changed()
+            self._condition.notify_all()
 
 
 def _stopped() -> IllegalStateError:

@@ -62,7 +62,7 @@ class DrivenLink(Link):
     def __init__(self, hosts: Hosts, url: str, rng: random.Random | None = None, **settings: Any) -> None:
         self.driver = Virtual(hosts)
         self.config = ConsumerConfig.of({"group_id": "g", "url": url, **settings})
-        super().__init__(self.config, http.Http("", 1_000), self.driver.news, rng or InOrder())
+        super().__init__(self.config, http.Http("", 1_000), self.driver.condition, rng or InOrder())
 
     def run(self, main: Coroutine[Any, Any, Any]) -> Any:
         """Run until `main` has ended."""

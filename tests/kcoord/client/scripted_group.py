@@ -100,9 +100,9 @@ class ScriptedGroup(ScriptedCoordinator):
             elif self.holds and body["max_wait_ms"] and "rebalance_timeout_ms" not in body:
                 self._wake.wait_for(lambda: self._told != self.target, body["max_wait_ms"] / 1000)
             full = "rebalance_timeout_ms" in body
-            news = self._told != self.target
+            is_new = self._told != self.target
             self._told = self.target
-            return self.answer(self.epoch, self.target if news or full else None)
+            return self.answer(self.epoch, self.target if is_new or full else None)
 
 
 def owned(consumer: Consumer) -> frozenset[Partition]:

@@ -65,7 +65,7 @@ def run(protocol: str, seed: int) -> tuple[TwoServers, ConsumerCore]:
             **settings,
         }
     )
-    core = ConsumerCore(config, lettered(4, 1000), driver.news, driver, random.Random(seed))
+    core = ConsumerCore(config, lettered(4, 1000), driver.condition, driver, random.Random(seed))
     core.subscribe(["t"], None, None)
     while core.coordinator.state is not MemberState.STABLE:
         driver.run(core.poll(100, None))

@@ -310,7 +310,7 @@ def test_failed_heartbeat_is_repeated_after_the_back_off_not_the_interval(server
 
         def make_due() -> None:
             heartbeats.timer.next_at = 0.0
-            heartbeats.news.changed()
+            heartbeats.condition.notify_all()
 
         getattr(consumer._driver, "poke", consumer._driver.look)(make_due)
         assert len(server.wait_for("heartbeat", 2)) == 2

@@ -132,15 +132,15 @@ def test_an_end_is_told_once_and_only_when_it_is_known() -> None:
     table = Table([1, 2], settled=0)
     reader = Reader(table, 1, 1)
     answer(reader.reading.look([JOB]))
-    assert (reader.reading.news(), table.asked_end) == ({}, False), "it would be waited for"
+    assert (reader.reading.condition(), table.asked_end) == ({}, False), "it would be waited for"
     table.settled = 3
     answer(reader.reading.look([JOB]))
-    assert reader.reading.news() == {}, "not asked again so soon"
+    assert reader.reading.condition() == {}, "not asked again so soon"
     reader.now += 1
     answer(reader.reading.look([JOB]))
-    assert reader.reading.news() == {JOB: 3}
+    assert reader.reading.condition() == {JOB: 3}
     reader.reading.told({JOB: 3})
-    assert reader.reading.news() == {}
+    assert reader.reading.condition() == {}
 
 
 def test_between_gaps_more_offsets_are_acquired_at_once() -> None:

@@ -177,7 +177,7 @@ def test_a_report_that_is_being_sent_is_waited_for() -> None:
     drive(reports.when_due())
     assert len(worker.jobs) == 1
     now[0] += 60
-    assert reports.wait_s() is None, "until the worker is done, which is news"
+    assert reports.wait_s() is None, "until the worker is done, which is condition"
     drive(reports.when_due())
     assert len(worker.jobs) == 1
     worker.jobs[0].finish(None)

@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.effects import Ask, Effect, Send, Wait
 from kcoord.client.core.http import Disconnected
-from kcoord.client.core.news import News
 from kcoord.client.http import _taken
 
 
@@ -35,7 +35,7 @@ class Virtual:
 
     def __init__(self, handler: Callable[[httpx.Request], httpx.Response]) -> None:
         self.now = 0.0
-        self.news = News(lambda: self.now)
+        self.condition = Condition(lambda: self.now)
         self._handler = handler
         self._lanes: list[Lane] = []
 
@@ -69,7 +69,7 @@ class Virtual:
             assert self.now < math.inf, "nothing will ever happen"
 
     def _is_ready(self, lane: Lane) -> bool:
-        return lane.wait is None or lane.wait.seen != self.news.version or lane.until <= self.now
+        return lane.wait is None or lane.wait.seen != self.condition.version or lane.until <= self.now
 
     def _step(self, lane: Lane) -> None:
         lane.wait = None

@@ -27,7 +27,7 @@ class Member:
 
         self.driver = Virtual(handle)
         config = ConsumerConfig.of({"group_id": "g", "url": URL, "auto_offset_reset": "earliest", **settings})
-        self.core = ConsumerCore(config, source or lettered(4, 1000), self.driver.news, self.driver)
+        self.core = ConsumerCore(config, source or lettered(4, 1000), self.driver.condition, self.driver)
         self.core.subscribe(["t"], None, None)
 
     def poll(self, timeout_ms: int = 1000) -> Any:

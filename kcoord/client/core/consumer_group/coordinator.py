@@ -42,10 +42,10 @@ class ConsumerGroupCoordinator(Participant):
             Member(
                 config,
                 parts.link,
-                parts.news,
+                parts.condition,
                 parts.lanes,
                 ConsumerMembership(str(uuid.uuid4()), static=config.group_instance_id is not None),
-                ConsumerHeartbeatTimer(config, parts.news.clock()),
+                ConsumerHeartbeatTimer(config, parts.condition.clock()),
                 HeartbeatRequest(config),
                 Subscribed(),
             )
@@ -53,7 +53,7 @@ class ConsumerGroupCoordinator(Participant):
         self._config = config
         self._subscription = parts.subscription
         self._positions = parts.positions
-        self._autocommit = AutoCommit(config, parts.subscription, parts.offsets, parts.news.clock)
+        self._autocommit = AutoCommit(config, parts.subscription, parts.offsets, parts.condition.clock)
         self._held: frozenset[TopicIdPartition] = frozenset()
         self._untold: frozenset[TopicIdPartition] = frozenset()
         self._in_listener = False
@@ -75,7 +75,7 @@ class ConsumerGroupCoordinator(Participant):
         """Nothing: they are not read or committed any more, and the next assignment says what comes instead."""
 
     def wait_s(self) -> float | None:
-        """How long `poll` has nothing to do unless news arrives."""
+        """How long `poll` has nothing to do unless something changes."""
         return self._autocommit.wait_s()
 
     def request_rejoin(self, reason: str) -> None:
@@ -212,7 +212,7 @@ class ConsumerGroupCoordinator(Participant):
         self._untold = frozenset()
         self._subscription.withhold(named, False)
         self._membership.reconciled(work)
-        self._news.changed()
+        self._condition.notify_all()
 
     def _stands(self, work: Reconciliation) -> bool:
         return self._membership.stands(work)
@@ -244,7 +244,7 @@ class ConsumerGroupCoordinator(Participant):
         return self._membership.state is State.PREPARE_LEAVING
 
     def _left_ms(self, deadline: float) -> int:
-        return max(1, min(self._config.request_timeout_ms, int((deadline - self._news.clock()) * 1000)))
+        return max(1, min(self._config.request_timeout_ms, int((deadline - self._condition.clock()) * 1000)))
 
 
 def _named(partitions: Iterable[TopicIdPartition]) -> frozenset[TopicPartition]:

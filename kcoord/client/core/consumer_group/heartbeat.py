@@ -9,6 +9,7 @@ from typing import Any
 
 from kcoord.client.config import ConsumerConfig
 from kcoord.client.core import wire
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.consumer_group.membership import ConsumerMembership, Sent, TopicIdPartition
 from kcoord.client.core.consumer_group.reactions import Reaction
 from kcoord.client.core.consumer_group.release import ATTEMPT_MS, OldSession
@@ -18,7 +19,6 @@ from kcoord.client.core.consumer_group.timer import ConsumerHeartbeatTimer
 from kcoord.client.core.effects import Lanes, Wait
 from kcoord.client.core.lane import Lane
 from kcoord.client.core.link import Link
-from kcoord.client.core.news import News
 from kcoord.protocol.errors import ProtocolError
 
 log = logging.getLogger("kcoord.client")
@@ -30,7 +30,7 @@ class Member:
 
     config: ConsumerConfig
     link: Link
-    news: News
+    condition: Condition
     lanes: Lanes
     membership: ConsumerMembership
     timer: ConsumerHeartbeatTimer
@@ -66,25 +66,25 @@ class ConsumerHeartbeats(Lane):
     """
 
     def __init__(self, member: Member) -> None:
-        super().__init__(f"kcoord-heartbeat-{member.config.group_id}", member.news, member.lanes)
+        super().__init__(f"kcoord-heartbeat-{member.config.group_id}", member.condition, member.lanes)
         self._member = member
         self._old_session = OldSession()
 
     async def _run_until_stopped(self) -> None:
         member = self._member
         while not self.stopped:
-            now = member.news.clock()
+            now = member.condition.clock()
             if now >= member.timer.poll_deadline and member.membership.poll_expired():
                 await self._leave_stale()
                 continue
             wait_s = self._wait_s(now)
             if wait_s is None or wait_s > 0:
-                await Wait(member.news.version, wait_s)
+                await Wait(member.condition.version, wait_s)
             else:
                 await self._beat(self._next(now))
 
     def _wait_s(self, now: float) -> float | None:
-        """How long nothing has to be done; None: until news arrives."""
+        """How long nothing has to be done; None: until something changes."""
         membership, timer = self._member.membership, self._member.timer
         if not membership.heartbeating:
             return None
@@ -115,19 +115,19 @@ class ConsumerHeartbeats(Lane):
             self._failed(going, failure)
             return
         self._old_session.forget()
-        news = member.membership.answered(going.sent, answer.member_epoch, _partitions(answer))
-        # With nothing to do, wait for news at the service rather than here. If a heartbeat that could have been
-        # held is answered without news, the service does not hold heartbeats: then the interval applies.
-        at_once = member.request.may_be_held and member.membership.state is State.STABLE and (news or going.full)
-        member.timer.succeeded(member.news.clock(), answer.heartbeat_interval_ms, at_once=at_once)
-        member.news.changed()
-        if news:
+        is_new = member.membership.answered(going.sent, answer.member_epoch, _partitions(answer))
+        # With nothing to do, wait for a change at the service rather than here. If a heartbeat that could have been
+        # held is answered without a change, the service does not hold heartbeats: then the interval applies.
+        at_once = member.request.may_be_held and member.membership.state is State.STABLE and (is_new or going.full)
+        member.timer.succeeded(member.condition.clock(), answer.heartbeat_interval_ms, at_once=at_once)
+        member.condition.notify_all()
+        if is_new:
             member_id = going.body["member_id"]
             log.info("group %s: member %s is at epoch %d", member.config.group_id, member_id, answer.member_epoch)
 
     def _failed(self, going: Going, failure: ProtocolError) -> None:
         member = self._member
-        now = member.news.clock()
+        now = member.condition.clock()
         waits = going.sent.joining and self._old_session.outlives(failure, now)
         reaction = member.membership.failed(going.sent, failure, passes=waits)
         member.request.forget()
@@ -138,7 +138,7 @@ class ConsumerHeartbeats(Lane):
         elif reaction is not None:
             at_once = reaction in (Reaction.REDISCOVER, Reaction.REJOIN)
             member.timer.failed(now, failure.retry_after_ms, at_once=at_once)
-        member.news.changed()
+        member.condition.notify_all()
         if reaction is None:
             return
         log.info("group %s: heartbeat: %s: %s", member.config.group_id, failure.error.name, failure)
@@ -148,7 +148,7 @@ class ConsumerHeartbeats(Lane):
         log.warning("group %s: %s", member.config.group_id, _POLL_EXPIRED)
         await member.send_leave(member.request.leave(member.membership), member.timer.timeout_ms())
         member.membership.stale()
-        member.news.changed()
+        member.condition.notify_all()
 
 
 def _partitions(answer: wire.ConsumerHeartbeatAnswer) -> list[TopicIdPartition] | None:

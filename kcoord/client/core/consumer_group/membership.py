@@ -146,15 +146,15 @@ class ConsumerMembership:
         self.in_flight = None
         if sent.stay != self.stay or not self.heartbeating:
             return False
-        news = epoch != self.epoch
+        is_new = epoch != self.epoch
         self.epoch = epoch
         if not self.takes_part:
-            return news
+            return is_new
         if partitions is not None:
-            news = self._retarget(frozenset(partitions)) or news
+            is_new = self._retarget(frozenset(partitions)) or is_new
         if self.state is State.JOINING or self.target.number != self.applied.number:
             self._settle()
-        return news
+        return is_new
 
     def _retarget(self, partitions: frozenset[TopicIdPartition]) -> bool:
         if partitions == self.target.partitions:

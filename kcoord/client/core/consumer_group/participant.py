@@ -27,7 +27,7 @@ class Participant:
 
     def __init__(self, member: Member) -> None:
         self._member = member
-        self._news = member.news
+        self._condition = member.condition
         self._membership = member.membership
         self._heartbeat = ConsumerHeartbeats(member)
 
@@ -44,12 +44,12 @@ class Participant:
     async def stop(self, deadline: float) -> bool:
         """Stop the heartbeats. True if they ended in time."""
         if self._membership.in_flight is not None:
-            deadline = min(deadline, self._news.clock() + HELD_ANSWER_S)
+            deadline = min(deadline, self._condition.clock() + HELD_ANSWER_S)
         return await self._heartbeat.stop(deadline)
 
     def _polled(self) -> None:
         """The user polls. Raises RuntimeError if the heartbeats failed."""
-        self._member.timer.polled(self._news.clock())
+        self._member.timer.polled(self._condition.clock())
         if self._heartbeat.failure is not None:
             raise RuntimeError("the heartbeat thread failed: close this consumer") from self._heartbeat.failure
 
@@ -63,18 +63,18 @@ class Participant:
         if membership.state not in (State.UNSUBSCRIBED, State.FENCED, State.STALE):
             return False
         membership.join()
-        self._news.changed()
+        self._condition.notify_all()
         log.info("group %s: member %s joins", self._member.config.group_id, membership.member_id)
         return True
 
     def _left_ms(self, deadline: float) -> int:
         limit_ms = self._member.config.request_timeout_ms
-        return max(1, min(limit_ms, int((deadline - self._news.clock()) * 1000)))
+        return max(1, min(limit_ms, int((deadline - self._condition.clock()) * 1000)))
 
     async def _say_leave(self, deadline: float) -> None:
         """Send the leave of a member that prepared it, once its join was answered."""
         try:
-            await self._await_join(min(deadline, self._news.clock() + JOIN_ANSWER_S))
+            await self._await_join(min(deadline, self._condition.clock() + JOIN_ANSWER_S))
         finally:
             await self._leave_now(deadline)
 
@@ -86,11 +86,11 @@ class Participant:
             await self._member.send_leave(body, self._left_ms(deadline))
         finally:
             self._membership.left()
-            self._news.changed()
+            self._condition.notify_all()
 
     async def _await_join(self, deadline: float) -> None:
         def answered() -> bool:
             sent = self._membership.in_flight
             return sent is None or not sent.joining
 
-        await self._news.until(answered, deadline)
+        await self._condition.wait_for(answered, deadline)

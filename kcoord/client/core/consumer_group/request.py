@@ -22,7 +22,7 @@ class Subscribed:
 class HeartbeatRequest:
     """Builds the bodies of one member's heartbeats, and remembers what was sent to the service.
 
-    `path` says where they go, `may_be_held` whether the service can hold them until there is news.
+    `path` says where they go, `may_be_held` whether the service can hold them until there is condition.
     """
 
     path = "consumer-heartbeat"

@@ -11,10 +11,10 @@ from typing import Any
 
 from kcoord.client.core import wire
 from kcoord.client.core.backoff import Backoff
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.consumer_group.participant import HELD_ANSWER_S
 from kcoord.client.core.effects import Lanes
 from kcoord.client.core.link import Link
-from kcoord.client.core.news import News
 from kcoord.client.core.share.held import Held
 from kcoord.client.core.share.member import ShareMember
 from kcoord.client.core.share.reading import Reading
@@ -44,7 +44,7 @@ class Acquiring:
         self,
         config: ShareConsumerConfig,
         link: Link,
-        news: News,
+        condition: Condition,
         lanes: Lanes,
         held: Held,
         member: ShareMember,
@@ -53,13 +53,13 @@ class Acquiring:
     ) -> None:
         self._config = config
         self._link = link
-        self._news = news
+        self._condition = condition
         self._held = held
         self._member = member
         self._settling = settling
         self._reading = reading
-        self._requests = Worker(f"kcoord-acquire-{config.group_id}", news, lanes)
-        self._reports = Worker(f"kcoord-watermarks-{config.group_id}", news, lanes)
+        self._requests = Worker(f"kcoord-acquire-{config.group_id}", condition, lanes)
+        self._reports = Worker(f"kcoord-watermarks-{config.group_id}", condition, lanes)
         self._acquire: Job[None] | None = None
         self._look: Job[dict[str, int]] | None = None
         self._report: Job[None] | None = None
@@ -85,7 +85,7 @@ class Acquiring:
         if topics <= self._introduced:
             return self._report is None or self._report.done or self._member.stay > 0
         if self._look is None:
-            if self._news.clock() >= self._not_before:
+            if self._condition.clock() >= self._not_before:
                 self._look = self._requests.submit(lambda: self._count_partitions(topics))
             return False
         if not self._look.done:
@@ -97,7 +97,7 @@ class Acquiring:
         self._introduced = topics
         counts = look.result().items()
         self._to_introduce = [TopicPartition(topic, n) for topic, count in counts for n in range(count)]
-        self._news.changed()
+        self._condition.notify_all()
         return False
 
     async def more(self, wanted: int) -> None:
@@ -110,30 +110,30 @@ class Acquiring:
             return
         await self._reading.look(self._member.assigned)
         if self._acquire is None:
-            if self._news.clock() >= self._not_before:
+            if self._condition.clock() >= self._not_before:
                 most = self._reading.span(wanted)
                 self._acquire = self._requests.submit(lambda: self._send(most))
-        elif self._may_report and self._reading.news() and (self._report is None or self._report.done):
+        elif self._may_report and self._reading.condition() and (self._report is None or self._report.done):
             # The service holds the acquire, and answers it with what a report brings.
-            await self._begin_report(self._reading.news())
+            await self._begin_report(self._reading.condition())
 
     def wait_s(self) -> float | None:
-        """How long there is nothing to do; None: until there is news."""
-        paused_s = max(0.0, self._not_before - self._news.clock()) or None
+        """How long there is nothing to do; None: until something changes."""
+        paused_s = max(0.0, self._not_before - self._condition.clock()) or None
         looks = (self._reading.wait_s(), paused_s)
         return min((s for s in looks if s is not None), default=None)
 
     async def close(self, deadline: float) -> bool:
         """Stop. What the service still holds is given up after a moment. True if nothing else is under way."""
         self._closing = True
-        await self._requests.close(min(deadline, self._news.clock() + HELD_ANSWER_S))
+        await self._requests.close(min(deadline, self._condition.clock() + HELD_ANSWER_S))
         return await self._reports.close(deadline)
 
     # Requests
 
     async def _send(self, most: int) -> None:
         entries = self._settling.take()
-        ends = self._reading.news()
+        ends = self._reading.condition()
         hold_ms = self._config.max_wait_ms
         if entries:
             hold_ms = 0  # their outcome is reported at once
@@ -147,14 +147,14 @@ class Acquiring:
             "settle": [entry.body for entry in entries],
             "ends": [{"topic": tp.topic, "partition": tp.partition, "end_offset": end} for tp, end in ends.items()],
         }
-        sent_at = self._news.clock()
+        sent_at = self._condition.clock()
         try:
             answer = await self._link.call("acquire", body, wire.AcquireAnswer, held_ms=hold_ms)
             self._settling.answered(entries, answer.settled)
         except ProtocolError as failure:
             self._settling.failed(entries, failure, again=True)
             raise
-        now = self._news.clock()
+        now = self._condition.clock()
         self._backoff.reset()
         self._reading.told(ends)
         self._held.add(answer.locks, answer.lock_ms / 1000, now)
@@ -162,7 +162,7 @@ class Acquiring:
         if not answer.locks and not entries and now - sent_at < hold_ms / 2000:
             # A service that holds nothing, such as one that is being stopped, is not asked all the time.
             self._not_before = now + self._config.retry_backoff_ms / 1000
-        self._news.changed()
+        self._condition.notify_all()
 
     async def _count_partitions(self, topics: Iterable[str]) -> dict[str, int]:
         found = {topic: await self._link.topic(topic) for topic in sorted(topics)}
@@ -191,5 +191,5 @@ class Acquiring:
             raise RuntimeError("acquiring items failed: close this consumer") from error
         if not error.error.value.retriable and error.error not in OUT:
             raise error_of(error)
-        self._not_before = self._news.clock() + self._backoff.next_ms(error.retry_after_ms) / 1000
+        self._not_before = self._condition.clock() + self._backoff.next_ms(error.retry_after_ms) / 1000
         log.info("group %s: acquire: %s", self._config.group_id, error)

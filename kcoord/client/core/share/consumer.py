@@ -10,10 +10,10 @@ from typing import Any
 
 from kcoord.client.core import arguments
 from kcoord.client.core.calls import ClientCore
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.effects import Lanes, Wait, ask
 from kcoord.client.core.http import Http
 from kcoord.client.core.link import Link
-from kcoord.client.core.news import News
 from kcoord.client.core.share.acquiring import Acquiring
 from kcoord.client.core.share.held import Delivery, Held, Phase, ranges_of
 from kcoord.client.core.share.member import ShareMember
@@ -37,21 +37,23 @@ class ShareCore(ClientCore):
         self,
         config: ShareConsumerConfig,
         source: AnyRecordSource[Any] | None,
-        news: News,
+        condition: Condition,
         lanes: Lanes,
         rng: Random | None = None,
     ) -> None:
-        super().__init__(config, news)
+        super().__init__(config, condition)
         arguments.source(source)
         self.config = config
         self.topics: frozenset[str] = frozenset()
         self._lanes = lanes
-        link = Link(config, Http(config.token, config.request_timeout_ms), news, rng)
-        self.member = ShareMember(config, link, news, lanes)
+        link = Link(config, Http(config.token, config.request_timeout_ms), condition, rng)
+        self.member = ShareMember(config, link, condition, lanes)
         self._held = Held()
-        self._settling = Settling(config, link, news, lanes, self._held, self.member.member_id)
-        self._reading = Reading(config, source, news.clock)
-        self._acquiring = Acquiring(config, link, news, lanes, self._held, self.member, self._settling, self._reading)
+        self._settling = Settling(config, link, condition, lanes, self._held, self.member.member_id)
+        self._reading = Reading(config, source, condition.clock)
+        self._acquiring = Acquiring(
+            config, link, condition, lanes, self._held, self.member, self._settling, self._reading
+        )
         self._stay = 0
         self._in_hand: Delivery | None = None
         self._told: list[tuple[list[Settlement], AcknowledgeCallback]] = []
@@ -76,7 +78,7 @@ class ShareCore(ClientCore):
         self._require_open()
         self._finish_batch()
         found: dict[TopicPartition, list[Item[Any]]] = {}
-        for delivery in await self._next(limit, limit, self.news.clock() + wait_s):
+        for delivery in await self._next(limit, limit, self.condition.clock() + wait_s):
             assert delivery.item is not None
             found.setdefault(delivery.partition, []).append(delivery.item)
         return found
@@ -89,7 +91,7 @@ class ShareCore(ClientCore):
         if self.closed or self.stopping:
             return None
         timeout_ms = self.config.consumer_timeout_ms
-        deadline = math.inf if timeout_ms is None else self.news.clock() + timeout_ms / 1000
+        deadline = math.inf if timeout_ms is None else self.condition.clock() + timeout_ms / 1000
         for delivery in await self._next(1, self.config.max_poll_records, deadline):
             self._in_hand = delivery
             return delivery.item
@@ -107,15 +109,15 @@ class ShareCore(ClientCore):
                 self._handlers += 1
                 self._lanes.start(f"kcoord-run-{self.config.group_id}-{number}", self._work(handler))
             while not self.stopping and self._ended_by is None:
-                seen = self.news.version
+                seen = self.condition.version
                 self._raise_wakeup()
                 idle = self.config.concurrency - len(self._held.within(Phase.WORKED))
                 await self._advance(max(self.config.max_poll_records, idle))
                 await Wait(seen, self._idle_s())
         finally:
             self._runs = False
-            self.news.changed()
-            await self.news.until(lambda: not self._handlers)
+            self.condition.notify_all()
+            await self.condition.wait_for(lambda: not self._handlers)
         if self._ended_by is not None:
             ended_by, self._ended_by = self._ended_by, None
             raise ended_by
@@ -125,12 +127,12 @@ class ShareCore(ClientCore):
             return self.stopping or not self._runs
 
         try:
-            while await self.news.until(lambda: ends() or self._held.waits()) and not ends():
-                for delivery in self._held.take(1, self.news.clock()):
+            while await self.condition.wait_for(lambda: ends() or self._held.waits()) and not ends():
+                for delivery in self._held.take(1, self.condition.clock()):
                     await self._handle(handler, delivery)
         finally:
             self._handlers -= 1
-            self.news.changed()
+            self.condition.notify_all()
 
     async def _handle(self, handler: Callable[[Item[Any]], Any], delivery: Delivery) -> None:
         try:
@@ -150,14 +152,14 @@ class ShareCore(ClientCore):
         if not self.topics:
             raise IllegalStateError("nothing to poll: subscribe() first")
         while True:
-            seen = self.news.version
+            seen = self.condition.version
             self._raise_wakeup()
             if self.stopping:
                 self._last_poll()
                 return []
             await self._advance(wanted)
-            taken = self._held.take(most, self.news.clock())
-            left_s = deadline - self.news.clock()
+            taken = self._held.take(most, self.condition.clock())
+            left_s = deadline - self.condition.clock()
             if taken or left_s <= 0:
                 return taken
             await Wait(seen, min(left_s, self._idle_s()))
@@ -203,7 +205,7 @@ class ShareCore(ClientCore):
 
         def settle(delivery: Delivery) -> None:
             if kind == RENEW:
-                delivery.kept, delivery.begun_at = True, self.news.clock()
+                delivery.kept, delivery.begun_at = True, self.condition.clock()
             self._settling.add([Settlement(delivery, kind, delay_ms, _text(error))])
 
         return settle
@@ -226,7 +228,7 @@ class ShareCore(ClientCore):
         limit_s = self.timeout_ms(timeout_ms) / 1000
         self._accept_implicitly()
         pending = self._settling.flush()
-        if not await self._answered(pending, self.news.clock() + limit_s, self._raise_wakeup):
+        if not await self._answered(pending, self.condition.clock() + limit_s, self._raise_wakeup):
             raise ClientTimeoutError("not everything that was acknowledged is answered yet; it is sent again")
         return self._settling.results()
 
@@ -245,7 +247,7 @@ class ShareCore(ClientCore):
             check()
             self._raise_failure()
 
-        return await self.news.until(lambda: all(settlement.done for settlement in pending), deadline, look)
+        return await self.condition.wait_for(lambda: all(settlement.done for settlement in pending), deadline, look)
 
     async def _run_callbacks(self) -> None:
         while self._told and all(settlement.done for settlement in self._told[0][0]):
@@ -305,7 +307,7 @@ class ShareCore(ClientCore):
         except Exception:
             raise
         except BaseException:
-            deadline = self.news.clock()
+            deadline = self.condition.clock()
             raise
         finally:
             self.closed = True
@@ -329,7 +331,7 @@ class ShareCore(ClientCore):
         return await self.member.stop(deadline) and stopped
 
     def _idle_s(self) -> float:
-        """How long a poll without items may wait before it looks again, if no news arrives."""
+        """How long a poll without items may wait before it looks again, if nothing changes."""
         waits = (self.config.max_poll_interval_ms / 2000, self._acquiring.wait_s())
         return min(s for s in waits if s is not None)
 

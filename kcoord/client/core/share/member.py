@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 from kcoord.client.config import ConsumerConfig
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.consumer_group.heartbeat import Member
 from kcoord.client.core.consumer_group.membership import ConsumerMembership
 from kcoord.client.core.consumer_group.participant import Participant
@@ -14,7 +15,6 @@ from kcoord.client.core.consumer_group.states import State
 from kcoord.client.core.consumer_group.timer import ConsumerHeartbeatTimer
 from kcoord.client.core.effects import Lanes
 from kcoord.client.core.link import Link
-from kcoord.client.core.news import News
 from kcoord.client.types import TopicPartition
 
 
@@ -44,10 +44,10 @@ class ShareRequest(HeartbeatRequest):
 class ShareMember(Participant):
     """What `poll` does for the group. It never waits."""
 
-    def __init__(self, config: ConsumerConfig, link: Link, news: News, lanes: Lanes) -> None:
+    def __init__(self, config: ConsumerConfig, link: Link, condition: Condition, lanes: Lanes) -> None:
         membership = ShareMembership(str(uuid.uuid4()))
-        timer = ConsumerHeartbeatTimer(config, news.clock())
-        super().__init__(Member(config, link, news, lanes, membership, timer, ShareRequest(config), Subscribed()))
+        timer = ConsumerHeartbeatTimer(config, condition.clock())
+        super().__init__(Member(config, link, condition, lanes, membership, timer, ShareRequest(config), Subscribed()))
 
     @property
     def member_id(self) -> str:

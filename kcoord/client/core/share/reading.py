@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kcoord.client.core.condition import Clock
 from kcoord.client.core.effects import ask
-from kcoord.client.core.news import Clock
 from kcoord.client.core.share.held import Delivery, Held, Phase, ranges_of
 from kcoord.client.core.watermarks import PARTITIONS_PER_POLL
 from kcoord.client.core.wire import ReportedWatermark
@@ -55,7 +55,7 @@ class Reading:
             self._ends[partition] = await self._end(partition)
         self._turn += PARTITIONS_PER_POLL
 
-    def news(self) -> dict[TopicPartition, int]:
+    def condition(self) -> dict[TopicPartition, int]:
         """Ends that grew since they were told."""
         return {partition: end for partition, end in self._ends.items() if end > self._told.get(partition, 0)}
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from kcoord.client.core import wire
 from kcoord.client.core.backoff import Backoff
+from kcoord.client.core.condition import Condition
 from kcoord.client.core.effects import Lanes, Wait
 from kcoord.client.core.lane import Lane
 from kcoord.client.core.link import Link
-from kcoord.client.core.news import News
 from kcoord.client.core.share.held import Delivery, Held, Lock, Phase, ranges_of
 from kcoord.client.errors import InvalidRecordStateError, KcoordError, error_of
 from kcoord.client.share_config import ShareConsumerConfig
@@ -89,12 +89,12 @@ class Settling(Lane):
         self,
         config: ShareConsumerConfig,
         link: Link,
-        news: News,
+        condition: Condition,
         lanes: Lanes,
         held: Held,
         member_id: str,
     ) -> None:
-        super().__init__(f"kcoord-settle-{config.group_id}", news, lanes)
+        super().__init__(f"kcoord-settle-{config.group_id}", condition, lanes)
         self._config = config
         self._link = link
         self._held = held
@@ -116,20 +116,20 @@ class Settling(Lane):
             if settlement.kind != RENEW:
                 self._held.over(settlement.delivery)
         if not self._queue:
-            self._send_at = self._news.clock() + GATHER_S
+            self._send_at = self._condition.clock() + GATHER_S
         self._queue += added
         self.start()
-        self._news.changed()
+        self._condition.notify_all()
 
     def flush(self) -> list[Settlement]:
         """Send what there is now; returns what is not answered yet."""
-        self._send_at = self._news.clock()
-        self._news.changed()
+        self._send_at = self._condition.clock()
+        self._condition.notify_all()
         return [*self._flying, *self._queue]
 
     def take(self) -> list[Entry]:
         """What the caller's request is to carry; nothing while another one carries something."""
-        if self._flying or self._news.clock() < self._not_before:
+        if self._flying or self._condition.clock() < self._not_before:
             return []
         entries = entries_of(self._queue)
         taken = entries[:MOST_ENTRIES]
@@ -148,7 +148,7 @@ class Settling(Lane):
         self._flying = []
         for entry, result in zip(entries, results, strict=True):
             self._take_result(entry, result)
-        self._news.changed()
+        self._condition.notify_all()
 
     def failed(self, entries: Sequence[Entry], failure: ProtocolError, *, again: bool = False) -> None:
         """A request may not have arrived, or was refused: send it again, unless that is pointless.
@@ -157,7 +157,7 @@ class Settling(Lane):
         """
         if not entries:
             return
-        now = self._news.clock()
+        now = self._condition.clock()
         sent = [settlement for entry in entries for settlement in entry.settlements]
         self._flying = []
         self._not_before = now + self._backoff.next_ms(failure.retry_after_ms) / 1000
@@ -170,7 +170,7 @@ class Settling(Lane):
                 self._queue.append(settlement)
             else:
                 self._finish(settlement, error_of(failure))
-        self._news.changed()
+        self._condition.notify_all()
 
     def results(self) -> list[Acknowledged]:
         """What came of what the user acknowledged, since the last call."""
@@ -199,13 +199,13 @@ class Settling(Lane):
 
     async def _run_until_stopped(self) -> None:
         while not self.stopped:
-            now = self._news.clock()
+            now = self._condition.clock()
             due_at = self._renew(now)
             if self._queue:
                 due_at = min(due_at, max(self._send_at, self._not_before))
             if due_at > now or self._flying:
                 wait_s = None if self._flying or due_at == float("inf") else due_at - now
-                await Wait(self._news.version, wait_s)
+                await Wait(self._condition.version, wait_s)
                 continue
             await self._send(self.take())
 
@@ -254,7 +254,7 @@ class Settling(Lane):
         first = entry.settlements[0]
         if not result.error_code:
             if first.kind == RENEW:
-                first.delivery.lock.renewed_at = self._news.clock()
+                first.delivery.lock.renewed_at = self._condition.clock()
             for settlement in entry.settlements:
                 self._finish(settlement, None)
         elif len(entry.settlements) > 1:
@@ -262,7 +262,7 @@ class Settling(Lane):
             for settlement in entry.settlements:
                 settlement.alone = True
             self._queue += entry.settlements
-            self._send_at = self._news.clock()
+            self._send_at = self._condition.clock()
         else:
             self._finish(first, _refused(result))
 

@@ -14,10 +14,10 @@ def _nothing() -> None:
     return None
 
 
-class News:
-    """The news of one consumer, shared by its lanes.
+class Condition:
+    """A condition variable of one consumer, shared by its lanes.
 
-    `version` grows with each piece of news: remember it, read the state, then wait for anything newer. Parameters:
+    `version` grows with each notification: remember it, read the state, then wait for a newer one. Parameters:
     `clock` the time; `announce` wakes those who wait, in a way that only the driver knows.
     """
 
@@ -26,22 +26,22 @@ class News:
         self.announce = announce
         self.version = 0
 
-    def changed(self) -> None:
-        """There is news: those who wait look again."""
+    def notify_all(self) -> None:
+        """Something changed: those who wait look again."""
         self.version += 1
         self.announce()
 
-    async def until(
-        self, condition: Callable[[], bool], deadline: float | None = None, check: Callable[[], None] = _nothing
+    async def wait_for(
+        self, predicate: Callable[[], bool], deadline: float | None = None, check: Callable[[], None] = _nothing
     ) -> bool:
-        """Wait until `condition`, at most until `deadline` (None: indefinitely). True if it holds.
+        """Wait until `predicate`, at most until `deadline` (None: indefinitely). True if it holds.
 
         `check` is called before each look; what it raises ends the wait.
         """
         while True:
             seen = self.version
             check()
-            if condition():
+            if predicate():
                 return True
             left_s = None if deadline is None else deadline - self.clock()
             if left_s is not None and left_s <= 0:
@@ -50,4 +50,4 @@ class News:
 
     async def pause(self, seconds: float, stopped: Callable[[], bool]) -> None:
         """Wait for `seconds`, or until `stopped`."""
-        await self.until(stopped, self.clock() + seconds)
+        await self.wait_for(stopped, self.clock() + seconds)
