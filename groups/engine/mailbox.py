@@ -482,7 +482,7 @@ class Mailbox:
     async def _drain(self, group_id: str, queue: deque[Work]) -> None:
         current.enter_receipt(None)  # it continues for others after the request that started it has ended
         while queue:
-            works = self._take(queue)
+            works = self._take(queue, self._max_batch)
             if not works:
                 continue
             batch = Batch(group_id, works, self._db, self._store, self._parked)
@@ -508,12 +508,22 @@ class Mailbox:
                 batch.refuse(error)
         del self._queues[group_id]
 
-    def _take(self, queue: deque[Work]) -> list[Work]:
+    def _take(self, queue: deque[Work], most: int) -> list[Work]:
         """The works of the next batch, without those whose caller is gone."""
-        works = [queue.popleft()]
-        while queue and len(works) < self._max_batch and not (works[0].alone or queue[0].alone):
+        works: list[Work] = []
+        while queue and len(works) < most and not (works and (works[0].alone or queue[0].alone)):
             works.append(queue.popleft())
         return [work for work in works if not work.result.done()]
+
+    def _take_more(self, batch: Batch) -> None:
+        """What came while a batch waited for a connection is decided with it, by what is known of the world now."""
+        queue, first = self._queues[batch.group_id], batch.works[0]
+        if not queue or first.alone or queue[0].alone or any(work.long for work in queue) > batch.long:
+            return
+        since, context = self._parked.moment(), self._contexts.known(batch.group_id)
+        if context is not None:
+            batch.context_since, batch.context = since, context
+            batch.works += self._take(queue, self._max_batch - len(batch.works))
 
     def _isolate(self, batch: Batch, queue: deque[Work], error: Exception) -> None:
         """One command has the bug: retry each of the batch in a separate transaction; a batch of one has failed."""
@@ -534,7 +544,10 @@ class Mailbox:
         return joins and not self._store.has_copy_of(command.group_id)
 
     async def _transact(self, batch: Batch) -> None:
-        BATCH_SIZE.observe(len(batch.works))
+        async def run(connection: Connection) -> None:
+            self._take_more(batch)
+            await batch.run(connection)
+
         # Before the transaction: no connection is awaited while another is held.
         await self._lane.settle(batch.group_id, is_tick=batch.skip_locked)
         batch.context_since = self._parked.moment()
@@ -542,14 +555,13 @@ class Mailbox:
         known = not all(self._is_new(work.command) for work in batch.works)
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                await self._db.transaction(
-                    batch.run, key=batch.group_id, known=known, long=batch.long, receipt=batch.oldest
-                )
+                await self._db.transaction(run, key=batch.group_id, known=known, long=batch.long, receipt=batch.oldest)
             except (GroupAppeared, OwnerLapsed) as error:
                 if attempt == MAX_ATTEMPTS:
                     raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, STARTED_OVER[type(error)]) from None
             else:
                 TRANSACTIONS.labels("committed").inc()
+                BATCH_SIZE.observe(len(batch.works))
                 return
 
     def _follow_up(self, batch: Batch) -> None:
