@@ -281,7 +281,7 @@ class Batch:
     def _note_in_order(self, decided: list[Decided], replies: list[Reply | Parked | Exception]) -> Iterator[None]:
         for work, before, found in decided:
             if isinstance(found, Decision):
-                self._note(work, before, found)
+                yield from self._note(work, before, found)
                 replies.append(found.reply)
             else:
                 self._outcomes.append(Outcome(work, before, None, [], creates=False))
@@ -319,13 +319,15 @@ class Batch:
                 self.left_over = self.works[position + 1 :]
                 break
 
-    def _note(self, work: Work, before: Group | None, decision: Decision) -> None:
-        claims = self._parked.claim(self.group_id, decision.answers)
-        waiter = None
+    def _note(self, work: Work, before: Group | None, decision: Decision) -> Iterator[None]:
+        outcome = Outcome(work, decision.group, None, [], creates=before is None)
+        self._outcomes.append(outcome)  # first: what is claimed until it fails is restored
+        for answer in decision.answers:
+            outcome.claims += self._parked.claim(self.group_id, answer)
+            yield
         if isinstance(decision.reply, Parked):
-            waiter = self._parked.enter(self.group_id, decision.reply, self.context_since)
+            outcome.value = self._parked.enter(self.group_id, decision.reply, self.context_since)
         self._answered = self._answered or bool(decision.answers)
-        self._outcomes.append(Outcome(work, decision.group, waiter, claims, creates=before is None))
         self._events.extend(events_of(before, decision.records))
         if isinstance(work.command, OF_OPERATORS):
             act = act_of(work.command, before, decision.reply, work.principal)

@@ -137,14 +137,12 @@ class ParkedRequests:
         if not by_key:
             self._waiters.pop(waiter.group_id, None)
 
-    def claim(self, group_id: str, answers: Sequence[Answer]) -> list[Claim]:
-        """Take out the waiters that `answers` are for. Answer them after the commit, or `restore` them."""
-        claims: list[Claim] = []
-        for answer in answers:
-            for waiter in tuple(self._waiters.get(group_id, {}).get((answer.kind, answer.member_id), ())):
-                self.leave(waiter)
-                claims.append((waiter, answer.reply))
-        return claims
+    def claim(self, group_id: str, answer: Answer) -> list[Claim]:
+        """Take out the waiters that `answer` is for. Answer them after the commit, or `restore` them."""
+        waiters = tuple(self._waiters.get(group_id, {}).get((answer.kind, answer.member_id), ()))
+        for waiter in waiters:
+            self.leave(waiter)
+        return [(waiter, answer.reply) for waiter in waiters]
 
     def restore(self, claims: Sequence[Claim]) -> None:
         """The transaction failed: waiters that were to be answered keep waiting."""
