@@ -1,4 +1,4 @@
-"""Mailbox: commands of one group that queue up while a transaction runs are decided together in the next one.
+"""Mailbox: commands of one group that queue up while a transaction runs, or waits to run, are decided together.
 
 A join storm of a thousand members takes a few transactions. Groups do not wait for each other. The commands of one
 transaction are a `Batch`: load once, decide in order, persist once, answer after the commit.
