@@ -552,6 +552,14 @@ class DecisionContexts:
         Raises ProtocolError COORDINATOR_NOT_AVAILABLE while a change that this process was notified of cannot be read.
         """
         settings = await self._configs.resolved(group_id)
+        return self._context(settings, await self._topics.view())
+
+    def known(self, group_id: str) -> DecisionContext | None:
+        """As `context_of`, without waiting; None: a change has to be read first."""
+        settings, topics = self._configs.known(group_id), self._topics.known()
+        return None if settings is None or topics is None else self._context(settings, topics)
+
+    def _context(self, settings: Mapping[str, Value], topics: TopicView) -> DecisionContext:
         config = replace(
             self._config,
             consumer_session_timeout_ms=_number(settings[SESSION_TIMEOUT]),
@@ -564,7 +572,7 @@ class DecisionContexts:
                 assignment_interval_ms=_number(settings[SHARE_ASSIGNMENT_INTERVAL]),
             ),
         )
-        return DecisionContext(config, await self._topics.view(), self._preferring(str(settings[ASSIGNOR])))
+        return DecisionContext(config, topics, self._preferring(str(settings[ASSIGNOR])))
 
     def _preferring(self, name: str) -> Mapping[str, Assignor]:
         if name not in self.assignors or next(iter(self.assignors)) == name:

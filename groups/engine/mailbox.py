@@ -1,4 +1,4 @@
-"""Mailbox: commands of one group that queue up while a transaction runs are decided together in the next one.
+"""Mailbox: commands of one group that queue up while a transaction runs, or waits to run, are decided together.
 
 A join storm of a thousand members takes a few transactions. Groups do not wait for each other. The commands of one
 transaction are a `Batch`: load once, decide in order, persist once, answer after the commit.
@@ -281,7 +281,7 @@ class Batch:
     def _note_in_order(self, decided: list[Decided], replies: list[Reply | Parked | Exception]) -> Iterator[None]:
         for work, before, found in decided:
             if isinstance(found, Decision):
-                self._note(work, before, found)
+                yield from self._note(work, before, found)
                 replies.append(found.reply)
             else:
                 self._outcomes.append(Outcome(work, before, None, [], creates=False))
@@ -319,13 +319,15 @@ class Batch:
                 self.left_over = self.works[position + 1 :]
                 break
 
-    def _note(self, work: Work, before: Group | None, decision: Decision) -> None:
-        claims = self._parked.claim(self.group_id, decision.answers)
-        waiter = None
+    def _note(self, work: Work, before: Group | None, decision: Decision) -> Iterator[None]:
+        outcome = Outcome(work, decision.group, None, [], creates=before is None)
+        self._outcomes.append(outcome)  # first: what is claimed until it fails is restored
+        for answer in decision.answers:
+            outcome.claims += self._parked.claim(self.group_id, answer)
+            yield
         if isinstance(decision.reply, Parked):
-            waiter = self._parked.enter(self.group_id, decision.reply, self.context_since)
+            outcome.value = self._parked.enter(self.group_id, decision.reply, self.context_since)
         self._answered = self._answered or bool(decision.answers)
-        self._outcomes.append(Outcome(work, decision.group, waiter, claims, creates=before is None))
         self._events.extend(events_of(before, decision.records))
         if isinstance(work.command, OF_OPERATORS):
             act = act_of(work.command, before, decision.reply, work.principal)
@@ -482,7 +484,7 @@ class Mailbox:
     async def _drain(self, group_id: str, queue: deque[Work]) -> None:
         current.enter_receipt(None)  # it continues for others after the request that started it has ended
         while queue:
-            works = self._take(queue)
+            works = self._take(queue, self._max_batch)
             if not works:
                 continue
             batch = Batch(group_id, works, self._db, self._store, self._parked)
@@ -508,12 +510,22 @@ class Mailbox:
                 batch.refuse(error)
         del self._queues[group_id]
 
-    def _take(self, queue: deque[Work]) -> list[Work]:
+    def _take(self, queue: deque[Work], most: int) -> list[Work]:
         """The works of the next batch, without those whose caller is gone."""
-        works = [queue.popleft()]
-        while queue and len(works) < self._max_batch and not (works[0].alone or queue[0].alone):
+        works: list[Work] = []
+        while queue and len(works) < most and not (works and (works[0].alone or queue[0].alone)):
             works.append(queue.popleft())
         return [work for work in works if not work.result.done()]
+
+    def _take_more(self, batch: Batch) -> None:
+        """What came while a batch waited for a connection is decided with it, by what is known of the world now."""
+        queue, first = self._queues[batch.group_id], batch.works[0]
+        if not queue or first.alone or queue[0].alone or any(work.long for work in queue) > batch.long:
+            return
+        since, context = self._parked.moment(), self._contexts.known(batch.group_id)
+        if context is not None:
+            batch.context_since, batch.context = since, context
+            batch.works += self._take(queue, self._max_batch - len(batch.works))
 
     def _isolate(self, batch: Batch, queue: deque[Work], error: Exception) -> None:
         """One command has the bug: retry each of the batch in a separate transaction; a batch of one has failed."""
@@ -534,7 +546,10 @@ class Mailbox:
         return joins and not self._store.has_copy_of(command.group_id)
 
     async def _transact(self, batch: Batch) -> None:
-        BATCH_SIZE.observe(len(batch.works))
+        async def run(connection: Connection) -> None:
+            self._take_more(batch)
+            await batch.run(connection)
+
         # Before the transaction: no connection is awaited while another is held.
         await self._lane.settle(batch.group_id, is_tick=batch.skip_locked)
         batch.context_since = self._parked.moment()
@@ -542,14 +557,13 @@ class Mailbox:
         known = not all(self._is_new(work.command) for work in batch.works)
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                await self._db.transaction(
-                    batch.run, key=batch.group_id, known=known, long=batch.long, receipt=batch.oldest
-                )
+                await self._db.transaction(run, key=batch.group_id, known=known, long=batch.long, receipt=batch.oldest)
             except (GroupAppeared, OwnerLapsed) as error:
                 if attempt == MAX_ATTEMPTS:
                     raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, STARTED_OVER[type(error)]) from None
             else:
                 TRANSACTIONS.labels("committed").inc()
+                BATCH_SIZE.observe(len(batch.works))
                 return
 
     def _follow_up(self, batch: Batch) -> None:

@@ -21,6 +21,7 @@ from groups.core.model.commands import ParkKind
 from groups.core.model.group import Group
 from groups.core.model.replies import Answer, JoinReply, Parked, Rerun, SyncReply
 from groups.core.model.types import Millis
+from groups.engine.sessions import LaneStore
 from groups.store.store import GroupStore
 from kcoord.database.notifications import TOPICS
 from kcoord.metrics import PARKED
@@ -79,6 +80,7 @@ class ParkedRequests:
 
     def __init__(self, runtime: Runtime) -> None:
         self._store = runtime.get(GroupStore)
+        self._lane = runtime.get(LaneStore)
         self._repair_seconds = runtime.config.int("notifications.repair.interval.ms") / 1000
         self._waiters: dict[str, dict[Key, list[Waiter]]] = defaultdict(dict)
         self._looking: set[str] = set()
@@ -135,14 +137,12 @@ class ParkedRequests:
         if not by_key:
             self._waiters.pop(waiter.group_id, None)
 
-    def claim(self, group_id: str, answers: Sequence[Answer]) -> list[Claim]:
-        """Take out the waiters that `answers` are for. Answer them after the commit, or `restore` them."""
-        claims: list[Claim] = []
-        for answer in answers:
-            for waiter in tuple(self._waiters.get(group_id, {}).get((answer.kind, answer.member_id), ())):
-                self.leave(waiter)
-                claims.append((waiter, answer.reply))
-        return claims
+    def claim(self, group_id: str, answer: Answer) -> list[Claim]:
+        """Take out the waiters that `answer` is for. Answer them after the commit, or `restore` them."""
+        waiters = tuple(self._waiters.get(group_id, {}).get((answer.kind, answer.member_id), ()))
+        for waiter in waiters:
+            self.leave(waiter)
+        return [(waiter, answer.reply) for waiter in waiters]
 
     def restore(self, claims: Sequence[Claim]) -> None:
         """The transaction failed: waiters that were to be answered keep waiting."""
@@ -243,7 +243,7 @@ class ParkedRequests:
                     continue  # answered meanwhile, or gone
                 if waiter.visible_since is None or waiter.visible_since > started:
                     waiter.missed_a_look = True  # what was read may be older than the parking
-                    if waiter.visible_since is not None:
+                    if waiter.visible_since is not None and group_id in self._looking:
                         self._look_again.add(group_id)
                     continue
                 reply = answer_for(group, waiter.parked)
@@ -252,9 +252,31 @@ class ParkedRequests:
                     self.answer([(waiter, reply)])
 
     async def _repair(self) -> None:
+        """A hint may have been lost: groups whose copies are not current are looked at. One statement asks of all."""
         while True:
             await asyncio.sleep(self._repair_seconds)
-            self._on_wake(None)
+            try:
+                await self._look_at_changed()
+            except ProtocolError as error:
+                log.info("looks_skipped", reason=error.detail)
+            except Exception:
+                log.exception("looks_failed")
+
+    async def _look_at_changed(self) -> None:
+        copies = {group_id: self._store.copy_of(group_id) for group_id in self._waiters}
+        known = [copy for copy in copies.values() if copy is not None]
+        started = self.moment()
+        changed = await self._lane.changed(known) if known else set()
+
+        def looks() -> Iterator[None]:
+            for group_id, copy in copies.items():
+                yield
+                if copy is None or copy.stored.pk in changed:
+                    self.look_soon(group_id)
+                else:
+                    yield from self._answer_from(group_id, copy.stored.group, started)
+
+        await off_loop.in_slices(looks())
 
     def _spawn(self, coroutine: Awaitable[None]) -> None:
         task = asyncio.ensure_future(coroutine)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 import structlog
 
 from kcoord.access.rights import Access
 from kcoord.database.notifications import TOKENS
+from kcoord.process.off_loop import in_slices
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 
@@ -65,13 +66,18 @@ class TokenWatch:
     async def _look(self) -> None:
         """Look up the tokens that are not known to be valid. Most are: requests look them up."""
         unknown: dict[str, list[Holder]] = {}
-        for holder in [*self._holders]:
-            key = holder.token
-            if key and self._access.known(key) is None:
-                unknown.setdefault(key, []).append(holder)
+        await in_slices(self._find_unknown(unknown))
         held = list(unknown.values())
         for first in range(0, len(held), LOOKED_UP_AT_ONCE):
             await asyncio.gather(*(self._check(some) for some in held[first : first + LOOKED_UP_AT_ONCE]))
+
+    def _find_unknown(self, found: dict[str, list[Holder]]) -> Iterator[None]:
+        """Add holders of tokens that are not known, by token; others have their turn between two of thousands."""
+        for holder in [*self._holders]:
+            key = holder.token
+            if key and self._access.known(key) is None:
+                found.setdefault(key, []).append(holder)
+            yield
 
     async def _check(self, held: list[Holder]) -> None:
         """End what one token holds unless the token is valid. Without a database it stays, until the next look."""

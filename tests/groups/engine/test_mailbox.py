@@ -18,11 +18,13 @@ from groups.core.model.types import ClassicGroup, Env
 from groups.engine import mailbox
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
+from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.metrics import TRANSACTIONS
 from kcoord.process import current
 from kcoord.process.current import Receipt
 from kcoord.process.off_loop import settled
+from kcoord.process.turnstile import Places
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.support.members import eventually, heartbeat, join, leave, parked_join, pending_id, stable_member
 
@@ -46,6 +48,27 @@ async def test_a_storm_of_joins_takes_few_transactions(service: GroupService, cl
     replies = await asyncio.gather(*tasks)
     assert {reply.generation_id for reply in replies} == {1}
     assert sum(bool(reply.members) for reply in replies) == 1
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_what_comes_while_a_batch_waits_for_a_connection_is_decided_with_it(
+    service: GroupService, topics: TopicService, monkeypatch: pytest.MonkeyPatch, *, is_known: bool
+) -> None:
+    """Unless the topics have changed since its own were read, which those that come later may depend on."""
+    places = Places(0)
+    monkeypatch.setattr(service._db, "_for_keys", places)
+    before = TRANSACTIONS.labels("committed")._value.get()
+    first = asyncio.create_task(service.join(join()))
+    await eventually(lambda: places.waiting == 1, "its batch waits")
+    later = [asyncio.create_task(service.join(join())) for _ in range(2)]
+    await eventually(lambda: len(service._mailbox._queues["g"]) == 2, "the others wait behind it")
+    if not is_known:
+        monkeypatch.setattr(topics, "known", lambda: None)
+    places.give()
+    replies = await asyncio.gather(first, *later)
+    assert {reply.error for reply in replies} == {Error.MEMBER_ID_REQUIRED}
+    assert len({reply.member_id for reply in replies}) == 3
+    assert TRANSACTIONS.labels("committed")._value.get() - before == (1 if is_known else 2)
 
 
 async def test_two_processes_create_one_group(service: GroupService, other: GroupService) -> None:

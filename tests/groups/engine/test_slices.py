@@ -14,6 +14,7 @@ from groups.core.model.replies import JoinReply
 from groups.core.model.turn import Decision
 from groups.core.model.types import ClassicGroup
 from groups.engine import mailbox
+from groups.engine.parked_requests import Claim
 from groups.engine.service import GroupService
 from groups.store import classic
 from kcoord.database.clock import VirtualClock
@@ -71,6 +72,31 @@ async def test_answers_of_one_decision_are_given_in_several_rounds(service: Grou
         replies = await asyncio.gather(*joins)
     assert {reply.generation_id for reply in replies} == {1}
     assert max(Counter(answered).values()) <= mailbox.ANSWERS_AT_ONCE
+
+
+async def test_the_waiters_of_one_decision_are_found_in_several_rounds(
+    service: GroupService, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them gives up before its turn: it is not answered, and the others are."""
+    monkeypatch.setattr(off_loop, "SLICE_SECONDS", 0.0)
+    joins = await parked(service, MEMBERS)
+    found: list[int] = []
+    claim = service._parked.claim
+    async with counted_rounds() as rounds:
+
+        def noted(*arguments: Any) -> list[Claim]:
+            found.append(rounds.now)
+            joins[-1].cancel()
+            return claim(*arguments)
+
+        monkeypatch.setattr(service._parked, "claim", noted)
+        for _ in range(2):
+            clock.advance(3_000)
+            await service.tick("g")
+        replies = await asyncio.gather(*joins, return_exceptions=True)
+    assert isinstance(replies[-1], asyncio.CancelledError)
+    assert [reply.generation_id for reply in replies if isinstance(reply, JoinReply)] == [1] * (MEMBERS - 1)
+    assert len(found) == len(set(found)) == MEMBERS
 
 
 async def test_a_member_that_gives_up_between_the_answers_harms_nobody(

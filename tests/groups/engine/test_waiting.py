@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from unittest.mock import AsyncMock
 
 import psycopg
 import pytest
@@ -164,6 +165,22 @@ async def test_lost_hint_is_repaired_by_looking_again(
     monkeypatch.setattr(other._store, "notify", nothing)
     clock.advance(3_000)
     await other.tick("g")
+    assert (await asyncio.wait_for(waiting, 10)).error is Error.NONE
+
+
+@pytest.mark.parametrize("config", [Config({"notifications.repair.interval.ms": 200})])
+async def test_lost_hint_is_repaired_from_a_copy_that_is_current(
+    runtime: Runtime, service: GroupService, other: GroupService, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy may have been loaded for somebody else after the hint was lost; nothing is read then."""
+    waiting = await parked_join(service)
+    looks = asyncio.Event()
+    monkeypatch.setattr(service._parked, "_look_soon", lambda _: looks.set())
+    monkeypatch.setattr(other._store, "notify", AsyncMock())
+    clock.advance(3_000)
+    await other.tick("g")
+    await asyncio.wait_for(looks.wait(), 10)  # the copy is not current
+    await service._store.load(["g"])
     assert (await asyncio.wait_for(waiting, 10)).error is Error.NONE
 
 

@@ -9,11 +9,14 @@ import pytest
 
 from kcoord.access import rights
 from kcoord.access.rights import Access, Operation, Principal, digest
+from kcoord.access.token_watch import TokenWatch
 from kcoord.config import Config
 from kcoord.database.notifications import CONFIG
+from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from tests.support.members import eventually
+from tests.support.rounds import Rounds, counted_rounds
 
 FOR_LONG = Config({"token.cache.ms": 600_000})
 CREATE = """
@@ -171,3 +174,31 @@ async def test_the_noted_use_of_a_token_is_no_change(process: Process, asked: li
     await process.change("update kcoord_apitoken set last_used_at = 5")
     assert await process.outcome("one") == "one"
     assert asked == []
+
+
+class Held:
+    """A connection with a token; it says in which round of the loop it was looked at."""
+
+    secret = "held"
+
+    def __init__(self, rounds: Rounds, looked: list[int]) -> None:
+        self._rounds, self._looked = rounds, looked
+        self.ended = ""
+
+    @property
+    def token(self) -> str:
+        self._looked.append(self._rounds.now)
+        return digest(self.secret)
+
+    def token_ended(self, reason: str) -> None:
+        self.ended = reason
+
+
+async def test_connections_are_looked_at_in_several_rounds(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(off_loop, "SLICE_SECONDS", 0.0)
+    looked: list[int] = []
+    async with counted_rounds() as rounds:
+        held = [Held(rounds, looked) for _ in range(20)]
+        await TokenWatch(runtime, held)._look()
+    assert len(looked) == len(set(looked)) == len(held)
+    assert all(one.ended for one in held)  # nobody has created that token
