@@ -1,4 +1,7 @@
-"""The page at /docs in a real browser: it shows the document, within the security policy, from this host alone."""
+"""The page at /docs in a real browser: it shows the document, within the security policy, from this host alone.
+
+It is audited with all pages, in `tests/browser/test_widths.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,6 @@ import httpx
 import pytest
 import uvicorn
 from playwright.async_api import async_playwright, expect
-
-from tests.browser.audit import audit_in_every_look
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole("starts a browser of its own")]
 
@@ -58,7 +59,6 @@ async def test_the_page_shows_every_operation_and_loads_nothing_from_elsewhere(a
         kinds = await page.locator("#schema-JoinRequest tr").all_inner_texts()
         links = await page.locator("a[href^='#']").evaluate_all("found => found.map(one => one.hash.slice(1))")
         names = await page.locator("[id]").evaluate_all("found => found.map(one => one.id)")
-        complaints += await audit_in_every_look(page)
         await browser.close()
     async with httpx.AsyncClient(base_url=address) as client:
         document = (await client.get("/v1/openapi.json")).json()
