@@ -7,9 +7,11 @@ import time
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from kcoord.showcase.cast import LEAST_GROUPS
+from tests.support.processes import wait_until_gone
 from tests.support.showcase import run_showcase
 
 pytestmark = [pytest.mark.processes, pytest.mark.whole("a whole showcase; its parts are tested in process")]
@@ -47,5 +49,8 @@ def test_all_states_and_verdicts_are_shown_and_nothing_is_left() -> None:
                     assert group["labels"]["owner"] == group["group_id"].split("-", 1)[0]
                     verdicts.update(entry["verdict"] for entry in group.get("verdicts", []))
                 time.sleep(1)
+        started = psutil.Process(showcase.running.pid).children(recursive=True)
+        assert len(started) > 3
         assert showcase.running.terminate(STOP_SECONDS) == 128 + signal.SIGTERM
+        wait_until_gone(*(process.pid for process in started))
         assert not showcase.data_dir.exists()
