@@ -10,6 +10,8 @@ PYTEST_ARGS ?= -n $(WORKERS) --dist loadgroup
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.14 python3 python)
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 INSTALL := $(VENV)/bin/python -m kcoord.stack.install
+# Parts of packages that no process imports, or one or two: half of all that could be compiled.
+RARE := /(tests?|testing|pip|setuptools|pkg_resources|mypyc?|pygments|fontTools|matplotlib|mpl_toolkits|apprise|redis|wcwidth|prompt_toolkit|pandas|mllib?)/
 
 .PHONY: help up venv test test-all test-pythons selection pytest lint format release bench demo showcase screenshots model mutants differential peers chaos chromium
 
@@ -126,7 +128,7 @@ $(VENV)/.runtime: deploy/requirements-service.txt | $(VENV)/bin/python
 $(VENV)/.tests: tests/requirements.txt requirements.txt $(wildcard deploy/requirements-*.txt) | $(VENV)/bin/python
 	@echo "installing tests/requirements.txt into $(VENV)"
 	@$(INSTALL) tests
-	@$(VENV)/bin/python -m compileall -qq -j 0 $(VENV)/lib || true # for hundreds of processes; not all files are for this Python
+	@$(VENV)/bin/python -m compileall -qq -j 0 -x '$(RARE)' $(VENV)/lib || true # for hundreds of processes; not all files are for this Python
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/bin/python:
