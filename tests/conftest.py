@@ -30,7 +30,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from tests.support import chromium as chromiums
-from tests.support.database import cloned_database, embedded_server, make_template
+from tests.support.database import FILES_VARIABLE, cloned_database, embedded_server, make_template
 from tests.support.django_settings import set_for_run
 from tests.support.fixtures import client_with, job, members, other, service, topic, topics  # noqa: F401 - fixtures
 from tests.support.selection import (  # noqa: F401 - hooks
@@ -181,6 +181,7 @@ def pytest_configure(config: pytest.Config) -> None:
     directory = tempfile.TemporaryDirectory(prefix="kcoord-run-")
     told = Path(directory.name) / "conninfo"
     os.environ[ADMIN_VARIABLE] = str(told)
+    os.environ[FILES_VARIABLE] = directory.name
     stack, starting = embedded_server(), ThreadPoolExecutor(1)
     started = starting.submit(_start_shared, stack, told)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import functools
 import os
 import re
@@ -24,6 +25,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEMPLATE = "kcoord_template"
 CRASHED = re.compile("terminated by signal|PANIC:|was not properly shut down|exited with exit code [^01]")
+FILES_VARIABLE = "TEST_MIGRATED_FILES"
+"""The directory in which the workers of a run keep the files of such a server."""
 CONNECTIONS = 300
 """For as many pytest workers as `make test` starts, each with servers whose pools have 16."""
 
@@ -70,7 +73,7 @@ def migrate(conninfo: str) -> None:
 def own_server(data: Path) -> PostgresServer:
     """Start a server with a migrated database, for one test alone. `data`: where its files shall be.
 
-    They are copies of those of the first such server of this process: making them takes 5 s of CPU time.
+    They are copies of those of the first such server of this run: making them takes 5 s of CPU time.
     """
     subprocess.run(["cp", "-a", _migrated_files(), data], check=True)  # the files belong to another user
     return get_server(data, cleanup_mode="stop")
@@ -78,13 +81,20 @@ def own_server(data: Path) -> PostgresServer:
 
 @functools.cache
 def _migrated_files() -> Path:
-    """The files of a stopped server, until this process ends."""
-    directory = Path(tempfile.mkdtemp(prefix="kcoord-files-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    server = get_server(directory / "data", cleanup_mode="stop")
-    migrate(make_conninfo(**conninfo_to_dict(server.get_uri())))
-    server.cleanup()
-    return server.pgdata
+    """The files of a stopped server, until this run ends."""
+    shared = os.environ.get(FILES_VARIABLE)
+    directory = Path(shared or tempfile.mkdtemp(prefix="kcoord-files-"))
+    if not shared:
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    made = directory / "migrated"
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            server = get_server(directory / "data", cleanup_mode="stop")
+            migrate(make_conninfo(**conninfo_to_dict(server.get_uri())))
+            server.cleanup()
+            server.pgdata.rename(made)
+    return made
 
 
 def sessions(conninfo: str) -> str:
