@@ -168,6 +168,7 @@ def _look_for_static_files_once() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start the server in the process that starts the workers, so that they share it."""
+    gc.disable()  # until the tests are collected: what is made by then stays
     _read_authorities_once()
     _look_for_static_files_once()
     if config.option.markexpr == LEFT_OUT:
@@ -178,6 +179,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if not config.pluginmanager.hasplugin("xdist") or not config.option.numprocesses:
         return
+    gc.enable()  # its workers collect
     directory = tempfile.TemporaryDirectory(prefix="kcoord-run-")
     told = Path(directory.name) / "conninfo"
     os.environ[ADMIN_VARIABLE] = str(told)
@@ -248,6 +250,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection_finish() -> None:
     """What was collected stays, so searches for garbage need not visit it."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
