@@ -100,10 +100,9 @@ class DayFilter(admin.SimpleListFilter):
 
 @admin.register(OffsetCommitLog)
 class OffsetCommitLogAdmin(ReadOnlyAdmin):
-    """The journal of one group, newest first.
+    """The journal of one group by partition, in the order of its index backwards, so the newest line is first.
 
-    It is read only by group: no other column is indexed, so nothing is listed until a group is named, and a line has no
-    page.
+    No other column is indexed, so nothing is listed until a group is named, and a line has no page.
     """
 
     list_display = (
@@ -123,7 +122,7 @@ class OffsetCommitLogAdmin(ReadOnlyAdmin):
     search_fields = ("group_name",)
     search_help_text = "The complete group id; nothing is listed without one."
     sortable_by = ()
-    ordering = ("-at", "-id")
+    ordering = ("-topic", "-partition", "-at", "-id")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

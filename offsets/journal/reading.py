@@ -5,7 +5,7 @@ Source: http-api.md 4; architecture.md 7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -15,6 +15,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.answers import Instant, Int32, Natural32, doc, one_of
 from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, INT64_MAX, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.sql import queries
+from offsets.core.days import DAY_MS, bounds, day_of
 from offsets.core.types import ChangeKind, Millis
 
 Q = queries("offsets")
@@ -79,6 +80,36 @@ class JournalFilter:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time of the journal: from `since` (ms) to before the line with this instant and id."""
+
+    since: Millis
+    before_at: Millis
+    before_id: int
+
+    def parts(self, now: Millis) -> Iterator[Span]:
+        """The span in parts of whole days, the newest first: today and what is later, then ever more days.
+
+        A page seldom needs more than the first, and the statement looks at every day of a part for each partition.
+        """
+        days, before_at, before_id = 1, self.before_at, self.before_id
+        while before_at >= self.since:
+            first = max((day_of(min(before_at, now)) + 1 - days) * DAY_MS, self.since)
+            yield Span(first, before_at, before_id)
+            days, before_at, before_id = days * 4, first - 1, INT64_MAX
+
+    def parameters(self) -> dict[str, int]:
+        """In the form that the statements take."""
+        return {
+            "since": self.since,
+            "before_at": self.before_at,
+            "before_id": self.before_id,
+            "first_day": day_of(self.since) * DAY_MS,
+            "after_day": min(bounds(day_of(self.before_at))[1], INT64_MAX),
+        }
+
+
 class JournalReads:
     """Lists of the journal. Methods may raise COORDINATOR_NOT_AVAILABLE."""
 
@@ -99,15 +130,19 @@ class JournalReads:
         Raises GROUP_ID_NOT_FOUND, INVALID_REQUEST for an impossible filter and for a cursor of another list.
         """
         check(wanted)
-        parameters = {
-            **wanted.parameters(),
-            **visible.parameters(),
-            **_position(wanted.until, cursor),
-            "group_id": group_id,
-            "limit": limit + 1,
-        }
+        parameters = {**wanted.parameters(), **visible.parameters(), "group_id": group_id}
+        before = _position(wanted.until, cursor)
+        statement = _statement(wanted)
+        found: list[JournalLineView] = []
         async with self._db.connection() as connection:
-            found = await self._db.records(connection, JournalLineView, _statement(wanted), parameters)
+            spans = [Span(parameters["since"], *before)]
+            if statement is Q.journal_page:
+                spans = list(spans[0].parts(await self._db.now_ms(connection)))
+            for span in spans:
+                asked = {**parameters, **span.parameters(), "limit": limit + 1 - len(found)}
+                found += await self._db.records(connection, JournalLineView, statement, asked)
+                if len(found) > limit:
+                    break
             if not found and not await self._db.value(connection, Q.journal_knows_group, {"group_id": group_id}):
                 raise unknown_group(group_id)
         lines, more = cut(found, limit)
@@ -134,7 +169,7 @@ def _statement(wanted: JournalFilter) -> str:
     return Q.journal_page
 
 
-def _position(until: Millis | None, cursor: str | None) -> Mapping[str, int]:
+def _position(until: Millis | None, cursor: str | None) -> tuple[Millis, int]:
     """The exclusive upper bound of the page. Ids begin at 1, so nothing at `until` precedes (`until`, 0)."""
     before: tuple[int, int] = (INT64_MAX, INT64_MAX) if until is None else (until, 0)
     if cursor is not None:
@@ -142,4 +177,4 @@ def _position(until: Millis | None, cursor: str | None) -> Mapping[str, int]:
         assert isinstance(at, int)
         assert isinstance(line, int)
         before = min(before, (at, line))
-    return {"before_at": before[0], "before_id": before[1]}
+    return before

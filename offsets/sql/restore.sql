@@ -2,11 +2,11 @@
 -- Groups in the journal, and groups with committed offsets. Steps through the index from group
 -- to group: there are few groups and very many lines.
 with recursive found as (
-    (select group_name from offset_commit_log order by group_name, at, id limit 1)
+    (select group_name from offset_commit_log order by group_name, topic, partition, at, id limit 1)
     union all
     select (select log.group_name from offset_commit_log log
             where log.group_name > found.group_name
-            order by log.group_name, log.at, log.id
+            order by log.group_name, log.topic, log.partition, log.at, log.id
             limit 1)
     from found
     where found.group_name is not null

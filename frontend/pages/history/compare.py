@@ -25,6 +25,7 @@ from groups.core.model.group import partition_of
 from kcoord.database.pool import Connection, Database
 from kcoord.process import bridge
 from kcoord.sql import queries
+from offsets.core.days import DAY_MS, bounds, day_of
 from offsets.core.samples import TIERS
 
 MOST = 4
@@ -357,9 +358,12 @@ async def _changes(db: Database, connection: Connection, viewer: Viewer, group_i
         "step_ms": span.step_ms,
         "steps": span.steps,
         "most": MOST_LINES,
-        **viewer.parameters(),
+        "topic": None,
+        "first_day": day_of(span.first) * DAY_MS,
+        "after_day": bounds(day_of(span.last))[1],
+        **viewer.topics.parameters(),
     }
-    found: dict[int, int] = dict(await db.rows(connection, Q.changes_by_step, parameters))
+    found: dict[int, int] = dict(await db.rows(connection, queries("offsets").changes_by_step, parameters))
     if not found:
         return []
     whole = max((span.last - span.first) // span.step_ms, 1)  # what is left at the end would look like a pause

@@ -77,21 +77,6 @@ from (select i.number, s.at, s.lag, s.time_lag_ms, max(s.at) over (partition by 
 where at = newest
 group by number, at
 
--- name: changes_by_step
--- Lines of the journal, at most %(most)s of each step: a group may commit a hundred times per second.
-select n.step, count(*) as lines
-from generate_series(0, %(steps)s::int - 1) as n (step)
-cross join lateral (
-    select from offset_commit_log l
-    where l.group_name = %(group_id)s
-      and kcoord_sees(l.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
-      and l.at >= %(first)s::bigint and l.at < %(last)s::bigint
-      and l.at >= %(first)s::bigint + n.step * %(step_ms)s::bigint
-      and l.at < %(first)s::bigint + (n.step + 1) * %(step_ms)s::bigint
-    limit %(most)s) l
-group by n.step
-order by n.step
-
 -- name: marks_in_span
 -- Plans of a group, changes of the owner of its coordinator partition (null: none of them), and alerts.
 select e.at, e.what, e.name
