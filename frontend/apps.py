@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+
+from kcoord.secret_tables import SecretTablesError
+from kcoord.setting_table import SERVICES_FILE
 
 
 class FrontendConfig(AppConfig):
@@ -25,9 +31,11 @@ class FrontendConfig(AppConfig):
         """
         from django.contrib import admin
 
-        from frontend import checks  # noqa: F401
         from kcoord.access.read_only import refusing
         from kcoord.audit.rows import audited_view
+        from kcoord.checks import TAG
+
+        register(services_can_be_asked, TAG)
 
         admin.site.login = _sign_in  # type: ignore[method-assign,assignment]
         admin.site.password_change = _change_password  # type: ignore[method-assign,assignment]
@@ -58,3 +66,17 @@ def _sign_out(request: HttpRequest, extra_context: dict[str, Any] | None = None)
     from frontend.pages.sign_in.view import SignOut
 
     return SignOut.as_view()(request)
+
+
+def services_can_be_asked(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """`kcoord.E006`: the file of other services cannot be read, or one of them makes no sense."""
+    path = settings.KCOORD.str(SERVICES_FILE)
+    if not path:
+        return []
+    from frontend.ui.services import read_services  # pages are imported by servers only
+
+    try:
+        read_services(path)
+    except SecretTablesError as error:
+        return [Error(str(error), hint="docs/dashboard.md says what the file contains.", id="kcoord.E006")]
+    return []

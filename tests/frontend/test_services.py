@@ -16,7 +16,7 @@ import pytest
 from django.test import Client
 from pytest_django.fixtures import SettingsWrapper
 
-from frontend.checks import services_can_be_asked
+from frontend.apps import services_can_be_asked
 from frontend.ui import services
 from frontend.ui.services import read_services
 from kcoord.secret_tables import SecretTablesError
