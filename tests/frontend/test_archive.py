@@ -113,7 +113,7 @@ def job(client: Client, name: str) -> str:
 
 def test_each_job_says_how_it_went_last_and_when_it_runs(operator: Client, seed: Seed, archived: None) -> None:
     assert "Last success never Schedule Every day at 03:00 UTC" in job(operator, "archive")
-    assert "Schedule none" in job(operator, "report")
+    assert "Schedule Only by hand" in job(operator, "report")
     put_run(seed.connection, "archive", rows=12_345)
     put_run(seed.connection, "archive", "failed", error="no room on the disk", ago_ms=0)
     put_run(seed.connection, "reconcile", findings=3, rows=99)
@@ -128,7 +128,7 @@ def test_each_job_says_how_it_went_last_and_when_it_runs(operator: Client, seed:
     PeriodicTask.objects.filter(task="offsets.archive").update(enabled=False)
     weekly = CrontabSchedule.objects.create(minute="30", hour="2", day_of_week="1", timezone="Europe/Berlin")
     PeriodicTask.objects.create(name="reports", task="offsets.report", crontab=weekly)
-    assert "Schedule none" in job(operator, "archive")
+    assert "Schedule Only by hand" in job(operator, "archive")
     assert "Schedule 30 2 * * 1 Europe/Berlin" in job(operator, "report")
 
 

@@ -29,7 +29,7 @@ FEW = ("describe:group:seen-*", "describe:topic:seen-*")
 ABOUT_NO_DATA = re.compile(
     r"No members\.|No member matches|There are no rules|Nothing chosen|Find anything|No saved views|Nothing logged"
     r"|No rebalance|not rebalanced|No report yet|No such|None yet|Groups have not been judged|further groups"
-    r"|Nobody can be told|No message|No rules yet|No runs|No tokens|Nothing to show yet|Nobody\b|No rule of yours"
+    r"|No receivers yet|No message|No rules yet|No runs|No tokens|Nothing to show yet|Nobody\b|No rule of yours"
     r"|Nothing is due in this group|No node has registered yet|^never $|It has no labels|Not reconciled yet"
     r"|no further partitions|No longer kept|Nothing about this group"
 )

@@ -76,12 +76,13 @@ def archive(request: HttpRequest) -> HttpResponse:
     lacking = missing(viewer_of(request), RUN)
     packages = spark_packages()
     may_start = bool(found.path) and packages.may_start
+    has_run = any(last.newest for last in found.jobs.values())
     context = {
         "now": found.now,
         "path": found.path,
         "lines": [_line(run, found.now) for run in found.listed.items],
         "open_lines": [_line(run, found.now) for run in found.open if run.kind not in STARTABLE],
-        "jobs": _jobs(found, lacking, may_start=may_start) if found.path else [],
+        "jobs": _jobs(found, lacking, may_start=may_start) if found.path or has_run else [],
         "kinds": _kinds(request, kind),
         "kind": RUN_KINDS[kind][0] if kind else "",
         "kind_name": kind,
