@@ -292,16 +292,24 @@ class LaneClock:
 
     def now(self) -> Millis | None:
         """The time (ms); None while it is unknown, or known to have gone back."""
+        measured = self._measured()
+        if measured is None or self._latest - measured > WENT_BACK_MS:
+            return None
+        self._latest = max(self._latest, measured)
+        return self._latest
+
+    @property
+    def went_back(self) -> bool:
+        """It is known to have gone back."""
+        measured = self._measured()
+        return measured is not None and self._latest - measured > WENT_BACK_MS
+
+    def _measured(self) -> Millis | None:
         override = self._db.clock.override_ms
-        if override is None:
-            measured = self._db.request_age.database_time.at(time.monotonic())
-            if measured is None:
-                return None
-            override = int(measured)
-        if override < self._latest:
-            return self._latest if self._latest - override <= WENT_BACK_MS else None
-        self._latest = override
-        return override
+        if override is not None:
+            return override
+        measured = self._db.request_age.database_time.at(time.monotonic())
+        return None if measured is None else int(measured)
 
     def start(self, now: Millis) -> None:
         """It is at least `now` (ms), read from the database's clock. After that clock went back, it is that again."""
@@ -335,6 +343,8 @@ class Flusher:
         """Those with sessions to store after this many times LATER_MS, at the earliest."""
         self._known: weakref.WeakSet[Entry] = weakref.WeakSet()
         self._incarnation: int | None = None
+        self._announced: int | None = None
+        """The incarnation whose row may say that others wait for what is renewed here."""
         self._opening: asyncio.Task[None] | None = None
         self._loop: asyncio.Task[None] | None = None
         self._flushing: asyncio.Task[None] | None = None
@@ -391,18 +401,18 @@ class Flusher:
     async def _open(self) -> None:
         incarnation = self._lease.incarnation
         assert incarnation is not None
+        if self._loop is None:
+            self._loop = asyncio.create_task(self._run(), context=contextvars.Context())
         try:
             async with self._switching:
                 self._drop()
+                self._announced = incarnation
                 self.clock.start(await self._store.open(incarnation))
+                self._incarnation = incarnation
         except NodeEnded:
             log.info("sessions_not_renewed_in_memory", reason="the node was declared dead")
         except ProtocolError as error:
             log.info("sessions_not_renewed_in_memory", reason=error.detail)
-        else:
-            self._incarnation = incarnation
-            if self._loop is None:
-                self._loop = asyncio.create_task(self._run(), context=contextvars.Context())
         finally:
             self._opening = None
 
@@ -417,13 +427,20 @@ class Flusher:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(self._interval_seconds)
-            try:
-                if self._incarnation is not None and time.monotonic() - self._used_at > IDLE_SECONDS:
-                    await self._rest()
-                else:
-                    await self.flush()
-            except Exception:
-                log.exception("sessions_not_stored")
+            await self._turn()
+
+    async def _turn(self) -> None:
+        try:
+            if self._incarnation is None:
+                await self._withdraw()
+            elif time.monotonic() - self._used_at > IDLE_SECONDS:
+                await self._rest()
+            else:
+                await self.flush()
+        except ProtocolError as error:
+            self._complain(error.detail)
+        except Exception:
+            log.exception("sessions_not_stored")
 
     async def _rest(self) -> None:
         """Nothing was renewed for a while."""
@@ -432,6 +449,16 @@ class Flusher:
             assert incarnation is not None
             if await self._flush(incarnation, every=True):
                 await self._store.close(incarnation)
+                self._announced = None
+            elif self._entries or self._later:
+                self._incarnation = incarnation  # what could not be stored is stored later
+
+    async def _withdraw(self) -> None:
+        """Nobody waits any longer for a node that renews nothing: without heartbeats it would never say so itself."""
+        async with self._switching:
+            if self._incarnation is None and self._announced is not None:
+                await self._store.close(self._announced)
+                self._announced = None
 
     async def flush(self) -> None:
         """Store what was renewed until now. Failures are logged; what is not stored then stays to be stored."""
@@ -468,7 +495,8 @@ class Flusher:
     async def _write(self, incarnation: int, every: bool) -> bool:
         now = self.clock.now()
         if now is None:
-            self._drop()  # the database's clock went back
+            if self.clock.went_back:
+                self._drop()
             return False
         sessions = self._take(now, every)
         try:

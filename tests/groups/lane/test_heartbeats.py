@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -19,7 +20,7 @@ from kcoord.database.clock import VirtualClock
 from kcoord.database.notifications import CHANGED, WAKE
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.groups.lane.conftest import Beat
 from tests.groups.lane.support import MEMBERS, Process, deadlines, from_memory, query, register
 from tests.support.members import eventually, heartbeat, stable_member
@@ -244,6 +245,56 @@ async def test_idle_process_makes_nobody_wait(
     assert one.flushed_until() == clock.now_ms()
     await beat(one)
     assert from_memory() == answered + 1
+
+
+async def test_a_rest_that_fails_is_tried_again(
+    beat: Beat,
+    one: Process,
+    clock: VirtualClock,
+    database: str,
+    protocol: str,
+    session_ms: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise nobody's session would end while no heartbeat comes to this process."""
+    clock.advance(1_000)
+    await beat(one)
+    before = one.flushed_until()
+    assert before is not None
+    monkeypatch.setattr(heartbeats, "IDLE_SECONDS", 0.0)
+    with monkeypatch.context() as outage:
+        gone = ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the database is not available")
+        outage.setattr(LaneStore, "flush", AsyncMock(side_effect=gone))
+        await one.flusher._turn()
+    assert one.flushed_until() == before, "what it answered is not stored"
+    await one.flusher._turn()
+    assert one.flushed_until() is None, "it rests"
+    assert deadlines(database, protocol) == [clock.now_ms() + session_ms]
+
+
+async def test_a_process_that_drops_what_it_renewed_makes_nobody_wait(
+    beat: Beat, one: Process, clock: VirtualClock
+) -> None:
+    """No heartbeat comes to it any more."""
+    await beat(one)
+    one.flusher.clock.start(clock.now_ms() + 59_000)
+    await one.flusher.flush()
+    assert not one.flusher.is_open
+    await one.flusher._turn()
+    assert one.flushed_until() is None, "it says that it renews nothing"
+
+
+async def test_what_is_renewed_stays_while_the_time_is_unknown(
+    beat: Beat, one: Process, clock: VirtualClock, database: str, protocol: str, session_ms: int
+) -> None:
+    await beat(one)
+    clock.advance(session_ms // 10)
+    await beat(one)
+    with pytest.MonkeyPatch.context() as unknown:
+        unknown.setattr(one.flusher.clock, "_measured", lambda: None)
+        await one.flusher.flush()
+    await one.flusher.flush()
+    assert deadlines(database, protocol) == [clock.now_ms() + session_ms]
 
 
 async def test_group_with_somebody_overdue_is_decided(
