@@ -25,7 +25,7 @@ from msgspec import DecodeError, Struct, json
 
 from frontend.ui.shown import Known, Shown, shown
 from frontend.ui.states import State, state
-from frontend.ui.verdicts import KINDS
+from frontend.ui.verdicts import VERDICTS
 from frontend.ui.viewer import Viewer
 from groups.core.model.types import VerdictKind
 from groups.readmodel import GroupSort
@@ -91,8 +91,7 @@ class _Page(Struct, frozen=True):
 
 
 def _cause(name: str) -> State:
-    known = next((shown for kind, shown in KINDS.items() if kind.value == name), None)
-    return known or State(name, name, "warn", "This version does not know the verdict.")
+    return VERDICTS.get(name) or State(name, name, "warn", "This version does not know the verdict.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +113,10 @@ class Found:
     more: bool = False
     failed: str = ""
 
-    def url_of(self, group: GroupThere) -> str:
-        """The page of a group in the dashboard of that service."""
-        return f"{self.url}/groups/{quote(group.group_id, safe='')}"
-
     @property
     def lines(self) -> Sequence[tuple[GroupThere, str]]:
-        """The groups with their pages."""
-        return [(group, self.url_of(group)) for group in self.groups]
+        """The groups with their pages in the dashboard of that service."""
+        return [(group, f"{self.list_url}/{quote(group.group_id, safe='')}") for group in self.groups]
 
     @property
     def needy(self) -> Sequence[tuple[GroupThere, str]]:
@@ -187,8 +182,6 @@ class OtherServices:
 
         A service that does not answer in time, or not as expected, has `failed`. Raises nothing.
         """
-        if not self._file:
-            return ()
         try:
             services = await asyncio.to_thread(read_services, self._file)
         except SecretTablesError as error:
