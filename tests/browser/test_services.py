@@ -32,6 +32,9 @@ async def test_groups_of_other_services_are_a_click_away(
         await expect(there.get_by_role("link", name="payments-settlement")).to_be_visible()
         await expect(page.get_by_text("payments-overseas could not be read")).to_be_visible()
         assert await audit_in_every_look(page, "groups-elsewhere") == []
+        await page.goto(f"{site.url}/search?q=sett")
+        await expect(page.get_by_role("heading", name="Groups of payments-europe")).to_be_visible()
+        assert await audit_in_every_look(page, "search-elsewhere") == []
         await page.goto(site.url)
         await expect(page.get_by_role("heading", name="Other services")).to_be_visible()
         assert await audit_in_every_look(page, "overview-elsewhere") == []
