@@ -148,8 +148,8 @@ def _words(verdict: Summary, group_state: State, names: Names, window_ms: Millis
                 "again: restart one of them."
             )
         case VerdictKind.STALLED:
-            behind = plural(verdict.lag or 0, "record")
-            return f"{_partitions(verdict)} {'makes' if one else 'make'} no progress, {behind} behind.", (
+            waiting = f"{plural(verdict.lag or 0, 'record')} {'waits' if verdict.lag == 1 else 'wait'}"
+            return f"{_partitions(verdict)} {'makes' if one else 'make'} no progress while {waiting}.", (
                 "The owner sends heartbeats but commits nothing new: look in its log for an error, a record that it "
                 "cannot process, or a call that hangs. Removing the member gives its partitions to others."
             )

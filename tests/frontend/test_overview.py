@@ -86,7 +86,7 @@ def test_rebalances_are_counted_in_the_time_that_is_set() -> None:
         ),
         (
             [Verdict(VerdictKind.STALLED, 1, topic, None, 2, 50, ("1", "2")) for topic in ("a", "b", "c", "d", "e")],
-            "10 partitions of a, b and 3 more topics make no progress, 250 records behind.",
+            "10 partitions of a, b and 3 more topics make no progress while 250 records wait.",
         ),
         ([Verdict(VerdictKind.LATE, 1, "", 5, 1, None, ("worker-1",))], "worker-1 sends no heartbeats."),
         ([Verdict(VerdictKind.LATE, 1, "", 5, 2, None, ("a", "b"))], "2 members send no heartbeats: a and b."),
