@@ -214,7 +214,9 @@ begin
         when jsonb_typeof(item) is distinct from 'object' or coalesce(item ->> 'lock', '') !~ '^\d{{1,18}}$'
             then '.lock is no id of a lock'
         when item - '{{lock,accept,gap,release,reject,renew,delay_ms,error}}'::text[] <> '{{}}'
-            then ' has a field other than lock, accept, gap, release, reject, renew, delay_ms and error'
+            then format('.%s is unknown: there are lock, accept, gap, release, reject, renew, delay_ms and error', left(
+                (select min(key) from jsonb_object_keys(
+                     item - '{{lock,accept,gap,release,reject,renew,delay_ms,error}}'::text[]) key), 40))
         when coalesce(item ->> 'delay_ms', '0') !~ '^\d{{1,12}}$' then '.delay_ms is no number of milliseconds'
         when coalesce(jsonb_typeof(item -> 'error'), 'null') not in ('string', 'null') then '.error is no text'
         when isempty(named) then ' settles nothing'
