@@ -53,8 +53,8 @@ def test_only_the_holder_settles_what_it_holds_and_once(connection: Connection) 
     assert settled(connection, "w", {"lock": lock, "accept": offsets[:1], "reject": offsets[:1]}) == "KC042"
     assert settled(connection, "w", {"lock": lock}) == "KC042"
     assert settled(connection, "w", {"lock": lock, "accept": "all"}) == "KC042"
+    wrong = json.dumps([{"lock": lock, "accepted": offsets}])
     with pytest.raises(psycopg.Error, match=r"items\[0\]\.accepted is unknown"):
-        wrong = json.dumps([{"lock": lock, "accepted": offsets}])
         connection.execute("select kcoord.settle('mailing', 'w', %s::text::jsonb)", [wrong])
     connection.rollback()
     assert settled(connection, "w") == "KC042"
