@@ -14,16 +14,7 @@ from frontend.pages.actions.simulation import simulate_group, simulated_members_
 from frontend.pages.actions.view import delete_group, group_config, hold_group, kick_member
 from frontend.pages.alerts.rules import new_rule, rule_page
 from frontend.pages.alerts.view import alert_rules_csv, alerts_csv, alerts_page
-from frontend.pages.archive.reports import (
-    group_report,
-    group_report_days_csv,
-    report_days_csv,
-    report_groups,
-    report_groups_csv,
-    report_members_csv,
-    report_partitions,
-    report_partitions_csv,
-)
+from frontend.pages.archive import reports
 from frontend.pages.archive.view import archive, cancel_run, findings, findings_csv, run_page, runs_csv, start_run
 from frontend.pages.audit.view import audit_csv, audit_page
 from frontend.pages.docs.view import docs
@@ -34,7 +25,7 @@ from frontend.pages.groups.saved_views import saved_views
 from frontend.pages.groups.view import group_list, groups_csv
 from frontend.pages.history.compare import compare
 from frontend.pages.history.events import commits_csv, events_csv, group_commits, group_events, rebalances_csv
-from frontend.pages.history.timeline import timeline, timeline_csv
+from frontend.pages.history.timeline import timeline, timeline_csv, timeline_json
 from frontend.pages.history.view import group_history, group_rebalances
 from frontend.pages.items.view import dead_letters, group_items
 from frontend.pages.member.view import member, member_csv
@@ -68,6 +59,7 @@ urlpatterns = [
     ),
     path("timeline", timeline, name="timeline"),
     path("timeline.csv", timeline_csv, name="timeline-csv"),
+    path("timeline.json", timeline_json, name="timeline-json"),
     path("groups", group_list, name="groups"),
     path("views", saved_views, name="views"),
     path("groups.csv", groups_csv, name="groups-csv"),
@@ -83,8 +75,8 @@ urlpatterns = [
     path("groups/<str:group_id>/lag.csv", lag_csv, name="lag-csv"),
     path("groups/<str:group_id>/member.csv", member_csv, name="member-csv"),
     path("groups/<str:group_id>/pins.csv", pins_csv, name="pins-csv"),
-    path("groups/<str:group_id>/report-days.csv", group_report_days_csv, name="group-report-days-csv"),
-    path("groups/<str:group_id>/report-members.csv", report_members_csv, name="group-report-members-csv"),
+    path("groups/<str:group_id>/report-days.csv", reports.group_report_days_csv, name="group-report-days-csv"),
+    path("groups/<str:group_id>/report-members.csv", reports.report_members_csv, name="group-report-members-csv"),
     path("groups/<str:group_id>/simulated-members.csv", simulated_members_csv, name="simulated-members-csv"),
     path("groups/<str:group_id>/simulated-moves.csv", simulated_moves_csv, name="simulated-moves-csv"),
     path("groups/<str:group_id>/config", group_config, name="config"),
@@ -101,7 +93,7 @@ urlpatterns = [
     path("groups/<str:group_id>/pins", group_pins, name="pins"),
     path("groups/<str:group_id>/rebalances", group_rebalances, name="rebalances"),
     path("groups/<str:group_id>/history", group_history, name="history"),
-    path("groups/<str:group_id>/report", group_report, name="group-report"),
+    path("groups/<str:group_id>/report", reports.group_report, name="group-report"),
     path("groups/<str:group_id>/reset", reset_offsets, name="reset-offsets"),
     path("groups/<str:group_id>/simulate", simulate_group, name="simulate"),
     path("groups/<str:group_id>/states", group_states, name="states"),
@@ -138,11 +130,11 @@ urlpatterns = [
     path("archive/findings", findings, name="findings"),
     path("archive/findings.csv", findings_csv, name="findings-csv"),
     path("archive/runs/<uuid:run_id>", run_page, name="run"),
-    path("archive/runs/<uuid:run_id>/groups", report_groups, name="report-groups"),
-    path("archive/runs/<uuid:run_id>/partitions", report_partitions, name="report-partitions"),
-    path("archive/runs/<uuid:run_id>/groups.csv", report_groups_csv, name="report-groups-csv"),
-    path("archive/runs/<uuid:run_id>/partitions.csv", report_partitions_csv, name="report-partitions-csv"),
-    path("archive/runs/<uuid:run_id>/days.csv", report_days_csv, name="report-days-csv"),
+    path("archive/runs/<uuid:run_id>/groups", reports.report_groups, name="report-groups"),
+    path("archive/runs/<uuid:run_id>/partitions", reports.report_partitions, name="report-partitions"),
+    path("archive/runs/<uuid:run_id>/groups.csv", reports.report_groups_csv, name="report-groups-csv"),
+    path("archive/runs/<uuid:run_id>/partitions.csv", reports.report_partitions_csv, name="report-partitions-csv"),
+    path("archive/runs/<uuid:run_id>/days.csv", reports.report_days_csv, name="report-days-csv"),
     path("archive/runs/<uuid:run_id>/cancel", cancel_run, name="cancel-run"),
     path("tokens.csv", tokens_csv, name="tokens-csv"),
     path("tokens", token_list, name="tokens"),

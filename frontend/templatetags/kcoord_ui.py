@@ -13,9 +13,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from frontend.ui import wording, zones
+from frontend.ui.page import group_url
 from frontend.ui.rows import Names
 from frontend.ui.shown import OF_GROUPS, ON_TOPICS, Hidden, Shown, Unknown, limited, shown
 from frontend.ui.states import State
+from frontend.ui.table import Column
 from frontend.ui.tabs import tabs
 from offsets.core.samples import TimeLag
 
@@ -39,6 +41,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "signed": wording.signed,
     "duration": wording.duration,
     "time_lag": wording.time_lag,
+    "per_second": wording.per_second,
     "text": str,
 }
 """How `value` writes what is known."""
@@ -55,6 +58,8 @@ register.filter("elided", wording.elided)
 register.filter("instant", zones.instant)
 register.filter("minute", zones.minute)
 register.filter("wall", zones.wall)
+register.filter("group_url", group_url)
+register.filter("ranges", wording.ranges)
 
 
 SCOPES = {
@@ -235,6 +240,27 @@ def name(value: str, most: int = wording.LONGEST_NAME) -> SafeString:
     shown = wording.elided(value, most)
     text = breakable(shown)
     return text if shown == value else format_html('<span class="elided" title="{}">{}</span>', value, text)
+
+
+@register.simple_tag(takes_context=True)
+def table_cell(context: Mapping[str, Any], column: Column, row: Any) -> SafeString:
+    """What a row has in a column, by one of `FORMS`, as a name (`name`), an instant (`at`) or a member (`member`)."""
+    found = column.value(row)
+    if column.form == "at":
+        return when(found, context["now"])
+    if found is None:
+        return format_html(DASH, column.none or "Not known")
+    if column.form == "member":
+        return member(found, context["names"])
+    if column.hint and row[column.hint]:
+        return format_html('<span title="{}">{}</span>', row[column.hint], FORMS[column.form](found))
+    if column.form != "name":
+        return format_html("{}", FORMS[column.form](found))
+    if not column.route:
+        return name(found)
+    return format_html(
+        '<a href="{}{}">{}</a>', reverse(column.route, args=[found]), context.get("query", ""), name(found)
+    )
 
 
 @register.simple_tag

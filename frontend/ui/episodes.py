@@ -108,6 +108,13 @@ class Episode:
         return max((now if self.ended is None else self.ended) - self.began, 0)
 
 
+COLUMNS = """
+    @began_at=began @ended_at=ended length_ms generation=generation_id trigger reason members_before=before
+    members_after=after outcome=outcome.label
+"""
+"""Of episodes in files, as `frontend.ui.table.files` takes them. Their length depends on when it is."""
+
+
 def episodes(events: Sequence[Event], *, settled: bool, members: int | None = None) -> list[Episode]:
     """The episodes of these events, which are given oldest first; episodes too.
 

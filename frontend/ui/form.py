@@ -13,7 +13,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from frontend.ui.page import message, show
+from frontend.ui.page import Absent, show
 from frontend.ui.reads import GroupBrief, group_brief
 from frontend.ui.states import state
 from frontend.ui.viewer import viewer_of
@@ -80,9 +80,12 @@ def header(request: HttpRequest, group_id: str) -> GroupBrief | None:
     return bridge.call(lambda runtime: group_brief(runtime.db, viewer, group_id))
 
 
-def gone(request: HttpRequest, group_id: str) -> HttpResponse:
-    """The group does not exist."""
-    return message(request, 404, "No such group", f"There is no group “{group_id}”; it may have been deleted.")
+def existing(request: HttpRequest, group_id: str) -> GroupBrief:
+    """The same. Raises Absent."""
+    found = header(request, group_id)
+    if found is None:
+        raise Absent("No such group", f"There is no group “{group_id}”; it may have been deleted.")
+    return found
 
 
 def form(
@@ -101,7 +104,7 @@ def form(
 
 async def delete_now(runtime: Runtime, group_id: str, principal: str) -> Done:
     """Delete a group with its offsets. Raises ProtocolError."""
-    return _successful(await runtime.get(GroupService).delete(group_id, principal=principal))
+    return successful(await runtime.get(GroupService).delete(group_id, principal=principal))
 
 
 HOLDS = (
@@ -143,10 +146,11 @@ async def hold_now(runtime: Runtime, request: HttpRequest, group_id: str) -> Hol
 
 async def release_now(runtime: Runtime, group_id: str, principal: str) -> Done:
     """End the hold of a group. Raises ProtocolError."""
-    return _successful(await runtime.get(GroupService).release(group_id, principal=principal))
+    return successful(await runtime.get(GroupService).release(group_id, principal=principal))
 
 
-def _successful(reply: Done) -> Done:
+def successful(reply: Done) -> Done:
+    """What a service replied. Raises ProtocolError if it refused."""
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)
     return reply

@@ -131,6 +131,14 @@ class BadAddress(Exception):
     """The URL of a page asks for something impossible; the message says what, and the remedy."""
 
 
+class Absent(Exception):
+    """There is nothing to show, as a sentence. `back`: the list to go on with."""
+
+    def __init__(self, title: str, text: str, back: str = "groups", status: int = 404) -> None:
+        super().__init__(text)
+        self.title, self.back, self.status = title, back, status
+
+
 def is_panel(request: HttpRequest) -> bool:
     """The page is already open and only refreshes its panel."""
     return request.headers.get("HX-Request") == "true"
@@ -182,6 +190,8 @@ def _page(view: View[P]) -> View[P]:
                 response = view(request, *args, **kwargs)
         except BadAddress as error:
             response = message(request, 400, "Bad request", str(error))
+        except Absent as error:
+            response = message(request, error.status, error.title, str(error), error.back)
         except Forbidden as error:
             response = message(request, 403, "Not allowed", str(error))
         except ProtocolError as error:

@@ -1,4 +1,4 @@
-"""Tables: heads that sort, and CSV files of all rows."""
+"""Tables: their columns, once for pages and files; heads that sort, and CSV files of all rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
-from frontend.ui.page import address, attached
+from frontend.ui.page import BadAddress, address, attached, number
 from frontend.ui.wording import iso_if_known
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -23,18 +23,62 @@ from kcoord.rest.paging import Page
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. `first`: the order of the first click on its head, None if the list is not sorted by it.
+    """A column. `name`: in files; "" if it is only on pages. `label`: on pages; "" if it is only in files.
 
-    `usual`: it is shown unless the address says which columns are.
+    `first`, `second`: the orders of the first and second click on its head, None if the list is not sorted by it, and
+    their names in `orders`, separated by `|`. `usual`: it is shown unless the address says which columns are.
+
+    Of rows that `frontend/ui/table.html` writes: `path`: the attribute, `name` if it is called so, or `a.b`, of which
+    `a` may be a mapping, or None. `form`: how it is written (`table_cell`); `at` is an instant in ms. `none`: what
+    a dash means. `classes`: of its cells. `route`: of the page of what is named in it; the context has its `query`.
+    `hint`: the key of what stands in the title of its cells.
     """
 
     name: str
-    label: str
+    label: str = ""
     first: Enum | None = None
     second: Enum | None = None
     number: bool = False
     title: str = ""
     usual: bool = True
+    orders: str = ""
+    path: str = ""
+    form: str = "text"
+    none: str = ""
+    classes: str = ""
+    route: str = ""
+    hint: str = ""
+
+    def value(self, row: Any) -> Any:
+        """What a row has in it."""
+        for name in (self.path or self.name).split("."):
+            row = row.get(name) if isinstance(row, Mapping) else None if row is None else getattr(row, name)
+        return row
+
+    def in_file(self, row: Any) -> object:
+        """The same in a file. Several texts are separated by blanks."""
+        found = self.value(row)
+        if self.form == "at":
+            return iso_if_known(found)
+        return " ".join(found) if isinstance(found, list | tuple) else found
+
+
+def files(columns: str) -> Sequence[Column]:
+    """Columns of files alone, separated by blanks: `topic`, `partitions=total.partitions` or `@created_at`.
+
+    What follows `=` is the path; `@` stands before an instant.
+    """
+    found = []
+    for column in columns.split():
+        name, _, path = column.removeprefix("@").partition("=")
+        found.append(Column(name, path=path, form="at" if column.startswith("@") else "text"))
+    return found
+
+
+def orders(columns: Iterable[Column]) -> list[tuple[Any, str]]:
+    """Every order of a list with these columns, and what it is called."""
+    named = [((column.first, column.second), column.orders.split("|")) for column in columns if column.orders]
+    return [pair for both, names in named for pair in zip(both, names, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +103,22 @@ def heads(
         said = "descending" if sort.value.startswith("-") else "ascending"
         is_sorted = sort in (column.first, column.second)
         yield Head(column.label, url, said if is_sorted else "", column.number, column.title)
+
+
+def page_number(request: HttpRequest, most: int) -> int:
+    """The page of a list whose pages are numbered, from 1. Raises BadAddress."""
+    found = number(request, "page")
+    if found is not None and not 1 <= found <= most:
+        raise BadAddress(f"page: from 1 to {most:,}; what lies beyond is found with the filter, or in the CSV file.")
+    return found or 1
+
+
+def numbered(request: HttpRequest, page: int, more: bool) -> dict[str, str]:
+    """The URLs of the pages before and after one of these, "" without."""
+    return {
+        "previous_url": address(request, page=str(page - 1) if page > 2 else None) if page > 1 else "",
+        "next_url": address(request, page=str(page + 1)) if more else "",
+    }
 
 
 FORMULA = re.compile(
@@ -159,25 +219,26 @@ def csv_file(name: str, head: Sequence[str], rows: Iterator[Sequence[object]]) -
     return attached(response, name, "csv")
 
 
-def csv_of(name: str, columns: str, found: Iterable[object], **same: object) -> HttpResponseBase:
-    """The file of objects by their attributes. `same`: columns with one value in all rows, after the others.
+def as_json(columns: Iterable[Column], row: Any, **given: object) -> Mapping[str, Any]:
+    """A row as an object. `given`: what is in columns, by their names."""
+    return {**{column.name: column.in_file(row) for column in columns if column.name not in given}, **given}
 
-    `columns`: their names, separated by blanks: `topic`, or `partitions=total.partitions` if the attribute has another
-    name or belongs to another one, which may be a mapping, or None. `@created_at` is an instant in ms. Several texts
-    are separated by blanks.
+
+def csv_of(name: str, columns: str | Iterable[Column], found: Iterable[Any], **given: object) -> HttpResponseBase:
+    """The file of objects or mappings. `columns`: as `files` takes them, or those of a page.
+
+    `given`: what is in columns, by their names: a value of all rows, or a function of each. Those that are not among
+    the columns come after them.
     """
-    heads, paths = [], []
-    for column in columns.split():
-        head, _, path = column.removeprefix("@").partition("=")
-        heads.append(head)
-        paths.append(((path or head).split("."), column.startswith("@")))
-    rows = ((*(_value(one, path, is_instant=at) for path, at in paths), *same.values()) for one in found)
-    return csv_file(name, (*heads, *same), rows)
+    written = [column for column in (files(columns) if isinstance(columns, str) else columns) if column.name]
+    known = {column.name for column in written}
+    written += [Column(name) for name in given if name not in known]
 
+    def value(column: Column, row: Any) -> object:
+        if column.name not in given:
+            return column.in_file(row)
+        found = given[column.name]
+        return found(row) if callable(found) else found
 
-def _value(of: Any, path: Sequence[str], *, is_instant: bool) -> object:
-    for name in path:
-        of = of.get(name) if isinstance(of, Mapping) else None if of is None else getattr(of, name)
-    if is_instant:
-        return iso_if_known(of)
-    return " ".join(of) if isinstance(of, list | tuple) else of
+    rows = ([value(column, one) for column in written] for one in found)
+    return csv_file(name, [column.name for column in written], rows)

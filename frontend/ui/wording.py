@@ -189,6 +189,16 @@ def signed(value: int) -> str:
     return f"{value:+,}".replace("-", "−") if value else "0"
 
 
+def per_second(consumed: int) -> str:
+    """Records per second, given those of one day: `1,234`, `12.3`, `0.05`, `< 0.01`, `0`."""
+    found = consumed * _SECOND / _DAY
+    if found >= 100:
+        return number(round(found))
+    if found >= 0.01:
+        return f"{found:.1f}" if found >= 10 else f"{found:.2f}"
+    return "< 0.01" if consumed else "0"
+
+
 def plural(count: int, singular: str, several: str = "") -> str:
     """`1 member`, `3 members`."""
     return f"{count:,} {singular if count == 1 else several or singular + 's'}"

@@ -86,3 +86,10 @@ def test_all_text_of_every_file_passes_the_guard(
         with_text |= {name for name, _ in cells}
     assert unguarded == []
     assert len(with_text) > 20, with_text
+
+
+def test_a_file_has_attributes_of_rows_and_what_is_given() -> None:
+    row = {"a": 1, "of": None, "at": 0, "several": ["x", "y"]}
+    written = csv_files.csv_of("x", "a b=of.c @at several", [row], a=lambda one: one["a"] + 1, z="all", y=None)
+    body = b"".join(written.streaming_content).decode()  # type: ignore[attr-defined]
+    assert body.splitlines() == ["a,b,at,several,z,y", "2,,1970-01-01T00:00:00.000Z,x y,all,"]

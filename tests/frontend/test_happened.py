@@ -136,8 +136,13 @@ def test_the_span_goes_along_to_the_pages_of_groups(operator: Client, night: See
 )
 def test_filters(operator: Client, night: Seed, query: str, groups: set[str]) -> None:
     assert {group for *_, group in rows(operator, query)} == groups
-    said = {row["group_id"] or "service" for row in file(operator, query) if row["kind"] != "left_out"}
+    listed = file(operator, query)
+    said = {row["group_id"] or "service" for row in listed if row["kind"] != "left_out"}
     assert said == groups
+    data = operator.get(f"/timeline.json{query}").json()
+    in_words = [{name: str(value or "") for name, value in line.items()} for line in data["lines"]]
+    assert in_words == [row for row in listed if row["kind"] != "left_out"]
+    assert data["left_out"] == [row["what"] for row in listed if row["kind"] == "left_out"]
 
 
 def test_a_filter_of_groups_leaves_what_is_about_the_service(operator: Client, night: Seed) -> None:

@@ -11,7 +11,8 @@ from django.test import Client
 from pytest_django.fixtures import SettingsWrapper
 
 from frontend.pages.archive import reports as archive_exports
-from frontend.pages.archive.reports import BUSIEST, DAYS_SHOWN, PAGE_SIZE, SORTS, causes, day_plots, rate, totals
+from frontend.pages.archive.reports import BUSIEST, DAYS_SHOWN, PAGE_SIZE, SORTS, causes, day_plots, totals
+from frontend.ui.wording import per_second
 from offsets.reports import MOST_MEMBERS
 from offsets.spark.report import reading
 from tests.frontend.seed import Seed
@@ -39,7 +40,13 @@ def rows(client: Client, address: str) -> list[str]:
 
 
 def test_rates_and_causes_in_words() -> None:
-    assert [rate(n) for n in (0, 1, 86_400, 86_400 * 12, 86_400 * 1_234)] == ["0", "< 0.01", "1.00", "12.0", "1,234"]
+    assert [per_second(n) for n in (0, 1, 86_400, 86_400 * 12, 86_400 * 1_234)] == [
+        "0",
+        "< 0.01",
+        "1.00",
+        "12.0",
+        "1,234",
+    ]
     assert causes({"member_joined": 1, "session_expired": 1_200, "a": 1}) == (
         "1,200× session expired, 1× a, 1× member joined"
     )
@@ -63,7 +70,7 @@ def test_rebalances_are_drawn_from_where_events_begin() -> None:
     many = [{"date": str(day), "commits": 1} for day in days_before(400)]
     (drawn_of_many, *_) = day_plots({"days": many})
     assert (drawn_of_many.first, drawn_of_many.plot.steps) == (str(days_before(366)[0]), 366)
-    assert [day.rebalances for day in totals({"days": days})] == [None, None, 3, 4, 5]
+    assert [day["rebalances"] for day in totals({"days": days})] == [None, None, 3, 4, 5]
 
 
 def test_the_page_of_a_run_has_days_groups_and_partitions(person: Client, seed: Seed, folder: Path) -> None:

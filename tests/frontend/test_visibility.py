@@ -68,6 +68,7 @@ QUERIES: Mapping[str, tuple[str, ...]] = {
     "topics-csv": ("q={}",),
     "timeline": ("q={}", "label={}", "kind=plan"),
     "timeline-csv": ("q={}", "kind=alert"),
+    "timeline-json": ("q={}", "kind=alert"),
     "plans": ("q={}", "who={}"),
     "alerts": ("group={}-group",),
     "alerts-csv": ("group={}-group",),

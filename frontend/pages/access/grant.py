@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -33,25 +33,6 @@ NAMES_OFFERED = 200
 """Names of each kind of holder that the form completes."""
 MOST_COUNTED = 1_000
 NAMES_SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What can be seen of one kind: the number, and the first names. `more`: there are more than were counted."""
-
-    count: int
-    more: bool
-    names: str
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a holder has once the rules are granted, with the rules it has already."""
-
-    phrases: Sequence[str]
-    administrator: bool
-    groups: Seen
-    topics: Seen
 
 
 @form_page("rule.add")
@@ -128,16 +109,16 @@ def _offered() -> Sequence[str]:
     return list(dict.fromkeys(name for names in (accounts, groups, tokens) for name in names[:NAMES_OFFERED]))
 
 
-def _outcome(holder: HolderName, rules: Sequence[Rule]) -> Outcome:
-    """What the holder may do and see once it has these rules."""
+def _outcome(holder: HolderName, rules: Sequence[Rule]) -> Mapping[str, Any]:
+    """What the holder may do and see once it has these rules, with those that it has already."""
     after = list(dict.fromkeys([*_held(holder), *rules]))
     principal = Principal(0, holder.name, effective(after))
-    return Outcome(
-        allows(after),
-        is_administrator(after),
-        _seen(Q.groups_seen, principal.listed_groups),
-        _seen(Q.topics_seen, principal.visible(Resource.TOPIC)),
-    )
+    return {
+        "phrases": allows(after),
+        "administrator": is_administrator(after),
+        "groups": _seen(Q.groups_seen, principal.listed_groups),
+        "topics": _seen(Q.topics_seen, principal.visible(Resource.TOPIC)),
+    }
 
 
 def _held(holder: HolderName) -> list[Rule]:
@@ -152,8 +133,10 @@ def _held(holder: HolderName) -> list[Rule]:
     return [*store.rules_of(found), *through]
 
 
-def _seen(statement: str, visible: Visible) -> Seen:
+def _seen(statement: str, visible: Visible) -> Mapping[str, Any]:
+    """What can be seen of one kind: the number, and the first names. `more`: there are more than were counted."""
     with connection.cursor() as cursor:
         cursor.execute(statement, {**visible.parameters("seen"), "limit": MOST_COUNTED + 1})
         names = [name for (name,) in cursor.fetchall()]
-    return Seen(min(len(names), MOST_COUNTED), len(names) > MOST_COUNTED, joined(names, NAMES_SHOWN) if names else "")
+    count = min(len(names), MOST_COUNTED)
+    return {"count": count, "more": len(names) > count, "names": joined(names, NAMES_SHOWN) if names else ""}

@@ -14,11 +14,11 @@ from frontend.pages.access.words import allows, is_administrator, written
 from frontend.ui import commands as as_command
 from frontend.ui.commands import service_url
 from frontend.ui.form import Refusal, done
-from frontend.ui.page import address, cursor, cursor_address, form_page, message, page, show, text
+from frontend.ui.page import Absent, address, cursor, cursor_address, form_page, page, show, text
 from frontend.ui.reads import now_ms
-from frontend.ui.table import MOST_ROWS, csv_file
+from frontend.ui.table import MOST_ROWS, csv_of
 from frontend.ui.viewer import Action, require_tokens
-from frontend.ui.wording import iso, iso_if_known
+from frontend.ui.wording import iso
 from kcoord.access import read_only
 from kcoord.access.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from kcoord.access.tokens import NAME_MAX, NewToken, Rule, create_token, delete_token, parse_rule, rotate_token
@@ -243,7 +243,7 @@ def token_page(request: HttpRequest, token_id: int) -> HttpResponse:
     refusal, act = Refusal(), request.POST.get("act", "")
     token = ApiToken.objects.prefetch_related("rules").filter(pk=token_id).first() if token_id < 2**63 else None
     if token is None:
-        return message(request, 404, "No such token", "There is no such token; it may have been revoked.", "tokens")
+        raise Absent("No such token", "There is no such token; it may have been revoked.", "tokens")
     if request.method == "POST" and act == "rotate":
         overlap = _choice(request.POST.get("overlap", ""), OVERLAPS)
         made = rotate_token(token_id, overlap)
@@ -296,12 +296,8 @@ def tokens_csv(request: HttpRequest) -> HttpResponseBase:
     """The tokens that match the search, with their rules."""
     require_tokens(request)
     found = tokens_named(text(request, "q"))
-    head = "id", "name", "prefix", "rules", "created_at", "last_used_at", "expires_at", "previous_secret_until"
-    rows = (
-        (
-            token.pk, token.name, token.prefix, " ".join(map(written, rules_in(token))), iso(token.created_at),
-            iso_if_known(token.last_used_at), iso_if_known(token.expires_at), iso_if_known(token.previous_until),
-        )
-        for token in found[:MOST_ROWS].iterator(chunk_size=MAX_LIMIT)
-    )  # fmt: skip
-    return csv_file("tokens", head, rows)
+    columns = """
+        id=pk name prefix rules @created_at @last_used_at @expires_at @previous_secret_until=previous_until
+    """
+    rows = found[:MOST_ROWS].iterator(chunk_size=MAX_LIMIT)
+    return csv_of("tokens", columns, rows, rules=lambda token: " ".join(map(written, rules_in(token))))

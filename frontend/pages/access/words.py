@@ -372,18 +372,10 @@ RULES_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What some rules amount to. `through`: the group of people whose rules they are, "" for one's own."""
-
-    through: str
-    told: Told
-    more: bool
-
-
-@dataclass(frozen=True, slots=True)
 class AccessLine:
     """A holder as the page shows it. `whole`: what it may, whatever its rules say; `parts`: what they say.
 
+    Of each part the group of people whose rules they are, "" for one's own, and whether there are more.
     `may`, `denied`, `because`: of a page about one resource: what it may do with that, what is denied, and the rules
     that say so, with the group of people whose they are.
     """
@@ -391,7 +383,7 @@ class AccessLine:
     held: Held
     kind: str
     whole: str
-    parts: Sequence[Part]
+    parts: Sequence[tuple[str, Told, bool]]
     may: Sequence[str]
     denied: Sequence[str]
     because: Sequence[tuple[str, str]]
@@ -413,7 +405,7 @@ def access_line(found: Held, wanted: Wanted) -> AccessLine:
         found,
         KIND_WORDS[found.holder.kind],
         STATES.get(found.state, ""),
-        [Part(source.through, told(source.rules), source.more) for source in found.sources if source.rules],
+        [(source.through, told(source.rules), source.more) for source in found.sources if source.rules],
         allowed,
         denied,
         because[:RULES_NAMED],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
@@ -14,7 +13,7 @@ from frontend.ui.form import Refusal, actor, attempt, done, header
 from frontend.ui.labels import EXAMPLE, LABEL, REMOVE, SHOWN, new_labels, written_lines
 from frontend.ui.page import LONGEST_TEXT, form_page, group_url, show
 from frontend.ui.page import missing as no_group
-from frontend.ui.reads import now
+from frontend.ui.reads import now_ms
 from frontend.ui.viewer import CHANGE_LABELS, missing, require, viewer_of
 from frontend.ui.wording import joined
 from groups.labels import CONVENTIONAL, GroupLabels
@@ -22,20 +21,6 @@ from kcoord.process import bridge
 from kcoord.protocol.errors import ProtocolError
 
 MANY = 10
-
-
-@dataclass(frozen=True, slots=True)
-class LabelLine:
-    """A label in the form. `given`: the text of its field; `shown`: what it was; `is_empty`: it is stored without any.
-
-    `removed`: the box that removes an empty one is ticked.
-    """
-
-    name: str
-    given: str
-    shown: str
-    is_empty: bool
-    removed: bool
 
 
 @form_page("group.labels")
@@ -69,15 +54,20 @@ def group_labels(request: HttpRequest, group_id: str) -> HttpResponse:
         "lacking": missing(viewer_of(request), CHANGE_LABELS, group_id),
         "refusal": refusal,
         "commands": as_command.labels(service_url(request), group_id, body),
-        "now": brief.now if brief else bridge.call(lambda runtime: now(runtime.db)),
+        "now": brief.now if brief else now_ms(),
     }
     return show(request, "pages/actions/group_labels", context, section="groups", status=refusal.status)
 
 
-def _line(name: str, labels: Mapping[str, str], posted: QueryDict) -> LabelLine:
+def _line(name: str, labels: Mapping[str, str], posted: QueryDict) -> Mapping[str, object]:
+    """A label in the form. `given`: the text of its field; `shown`: what it was; `is_empty`: it is stored without any.
+
+    `removed`: the box that removes an empty one is ticked.
+    """
     stored = labels.get(name, "")
     given, shown = posted.get(LABEL + name, stored), posted.get(SHOWN + name, stored)
-    return LabelLine(name, given, shown, labels.get(name) == "", REMOVE + name in posted)
+    texts = {"name": name, "given": given, "shown": shown}
+    return {**texts, "is_empty": labels.get(name) == "", "removed": REMOVE + name in posted}
 
 
 def changes_of(posted: QueryDict) -> dict[str, str | None]:

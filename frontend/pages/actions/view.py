@@ -7,7 +7,7 @@ shows the reason and the form as it was filled in.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 
@@ -16,22 +16,22 @@ from frontend.ui.commands import service_url
 from frontend.ui.form import (
     LONGEST_REASON,
     Refusal,
-    _successful,
     actor,
     attempt,
     delete_now,
     done,
+    existing,
     form,
-    gone,
     header,
     hold_choices,
     hold_now,
     release_now,
+    successful,
 )
 from frontend.ui.labels import shown as shown_labels
 from frontend.ui.page import form_page, group_url, member_names, show
 from frontend.ui.page import missing as no_group
-from frontend.ui.reads import now
+from frontend.ui.reads import now_ms
 from frontend.ui.states import state
 from frontend.ui.viewer import CHANGE_CONFIG, DELETE_GROUP, HOLD, KICK, missing, require, viewer_of
 from frontend.ui.wording import duration, joined, number, plural
@@ -49,10 +49,7 @@ from kcoord.setting import Value
 def delete_group(request: HttpRequest, group_id: str) -> HttpResponse:
     """Delete an empty group with its offsets. Its name has to be typed: the deletion cannot be undone."""
     require(request, DELETE_GROUP, group_id)
-    brief, url = header(request, group_id), service_url(request)
-    if brief is None:
-        return gone(request, group_id)
-    refusal = Refusal()
+    brief, url, refusal = existing(request, group_id), service_url(request), Refusal()
     if request.method == "POST":
         if request.POST.get("confirm", "").strip() != group_id:
             refusal = Refusal("That is not the id of this group: nothing was deleted.", 400)
@@ -70,10 +67,7 @@ def delete_group(request: HttpRequest, group_id: str) -> HttpResponse:
 def hold_group(request: HttpRequest, group_id: str) -> HttpResponse:
     """Keep members out for a while, or let them in again."""
     require(request, HOLD, group_id)
-    brief = header(request, group_id)
-    if brief is None:
-        return gone(request, group_id)
-    refusal = Refusal()
+    brief, refusal = existing(request, group_id), Refusal()
     if request.method == "POST" and request.POST.get("act") == "release":
         released, refusal = attempt(lambda runtime: release_now(runtime, group_id, actor(request)))
         if released is not None:
@@ -94,11 +88,7 @@ def hold_group(request: HttpRequest, group_id: str) -> HttpResponse:
 def kick_member(request: HttpRequest, group_id: str) -> HttpResponse:
     """Remove one member. Its id is passed in the query: it may contain a slash."""
     require(request, KICK, group_id)
-    brief = header(request, group_id)
-    if brief is None:
-        return gone(request, group_id)
-    member_id = request.GET.get("member", "")
-    refusal = Refusal()
+    brief, refusal, member_id = existing(request, group_id), Refusal(), request.GET.get("member", "")
     if request.method == "POST":
         kicked, refusal = attempt(lambda runtime: _kick(runtime, request, group_id, member_id))
         if kicked is not None:
@@ -114,7 +104,7 @@ async def _kick(runtime: Runtime, request: HttpRequest, group_id: str, member_id
         raise ProtocolError(Error.UNKNOWN_MEMBER_ID, "member_id is missing.")
     reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
     groups = runtime.get(GroupService)
-    return _successful(await groups.kick(group_id, member_id, principal=actor(request), reason=reason))
+    return successful(await groups.kick(group_id, member_id, principal=actor(request), reason=reason))
 
 
 LONGEST_ID = 255
@@ -146,12 +136,8 @@ class SettingLine:
         return self.entry.source is Source.GROUP
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a form came to: the names of the settings that changed, or why none did, by setting."""
-
-    changed: tuple[str, ...] = ()
-    problems: Mapping[str, str] = field(default_factory=dict)
+Outcome = tuple[Sequence[str], Mapping[str, str]]
+"""What a form came to: the names of the settings that changed, or why none did, by setting."""
 
 
 @form_page("group.config")
@@ -165,11 +151,11 @@ def group_config(request: HttpRequest, group_id: str) -> HttpResponse:
     if request.method == "POST":
         require(request, CHANGE_CONFIG, group_id)
         outcome, refusal = attempt(lambda runtime: _save(runtime, group_id, changes, actor(request)))
-        if outcome is not None and not outcome.problems:
-            text = f"Changed {joined(outcome.changed, MANY)}." if outcome.changed else "No setting was changed."
-            return done(request, text, f"{group_url(group_id)}/config")
         if outcome is not None:
-            problems = outcome.problems
+            changed, problems = outcome
+            if not problems:
+                text = f"Changed {joined(changed, MANY)}." if changed else "No setting was changed."
+                return done(request, text, f"{group_url(group_id)}/config")
             refusal = Refusal("Nothing was changed:", 400, list(problems.values()))
     described = bridge.call(lambda runtime: runtime.get(GroupConfigs).describe(group_id))
     labelled = bridge.call(lambda runtime: runtime.get(GroupLabels).describe(group_id))
@@ -185,7 +171,7 @@ def group_config(request: HttpRequest, group_id: str) -> HttpResponse:
         "labels_url": f"{group_url(group_id)}/labels",
         "refusal": refusal,
         "commands": _commands(request, group_id, entries, changes),
-        "now": brief.now if brief else bridge.call(lambda runtime: now(runtime.db)),
+        "now": brief.now if brief else now_ms(),
     }
     return show(request, "pages/actions/group_config", context, section="groups", status=refusal.status)
 
@@ -213,15 +199,15 @@ async def _save(runtime: Runtime, group_id: str, changes: Mapping[str, str], pri
         except ProtocolError as error:
             problems[name] = told(entries[name], error.detail)
     if problems:
-        return Outcome(problems=problems)
+        return (), problems
     try:
         await configs.alter(group_id, given, updated_by=principal)
     except ProtocolError as error:
         name = str(error.fields.get("field", ""))
         if error.error is not Error.INVALID_CONFIG or name not in entries:
             raise
-        return Outcome(problems={name: told(entries[name], error.detail)})
-    return Outcome(changed=tuple(given))
+        return (), {name: told(entries[name], error.detail)}
+    return tuple(given), {}
 
 
 def _value(entry: Entry, text: str) -> Value | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -15,7 +15,7 @@ from frontend.ui import commands as as_command
 from frontend.ui import reads
 from frontend.ui.commands import Command, service_url
 from frontend.ui.form import Refusal, attempt, done
-from frontend.ui.page import form_page, group_url, message, number, show, text
+from frontend.ui.page import Absent, form_page, number, show, text
 from frontend.ui.verdicts import VERDICTS
 from frontend.ui.viewer import ALERT_RULE, ALERT_RULE_OF_ALL, SEE_RULES, Forbidden, Viewer, missing, require, viewer_of
 from kcoord.process import bridge
@@ -40,109 +40,51 @@ COMMON = ("uncovered", "unattended", "stalled", "stuck")
 """What a new rule watches for, unless its author says otherwise: what never is as it should be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What the fields of the form have, as people write it."""
-
-    name: str = ""
-    pattern: str = "prefix"
-    group_name: str = ""
-    verdicts: Sequence[str] = COMMON
-    min_lag: str = ""
-    min_time_lag: str = ""
-    lasting: str = "5 min"
-    remind: str = "4 h"
-    send_resolved: bool = True
-    receivers: Sequence[str] = ()
-    enabled: bool = True
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """What a form says. `spec` None: something is wrong with the fields of `problems`."""
-
-    spec: RuleSpec | None
-    problems: Mapping[str, str] = field(default_factory=dict)
+Given = Mapping[str, Any]
+"""What the fields of the form have, as people write it, by the names of a `RuleSpec`."""
+LENGTHS, BOXES = ("min_time_lag_ms", "for_ms", "remind_ms"), ("send_resolved", "enabled")
+NEW: Given = {
+    "name": "", "pattern": "prefix", "group_name": "", "label": "", "verdicts": COMMON, "min_lag": "",
+    "min_time_lag_ms": "", "for_ms": "5 min", "remind_ms": "4 h", "send_resolved": True, "receivers": (),
+    "enabled": True,
+}  # fmt: skip
 
 
 def shown(rule: Rule) -> Given:
     """The form of a stored rule."""
-    return Given(
-        rule.name,
-        rule.pattern,
-        rule.group_name,
-        tuple(rule.verdicts),
-        "" if rule.min_lag is None else str(rule.min_lag),
-        "" if rule.min_time_lag_ms is None else length(rule.min_time_lag_ms),
-        length(rule.for_ms),
-        length(rule.remind_ms) if rule.remind_ms else "",
-        rule.send_resolved,
-        tuple(rule.receivers),
-        rule.enabled,
-        rule.label,
-    )
+    stored = {name: getattr(rule, name) for name in NEW}
+    lengths = {name: "" if stored[name] is None else length(stored[name]) for name in LENGTHS}
+    reminds = {"remind_ms": lengths["remind_ms"] if rule.remind_ms else ""}
+    return {**stored, **lengths, **reminds, "min_lag": "" if rule.min_lag is None else str(rule.min_lag)}
 
 
 def sent(post: QueryDict) -> Given:
     """The form as it was sent."""
-    return Given(
-        post.get("name", "").strip(),
-        post.get("pattern", ""),
-        post.get("group_name", "").strip(),
-        tuple(name for name in VERDICTS if name in post.getlist("verdicts")),
-        post.get("min_lag", "").strip(),
-        post.get("min_time_lag_ms", "").strip(),
-        post.get("for_ms", "").strip(),
-        post.get("remind_ms", "").strip(),
-        bool(post.get("send_resolved")),
-        tuple(dict.fromkeys(post.getlist("receivers"))),
-        bool(post.get("enabled")),
-        post.get("label", "").strip(),
-    )
+    return {
+        **{name: post.get(name, "").strip() for name in NEW},
+        **{name: bool(post.get(name)) for name in BOXES},
+        "verdicts": tuple(name for name in VERDICTS if name in post.getlist("verdicts")),
+        "receivers": tuple(dict.fromkeys(post.getlist("receivers"))),
+    }
 
 
-def read(given: Given) -> Read:
-    """What a form says. What the service refuses as well is left to it."""
+def read(given: Given) -> tuple[RuleSpec | None, Mapping[str, str]]:
+    """What a form says, or what is wrong with which fields. What the service refuses as well is left to it."""
     problems: dict[str, str] = {}
-
-    def counted(name: str, written: str) -> int | None:
-        plain = written.replace(",", "").replace(" ", "")
-        if not plain:
-            return None
-        if not _COUNT.fullmatch(plain):
-            problems[name] = NOT_A_COUNT
-            return None
-        return int(plain)
-
-    def lasting(name: str, written: str) -> int | None:
-        found = milliseconds(written) if written else None
-        if written and found is None:
-            problems[name] = NOT_A_LENGTH
-        return found
-
-    for_ms, remind_ms = lasting("for_ms", given.lasting) or 0, lasting("remind_ms", given.remind) or 0
-    if for_ms > LONGEST_MS:
-        problems["for_ms"] = TOO_LONG
-    if remind_ms > LONGEST_MS:
-        problems["remind_ms"] = TOO_LONG
-    if 0 < remind_ms < LEAST_REMIND_MS:
+    lengths = {name: milliseconds(given[name]) if given[name] else None for name in LENGTHS}
+    problems |= {name: NOT_A_LENGTH for name, found in lengths.items() if given[name] and found is None}
+    for name in ("for_ms", "remind_ms"):
+        lengths[name] = found = lengths[name] or 0
+        if found > LONGEST_MS:
+            problems[name] = TOO_LONG
+    if 0 < (lengths["remind_ms"] or 0) < LEAST_REMIND_MS:
         problems["remind_ms"] = TOO_OFTEN
-    spec = RuleSpec(
-        given.name,
-        given.pattern,
-        given.group_name,
-        given.verdicts,
-        counted("min_lag", given.min_lag),
-        lasting("min_time_lag_ms", given.min_time_lag),
-        for_ms,
-        remind_ms,
-        given.send_resolved,
-        given.receivers,
-        given.enabled,
-        given.label,
-    )
-    return Read(None if problems else spec, problems)
+    lag = given["min_lag"].replace(",", "").replace(" ", "")
+    if lag and not _COUNT.fullmatch(lag):
+        problems["min_lag"] = NOT_A_COUNT
+    if problems:
+        return None, problems
+    return RuleSpec(**{**given, **lengths, "min_lag": int(lag) if lag else None}), {}
 
 
 def milliseconds(written: str) -> int | None:
@@ -163,29 +105,6 @@ def length(ms: int) -> str:
 
 
 T = TypeVar("T")
-
-FIELDS = (
-    "name",
-    "pattern",
-    "group_name",
-    "label",
-    "verdicts",
-    "min_lag",
-    "min_time_lag_ms",
-    "for_ms",
-    "remind_ms",
-    "receivers",
-)
-"""The fields of the form beside which something can be wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A box of the form."""
-
-    name: str
-    ticked: bool
-    note: str = ""
 
 
 @form_page("alert.rule")
@@ -209,10 +128,8 @@ def new_rule(request: HttpRequest) -> HttpResponse:
 
 def _prefilled(request: HttpRequest) -> Given:
     group_id, lag = text(request, "group"), number(request, "lag")
-    given = Given()
-    if group_id:
-        given = replace(given, name=f"{group_id}"[:100], pattern="literal", group_name=group_id)
-    return replace(given, min_lag=str(lag)) if lag else given
+    of = {"name": group_id[:100], "pattern": "literal", "group_name": group_id} if group_id else {}
+    return {**NEW, **of, "min_lag": str(lag or "")}
 
 
 @form_page("alert.rule", delete="alert.delete")
@@ -222,7 +139,7 @@ def rule_page(request: HttpRequest, rule_id: int) -> HttpResponse:
     rule = _rule(viewer, rule_id)
     if rule is None or not sees_rule(viewer, rule):
         require(request, SEE_RULES)
-        return message(request, 404, "No such rule", "There is no such rule; it may have been deleted.", "alerts")
+        raise Absent("No such rule", "There is no such rule; it may have been deleted.", "alerts")
     given, refusal, act = shown(rule), Refusal(), request.POST.get("act", "")
     problems: Mapping[str, str] = {}
     if request.method == "POST":
@@ -272,16 +189,15 @@ def _saved(
     given: Given, save: Callable[[Runtime, RuleSpec], Awaitable[T]]
 ) -> tuple[T | None, Mapping[str, str], Refusal]:
     """The stored rule; or None, what is wrong with which field, and what is wrong besides."""
-    found = read(given)
-    spec = found.spec
+    spec, problems = read(given)
     if spec is None:
-        return None, found.problems, Refusal("Nothing was stored: see below.", 400)
+        return None, problems, Refusal("Nothing was stored: see below.", 400)
     try:
         return bridge.call(lambda runtime: save(runtime, spec)), {}, Refusal()
     except ProtocolError as error:
         field = str(error.fields.get("field", ""))
         status = getattr(error, "status", error.error.status)
-        if field not in FIELDS:
+        if field not in NEW or field in BOXES:
             return None, {}, Refusal(error.detail, status)
         detail = error.detail.removeprefix(f"{field}: ")
         return None, {field: f"{detail[:1].upper()}{detail[1:]}."}, Refusal("Nothing was stored: see below.", status)
@@ -331,27 +247,27 @@ def _form(
         "refusal": refusal,
         "lacking": _lacking(viewer, rule.pattern, rule.group_name) if rule else "",
         "only_groups": missing(viewer, ALERT_RULE_OF_ALL),
-        "verdicts": [(state, name in given.verdicts) for name, state in VERDICTS.items()],
+        "verdicts": [(state, name in given["verdicts"]) for name, state in VERDICTS.items()],
         "receivers": _ticks(given, receivers, is_new=rule is None and request.method == "GET"),
         "receivers_problem": receivers.problem,
         "preview": preview,
-        "preview_named": [(one, group_url(one)) for one in preview.opened[:PREVIEWED]] if preview else [],
+        "preview_named": preview.opened[:PREVIEWED] if preview else (),
         "preview_more": max(len(preview.opened) - PREVIEWED, 0) if preview else 0,
         "commands": _commands(service_url(request), given, rule),
     }
     return show(request, "pages/alerts/alert_rule", context, section="alerts", status=refusal.status)
 
 
-def _ticks(given: Given, receivers: Receivers, *, is_new: bool) -> list[Tick]:
-    """The receivers to choose from. If there is one, a new rule tells it."""
+def _ticks(given: Given, receivers: Receivers, *, is_new: bool) -> list[tuple[str, bool, str]]:
+    """The receivers to choose from: name, ticked, and what is known of it. If there is one, a new rule tells it."""
     known = [one.name for one in receivers.found]
-    chosen: Sequence[str] = known if is_new and len(known) == 1 else given.receivers
-    ticks = [Tick(one.name, one.name in chosen, one.kind) for one in receivers.found]
-    return [*ticks, *(Tick(name, True, "not in the file of receivers") for name in chosen if name not in known)]
+    chosen: Sequence[str] = known if is_new and len(known) == 1 else given["receivers"]
+    ticks = [(one.name, one.name in chosen, str(one.kind)) for one in receivers.found]
+    return [*ticks, *((name, True, "not in the file of receivers") for name in chosen if name not in known)]
 
 
 def _commands(url: str, given: Given, rule: Rule | None) -> list[Command]:
-    spec = read(given).spec
+    spec, _ = read(given)
     body = None if spec is None else {**asdict(spec), "verdicts": [*spec.verdicts], "receivers": [*spec.receivers]}
     if rule is None:
         return [] if body is None else [as_command.request(url, "Create the rule", "POST", "alerts/rules", body)]

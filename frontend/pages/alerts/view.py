@@ -13,7 +13,7 @@ from frontend.ui import commands as as_command
 from frontend.ui import reads
 from frontend.ui.commands import Command, service_url
 from frontend.ui.form import Refusal, attempt, done
-from frontend.ui.page import BadAddress, Pace, address, form_page, group_url, page, show, text
+from frontend.ui.page import BadAddress, Pace, address, form_page, page, show, text
 from frontend.ui.rows import Millis
 from frontend.ui.states import State
 from frontend.ui.table import csv_of, rows_of
@@ -42,19 +42,8 @@ class AlertLine:
     alert: AlertRow
     state: State
     text: str
-    group_url: str
-    rule_url: str
     muted: bool
     lacking: str
-
-
-@dataclass(frozen=True, slots=True)
-class RuleLine:
-    """A rule as the list shows it. `url` "": the person may not open it."""
-
-    rule: Rule
-    words: RuleWords
-    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +55,16 @@ class Receivers:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What receivers were told."""
-
-    messages: Sequence[MessageRow]
-    outcomes: Outcomes
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
-    """What the page shows. `told` None: the person may not see it."""
+    """What the page shows. `outcomes` None: the person may not see what receivers were told."""
 
     now: Millis
     open: Page[AlertRow]
     resolved: Page[AlertRow]
     rules: Sequence[Rule]
     receivers: Receivers
-    told: Told | None
+    messages: Sequence[MessageRow]
+    outcomes: Outcomes | None
 
 
 @form_page("alert.mute", test="alert.test")
@@ -107,10 +89,10 @@ def alerts_page(request: HttpRequest) -> HttpResponse:
         "first_url": address(request, after=None) if cursor else None,
         "next_url": address(request, after=found.open.next_cursor) if found.open.next_cursor else None,
         "filtered": filtered,
-        "rules": [RuleLine(rule, rule_words(rule), rule_url(rule.id)) for rule in found.rules],
+        "rules": [(rule, rule_words(rule)) for rule in found.rules],
         "receivers": found.receivers,
-        "told": found.told,
-        "messages_told": [] if found.told is None else [_message(row) for row in found.told.messages],
+        "outcomes": found.outcomes,
+        "messages_told": [_message(row) for row in found.messages],
         "unseen": missing(viewer, SEE_RULES),
         "some_lacking": _some_lacking(viewer, found.open.items),
         "test_missing": missing(viewer, TEST_RECEIVER),
@@ -173,11 +155,11 @@ async def _read(runtime: Runtime, viewer: Viewer, group_id: str | None, cursor: 
         raise BadAddress("after: no such page of the list; start again from the first.") from None
     resolved = await alerts.alerts(viewer.groups, resolved=True, group_id=group_id, limit=RESOLVED_SHOWN)
     rules = [rule for rule in await alerts.rules(viewer.listed) if sees_rule(viewer, rule)]
-    receivers, told = Receivers(), None
-    if viewer.sees_cluster:
-        receivers = await receivers_of(runtime)
-        told = Told(await alerts.messages(MESSAGES_SHOWN), await alerts.outcomes())
-    return Found(await reads.now(runtime.db), found, resolved, rules, receivers, told)
+    now = await reads.now(runtime.db)
+    if not viewer.sees_cluster:
+        return Found(now, found, resolved, rules, Receivers(), (), None)
+    receivers, messages = await receivers_of(runtime), await alerts.messages(MESSAGES_SHOWN)
+    return Found(now, found, resolved, rules, receivers, messages, await alerts.outcomes())
 
 
 async def receivers_of(runtime: Runtime) -> Receivers:
@@ -195,22 +177,9 @@ def sees_rule(viewer: Viewer, rule: Rule) -> bool:
     return viewer.sees_cluster or may_change(viewer.principal, rule.pattern, rule.group_name)
 
 
-def rule_url(rule_id: int) -> str:
-    """The page of a rule."""
-    return reverse("frontend:alert-rule", args=[rule_id])
-
-
 def _line(row: AlertRow, viewer: Viewer, now: Millis) -> AlertLine:
-    state, said = cause(row)
-    return AlertLine(
-        row,
-        state,
-        said,
-        group_url(row.group_id),
-        rule_url(row.rule_id) if viewer.sees_cluster else "",
-        row.muted_until is not None and row.muted_until > now,
-        missing(viewer, MUTE, row.group_id),
-    )
+    muted = row.muted_until is not None and row.muted_until > now
+    return AlertLine(row, *cause(row), muted, missing(viewer, MUTE, row.group_id))
 
 
 def _some_lacking(viewer: Viewer, rows: Sequence[AlertRow]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -14,12 +15,12 @@ from django.urls import reverse
 
 from frontend.ui import reads
 from frontend.ui.chart import Chart, Point, Series, chart
-from frontend.ui.page import BadAddress, address, choice, group_url, member_names, message, missing, page, show, text
+from frontend.ui.page import Absent, address, choice, group_url, member_names, missing, page, show, text
 from frontend.ui.reads import EventsOfSpan, Wanted, events_of
 from frontend.ui.rows import Millis
-from frontend.ui.table import MOST_ROWS, all_rows, csv_of
+from frontend.ui.table import MOST_ROWS, Column, all_rows, csv_of, files, numbered, page_number
 from frontend.ui.viewer import Forbidden, require_all, viewer_of
-from frontend.ui.wording import number, plural
+from frontend.ui.wording import plural
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.resets.instants import clock
@@ -41,9 +42,71 @@ OF_GROUP = {**DRAWN, "came": "Members seen first a day", "went": "Members seen l
 DAYS_SHOWN = 14
 """Days in the tables below the plots, unless all are requested."""
 MOST_DAYS = 366
-
 EPOCH = date(1970, 1, 1).toordinal()
-NOTHING = chart([], first=0, last=1, step_ms=DAY_MS, by_day=True)
+
+Day = Mapping[str, Any]
+"""What is counted on a day, which is its `date`. `rebalances` None: not known."""
+
+
+def _number(name: str, label: str = "", path: str = "", title: str = "", none: str = "") -> Column:
+    return Column(name, label, number=True, path=path, title=title, none=none, form="number" if label else "text")
+
+
+PER_SECOND = Column(
+    "", "Records a second", number=True, path="consumed", title="The mean over the whole day", form="per_second"
+)
+DAYS = (
+    Column("day", "Day", path="date"),
+    _number("groups", "Groups"),
+    _number("commits", "Commits"),
+    _number("records_consumed", "Records consumed", "consumed"),
+    PER_SECOND,
+    _number("rewinds", "Rewinds"),
+    _number("rebalances", "Rebalances", none="Events of groups do not reach back to this day"),
+)
+GROUP_DAYS = (
+    Column("date", "Day"),
+    _number("commits", "Commits"),
+    _number("records_consumed", "Records consumed", "consumed"),
+    PER_SECOND,
+    _number("rewinds", "Rewinds"),
+    _number("partitions", "Partitions"),
+    Column(
+        "rebalances", "Rebalances", number=True, title="By the events of the group", form="number", hint="causes",
+        none="The events of the group do not reach back to this day",
+    ),
+    Column("causes"),
+    _number(
+        "new_generations", "New generations", "generations",
+        "Generations, or member epochs, that committed for the first time: as many rebalances at least",
+    ),
+    _number("seen_first", "Seen first", "came", "Members that committed for the first time"),
+    _number("seen_last", "Seen last", "went", "Members that committed for the last time"),
+)  # fmt: skip
+GROUPS = (
+    Column("group_id", "Group", path="group_name", form="name", classes="group-cell", route="frontend:group-report"),
+    _number("commits", "Commits"),
+    _number("records_consumed", "Records consumed", "consumed"),
+    _number("rewinds", "Rewinds"),
+    _number("members", "Members"),
+    _number("rebalances", "Rebalances", title="As far as the events of groups reach back"),
+    *files("@rebalances_since @first_commit_at"),
+    Column("last_commit_at", "Last commit", number=True, form="at", classes="whole"),
+)
+PARTITIONS = (
+    Column("topic", "Topic", form="name", classes="group-cell"),
+    Column("partition", "Partition", number=True),
+    _number("records_consumed", "Records consumed", "consumed"),
+    _number("commits", "Commits"),
+    _number("groups", "Groups"),
+)
+MEMBERS = (
+    Column("member_id", "Member", form="member"),
+    Column("first_commit_at", "First commit", number=True, form="at"),
+    Column("last_commit_at", "Last commit", number=True, form="at"),
+    _number("commits", "Commits"),
+    _number("generations", "Generations", title="Generations, or member epochs, in which it committed"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,47 +119,7 @@ class DayPlot:
     first: str
     last: str
     total: int
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Day:
-    """A day in the table of totals. `rebalances` None: unknown."""
-
-    date: str
-    groups: int
-    commits: int
-    consumed: int
-    rewinds: int
-    rebalances: int | None
-
-    @property
-    def rate(self) -> str:
-        """Records per second, averaged over the whole day."""
-        return rate(self.consumed)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDayLine:
-    """A day of a group in its table. `rebalances` None: events do not go back that far; `causes` as text."""
-
-    day: GroupDay
-    date: str
-    rate: str
-    rebalances: int | None
-    causes: str
-
-
-def rate(consumed: int) -> str:
-    """Records per second, given the records of one day: `1,234`, `12.3`, `0.05`, `< 0.01`, `0`."""
-    found = consumed / (DAY_MS / 1000)
-    if found >= 100:
-        return number(round(found))
-    if found >= 10:
-        return f"{found:.1f}"
-    if found >= 0.01:
-        return f"{found:.2f}"
-    return "< 0.01" if consumed else "0"
+    note: str
 
 
 def totals(result: Mapping[str, Any] | None) -> list[Day]:
@@ -104,47 +127,26 @@ def totals(result: Mapping[str, Any] | None) -> list[Day]:
     days: Sequence[Any] = (result or {}).get("days") or ()
     if not all(isinstance(day, Mapping) and "date" in day for day in days):
         return []
-
-    def number_of(day: Mapping[str, Any], name: str) -> int:
-        return int(day.get(name) or 0)
-
+    counts = ("groups", "commits", "consumed", "rewinds")
     return [
-        Day(
-            date=day["date"],
-            groups=number_of(day, "groups"),
-            commits=number_of(day, "commits"),
-            consumed=number_of(day, "consumed"),
-            rewinds=number_of(day, "rewinds"),
-            rebalances=day.get("rebalances"),
-        )
+        {"date": day["date"], **{name: int(day.get(name) or 0) for name in counts}, "rebalances": day.get("rebalances")}
         for day in sorted(days, key=lambda day: str(day["date"]))[-MOST_DAYS:]
     ]
 
 
 def day_plots(result: Mapping[str, Any] | None) -> list[DayPlot]:
     """The plots of a report's totals per day; a day without commits counts as 0."""
-    by_date = {date.fromisoformat(day.date): day for day in totals(result)}
+    by_date = {date.fromisoformat(day["date"]): day for day in totals(result)}
     since = (result or {}).get("rebalances_since")
     drawn = _drawn(by_date, DRAWN, day_of(since) if isinstance(since, int) else None)
     return [one for one in drawn if one.name != "rebalances" or isinstance(since, int)]
 
 
-def group_plots(days: Sequence[GroupDay], since: int) -> list[DayPlot]:
-    """The plots of one group. `since` (ms): rebalances are known from this instant on."""
-    return _drawn({day.date: day for day in days}, OF_GROUP, day_of(since))
-
-
-def group_lines(days: Sequence[GroupDay], since: int) -> list[GroupDayLine]:
-    """The days of a group for its table, newest first."""
+def group_days(days: Sequence[GroupDay], since: int) -> list[Day]:
+    """The days of a group, newest first, with causes as text. `since` (ms): rebalances are known from then on."""
     begins = day_of(since)
     return [
-        GroupDayLine(
-            day,
-            day.date.isoformat(),
-            rate(day.consumed),
-            day.rebalances if day.date >= begins else None,
-            causes(day.causes),
-        )
+        {**asdict(day), "causes": causes(day.causes)} | ({} if day.date >= begins else {"rebalances": None})
         for day in reversed(days)
     ]
 
@@ -155,43 +157,28 @@ def causes(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,}× {cause.replace('_', ' ')}" for cause, count in found)
 
 
-def all_causes(days: Sequence[GroupDay]) -> str:
-    """The combined `causes` of several days."""
-    together: dict[str, int] = {}
-    for day in days:
-        for cause, count in day.causes.items():
-            together[cause] = together.get(cause, 0) + count
-    return causes(together)
-
-
 def day_of(at: int) -> date:
     """The UTC day of an instant (ms)."""
     return clock(at).date()
 
 
-def _drawn(days: Mapping[date, object], wanted: Mapping[str, str], since: date | None) -> list[DayPlot]:
-    """One plot for each of the `wanted` attributes of days, all on the same time axis. `since`: for rebalances."""
+def _drawn(days: Mapping[date, Day], wanted: Mapping[str, str], since: date | None) -> list[DayPlot]:
+    """One plot for each of the `wanted` values of days, all on the same time axis. `since`: for rebalances."""
     if not days:
         return []
     first, last = min(days), max(days)
+    begin, end = _begins(first.toordinal()), _begins(last.toordinal() + 1)
     drawn = []
     for name, title in wanted.items():
         begins = max(first, since) if since and name == "rebalances" else first
+        points = [
+            Point(_begins(day) + DAY_MS // 2, days.get(date.fromordinal(day), {}).get(name) or 0)
+            for day in range(begins.toordinal(), last.toordinal() + 1)
+        ]
+        plot = chart([Series(title, points)], first=begin, last=end, step_ms=DAY_MS, by_day=True)
         note = f"counted since {begins.isoformat()}" if begins > first else ""
-        drawn.append(_one(days, first, last, begins, DayPlot(name, title, NOTHING, str(first), str(last), 0, note)))
+        drawn.append(DayPlot(name, title, plot, str(first), str(last), sum(point.value for point in points), note))
     return drawn
-
-
-def _one(days: Mapping[date, object], first: date, last: date, begins: date, empty: DayPlot) -> DayPlot:
-    noon = DAY_MS // 2
-    points = [
-        Point(_begins(day) + noon, getattr(days.get(date.fromordinal(day)), empty.name, 0) or 0)
-        for day in range(begins.toordinal(), last.toordinal() + 1)
-    ]
-    end = _begins(last.toordinal() + 1)
-    series, begin = [Series(empty.title, points)], _begins(first.toordinal())
-    picture = chart(series, first=begin, last=end, step_ms=DAY_MS, by_day=True)
-    return replace(empty, plot=picture, total=sum(point.value for point in points))
 
 
 def _begins(day: int) -> int:
@@ -213,14 +200,8 @@ SORTS = {
 }
 """The same as `offsets.spark.report.reading.SORTS`, the first is the default; a test compares the names."""
 MOST_PAGES = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class GroupLine:
-    """A group of a report."""
-
-    group: GroupTotals
-    url: str
+NO_REPORT = "No such report", "There is no such report; the Archive page lists all runs.", "archive"
+T = TypeVar("T")
 
 
 def run_url(run_id: str) -> str:
@@ -232,13 +213,10 @@ def report_parts(request: HttpRequest, run: SparkRun) -> dict[str, Any]:
     """What the page of a report run shows in addition to that of other runs."""
     if run.kind != "report" or run.state != "succeeded" or not viewer_of(request).sees_all:
         return {}
-    days = totals(run.result)[::-1]
-    shown = days if choice(request, "show", ("days",)) else days[:DAYS_SHOWN]
     parts: dict[str, Any] = {
         "plots": day_plots(run.result),
-        "days": shown,
-        "all_days": len(days),
-        "all_days_url": address(request, show="days") if len(shown) < len(days) else "",
+        "day_columns": DAYS,
+        **_days(request, totals(run.result)[::-1]),
         "rebalances_since": (run.result or {}).get("rebalances_since"),
         "groups_url": f"{run_url(run.id)}/groups",
         "partitions_url": f"{run_url(run.id)}/partitions",
@@ -253,19 +231,22 @@ def report_parts(request: HttpRequest, run: SparkRun) -> dict[str, Any]:
     except ReportUnreadable as error:
         return parts | {"unreadable": error.detail}
     if groups is not None:
-        parts |= {"group_lines": [_line(group, run) for group in groups.groups], "all_groups": groups.total}
-    return parts | {"partitions": busiest, "all_partitions": partitions}
+        parts |= {"group_columns": GROUPS, "groups": groups.groups, "all_groups": groups.total}
+    return parts | {"partition_columns": PARTITIONS, "partitions": busiest, "all_partitions": partitions}
 
 
-def _line(group: GroupTotals, run: SparkRun) -> GroupLine:
-    return GroupLine(group, f"{group_url(group.group_name)}/report?run={run.id}")
+def _days(request: HttpRequest, days: Sequence[Day]) -> Mapping[str, Any]:
+    """The table of days, the newest first."""
+    shown = days if choice(request, "show", ("days",)) else days[:DAYS_SHOWN]
+    url = address(request, show="days") if len(shown) < len(days) else ""
+    return {"days": shown, "all_days": len(days), "all_days_url": url}
 
 
 @page
 def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """The groups of a report, one page at a time. Totals of a report are of all groups and topics."""
     require_all(request, SEE_REPORT)
-    wanted, number = wanted_report_groups(request), _page(request)
+    wanted, number = wanted_report_groups(request), page_number(request, MOST_PAGES)
 
     async def read(runtime: Runtime) -> tuple[Millis, SparkRun, GroupsFound]:
         reports = runtime.get(Reports)
@@ -273,23 +254,21 @@ def report_groups(request: HttpRequest, run_id: UUID) -> HttpResponse:
         found = await groups_of(reports, run, wanted, (number - 1) * PAGE_SIZE, PAGE_SIZE)
         return await reads.now(runtime.db), run, found
 
-    try:
-        now, run, found = bridge.call(read)
-    except (NoReport, ReportUnreadable) as error:
-        return without_report(request, error)
+    now, run, found = _readable(lambda: bridge.call(read))
     context = {
         "now": now,
         "run": run,
         "run_url": run_url(run.id),
-        "lines": [_line(group, run) for group in found.groups],
+        "columns": GROUPS,
+        "groups": found.groups,
         "summary": plural(found.total, "group"),
         "sorts": list(SORTS.items()),
-        "sort": wanted.sort,
+        "order": wanted.sort,
         "q": wanted.q,
         "idle": wanted.idle,
         "idle_days": _idle_days(run),
         "filtered": bool(wanted.q or wanted.idle),
-        **_edges(request, number, found.total),
+        **numbered(request, number, number * PAGE_SIZE < found.total),
     }
     return show(request, "pages/archive/report_groups", context, section="archive", title="Groups of the report")
 
@@ -320,7 +299,7 @@ async def groups_of(reports: Reports, run: SparkRun, wanted: WantedGroups, first
 def report_partitions(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """The busiest partitions of a report, one page at a time."""
     require_all(request, SEE_REPORT)
-    number = _page(request)
+    number = page_number(request, MOST_PAGES)
 
     async def read(runtime: Runtime) -> tuple[Millis, SparkRun, int, list[PartitionTotals]]:
         reports = runtime.get(Reports)
@@ -328,17 +307,15 @@ def report_partitions(request: HttpRequest, run_id: UUID) -> HttpResponse:
         total, found = await reports.partitions(run, first=(number - 1) * PAGE_SIZE, limit=PAGE_SIZE)
         return await reads.now(runtime.db), run, total, found
 
-    try:
-        now, run, total, found = bridge.call(read)
-    except (NoReport, ReportUnreadable) as error:
-        return without_report(request, error)
+    now, run, total, found = _readable(lambda: bridge.call(read))
     context = {
         "now": now,
         "run": run,
         "run_url": run_url(run.id),
+        "columns": PARTITIONS,
         "partitions": found,
         "summary": plural(total, "partition"),
-        **_edges(request, number, total),
+        **numbered(request, number, number * PAGE_SIZE < total),
     }
     return show(request, "pages/archive/report_partitions", context, section="archive", title="Busiest partitions")
 
@@ -356,10 +333,7 @@ def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
         found = await reports.of_group(run, group_id) if run else None
         return run, found, await events_of(runtime.db, viewer, group_id, Wanted(), limit=1)
 
-    try:
-        run, found, events = bridge.call(read)
-    except (NoReport, ReportUnreadable) as error:
-        return without_report(request, error)
+    run, found, events = _readable(lambda: bridge.call(read))
     if found is None and events.type is None and not events.events:
         return missing(request, group_id)
     context = {
@@ -377,14 +351,15 @@ def group_report(request: HttpRequest, group_id: str) -> HttpResponse:
 
 def _of_group(request: HttpRequest, group_id: str, found: GroupReport) -> Mapping[str, Any]:
     since = found.totals.rebalances_since
-    lines = group_lines(found.days, since)
-    shown = lines if choice(request, "show", ("days",)) else lines[:DAYS_SHOWN]
+    together: Counter[str] = Counter()
+    for day in found.days:
+        together.update(day.causes)
     return {
-        "plots": group_plots(found.days, since),
-        "causes": all_causes(found.days),
-        "days": shown,
-        "all_days": len(lines),
-        "all_days_url": address(request, show="days") if len(shown) < len(lines) else "",
+        "plots": _drawn({day.date: asdict(day) for day in found.days}, OF_GROUP, day_of(since)),
+        "causes": causes(together),
+        "day_columns": GROUP_DAYS,
+        **_days(request, group_days(found.days, since)),
+        "member_columns": MEMBERS,
         "members": found.members,
         "names": member_names(viewer_of(request), group_id, {member.member_id for member in found.members}),
         "more_members": found.totals.members - len(found.members),
@@ -397,17 +372,21 @@ def require_all_topics(request: HttpRequest) -> None:
         raise Forbidden("To see the report of a group, your account needs describe on every topic.")
 
 
-class NoReport(Exception):
-    """There is no successful report run of this id."""
+def _readable(read: Callable[[], T]) -> T:
+    """What is read of a report. Raises Absent."""
+    try:
+        return read()
+    except ReportUnreadable as error:
+        raise Absent("The report cannot be read", f"{error.detail}.", status=503) from error
 
 
 async def asked_run(reports: Reports, run_id: str) -> SparkRun:
-    """The run that the URL names. Raises NoReport."""
+    """The run that the URL names. Raises Absent."""
     try:
         run = await reports.run(run_id)
     except RunRefused as refusal:
         if refusal.status == 404:
-            raise NoReport from refusal
+            raise Absent(*NO_REPORT) from refusal
         raise
     assert run is not None
     return run
@@ -415,31 +394,6 @@ async def asked_run(reports: Reports, run_id: str) -> SparkRun:
 
 def _idle_days(run: SparkRun) -> int:
     return int(run.parameters.get("idle_days", 7))
-
-
-def without_report(request: HttpRequest, error: NoReport | ReportUnreadable) -> HttpResponse:
-    """The page that says why there is no report to show."""
-    if isinstance(error, ReportUnreadable):
-        return message(request, 503, "The report cannot be read", f"{error.detail}.")
-    return message(
-        request, 404, "No such report", "There is no such report; the Archive page lists all runs.", "archive"
-    )
-
-
-def _page(request: HttpRequest) -> int:
-    """The page number in the URL, from 1. Raises BadAddress."""
-    written = text(request, "page") or "1"
-    if not written.isascii() or not written.isdigit() or not 1 <= int(written[:9]) <= MOST_PAGES:
-        raise BadAddress(f"page: {written!r} is not a page number.")
-    return int(written)
-
-
-def _edges(request: HttpRequest, number: int, total: int) -> dict[str, str | None]:
-    """URLs of the previous and next page. A report does not change, so its pages are numbered."""
-    return {
-        "previous_url": address(request, page=str(number - 1) if number > 2 else None) if number > 1 else None,
-        "next_url": address(request, page=str(number + 1)) if number * PAGE_SIZE < total else None,
-    }
 
 
 REPORT_ROWS = 10_000
@@ -450,12 +404,8 @@ REPORT_ROWS = 10_000
 def report_days_csv(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """All days of a report, newest first."""
     require_all(request, SEE_REPORT)
-    try:
-        run = bridge.call(lambda runtime: asked_run(runtime.get(Reports), str(run_id)))
-    except NoReport as error:
-        return without_report(request, error)
-    columns = "day=date groups commits records_consumed=consumed rewinds rebalances"
-    return csv_of("report-days", columns, reversed(totals(run.result)))
+    run = bridge.call(lambda runtime: asked_run(runtime.get(Reports), str(run_id)))
+    return csv_of("report-days", DAYS, reversed(totals(run.result)))
 
 
 @page
@@ -464,66 +414,47 @@ def report_groups_csv(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     require_all(request, SEE_REPORT)
     wanted = wanted_report_groups(request)
 
-    async def read(runtime: Runtime, first: int | None) -> tuple[Sequence[GroupTotals], int | None]:
-        reports = runtime.get(Reports)
-        found = await groups_of(reports, await asked_run(reports, str(run_id)), wanted, first or 0, REPORT_ROWS)
-        return (found.groups, _after(first or 0, found.total)) if found else ((), None)
+    async def read(reports: Reports, run: SparkRun, first: int) -> tuple[int, Sequence[GroupTotals]]:
+        found = await groups_of(reports, run, wanted, first, REPORT_ROWS)
+        return found.total, found.groups
 
-    columns = """
-        group_id=group_name commits records_consumed=consumed rewinds members rebalances @rebalances_since
-        @first_commit_at @last_commit_at
-    """
-    try:
-        return csv_of("report-groups", columns, all_rows(read))
-    except (NoReport, ReportUnreadable) as error:
-        return without_report(request, error)
+    return csv_of("report-groups", GROUPS, _rows(run_id, read))
 
 
 @page
 def report_partitions_csv(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """The busiest partitions of a report."""
     require_all(request, SEE_REPORT)
-
-    async def read(runtime: Runtime, first: int | None) -> tuple[Sequence[PartitionTotals], int | None]:
-        reports = runtime.get(Reports)
-        run = await asked_run(reports, str(run_id))
-        total, found = await reports.partitions(run, first=first or 0, limit=REPORT_ROWS)
-        return found, _after(first or 0, total)
-
-    columns = "topic partition records_consumed=consumed commits groups"
-    try:
-        return csv_of("report-partitions", columns, all_rows(read))
-    except (NoReport, ReportUnreadable) as error:
-        return without_report(request, error)
+    found = _rows(run_id, lambda reports, run, first: reports.partitions(run, first=first, limit=REPORT_ROWS))
+    return csv_of("report-partitions", PARTITIONS, found)
 
 
-def _after(first: int, total: int) -> int | None:
-    """Where the next page begins: reports do not change, so their pages are numbered."""
-    return first + REPORT_ROWS if first + REPORT_ROWS < total else None
+def _rows(run_id: UUID, read: Callable[[Reports, SparkRun, int], Awaitable[tuple[int, Sequence[T]]]]) -> Iterator[T]:
+    """The rows of a report, whose pages are numbered: it does not change. `read`: how many there are, and a page."""
+
+    async def one(runtime: Runtime, first: int | None) -> tuple[Sequence[T], int | None]:
+        reports, after = runtime.get(Reports), (first or 0) + REPORT_ROWS
+        total, found = await read(reports, await asked_run(reports, str(run_id)), first or 0)
+        return found, after if after < total else None
+
+    return _readable(lambda: all_rows(one))
 
 
 @page
 def group_report_days_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The days of a group in a report, newest first."""
-    columns = """
-        date commits=day.commits records_consumed=day.consumed rewinds=day.rewinds partitions=day.partitions rebalances
-        causes new_generations=day.generations seen_first=day.came seen_last=day.went
-    """
-    return _report(
-        request, group_id, "report-days", columns, lambda found: group_lines(found.days, found.totals.rebalances_since)
-    )
+    found = _report(request, group_id)
+    return csv_of(f"{group_id}-report-days", GROUP_DAYS, group_days(found.days, found.totals.rebalances_since))
 
 
 @page
 def report_members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The members of a group in a report, those seen last first."""
-    columns = "member_id @first_commit_at @last_commit_at commits generations"
-    return _report(request, group_id, "report-members", columns, lambda found: found.members)
+    return csv_of(f"{group_id}-report-members", MEMBERS, _report(request, group_id).members)
 
 
-def _report(
-    request: HttpRequest, group_id: str, name: str, columns: str, rows_of: Callable[[GroupReport], Iterable[object]]
-) -> HttpResponseBase:
+def _report(request: HttpRequest, group_id: str) -> GroupReport:
+    """All that a report says about a group. Raises Absent."""
     require_all_topics(request)
     asked = text(request, "run") or None
 
@@ -532,10 +463,7 @@ def _report(
         run = await asked_run(reports, asked) if asked else await reports.run()
         return await reports.of_group(run, group_id, days=MOST_ROWS, members=MOST_ROWS) if run else None
 
-    try:
-        found = bridge.call(read)
-    except (NoReport, ReportUnreadable) as error:
-        return without_report(request, error)
+    found = _readable(lambda: bridge.call(read))
     if found is None:
-        return without_report(request, NoReport())
-    return csv_of(f"{group_id}-{name}", columns, rows_of(found))
+        raise Absent(*NO_REPORT)
+    return found

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
@@ -19,11 +20,11 @@ from frontend.ui import commands as as_command
 from frontend.ui import reads as shared_reads
 from frontend.ui.commands import service_url
 from frontend.ui.form import Refusal, actor, attempt, done
-from frontend.ui.page import BadAddress, Link, Pace, address, choice, form_page, group_url, message, page, show, text
+from frontend.ui.page import Absent, BadAddress, Link, Pace, address, choice, form_page, group_url, page, show, text
 from frontend.ui.reads import names_in_groups
 from frontend.ui.rows import Millis, Names
 from frontend.ui.states import RUN_KINDS, State, found_state, run_state
-from frontend.ui.table import all_rows, csv_file, csv_of, rows_of
+from frontend.ui.table import all_rows, csv_of, rows_of
 from frontend.ui.viewer import RUN, SEE_LOG, SEE_RUNS, Action, Viewer, action, missing, require, viewer_of
 from frontend.ui.wording import duration, member_name, plural
 from frontend.ui.zones import instant
@@ -37,33 +38,9 @@ from offsets.runs.run_process import LogTail
 from offsets.runs.service import KINDS as ALL_KINDS
 from offsets.runs.service import STARTABLE, SparkRun, SparkRuns
 
+T = TypeVar("T")
 PAGE_SIZE = 50
 BUSY, QUIET = Pace(every_ms=2_000, gap_ms=1_000), Pace(every_ms=15_000, gap_ms=5_000)
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """What the page of all runs reads."""
-
-    now: int
-    path: str
-    listed: Page[SparkRun]
-    open: tuple[SparkRun, ...]
-    jobs: Mapping[str, LastRuns]
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job that can be started. `start` None: it cannot be now; `schedule`: when it starts by itself, in words."""
-
-    kind: str
-    label: str
-    meaning: str
-    running: RunLine | None
-    failed: RunLine | None
-    done: RunLine | None
-    schedule: Sequence[str]
-    start: Action | None
 
 
 @page
@@ -72,17 +49,18 @@ def archive(request: HttpRequest) -> HttpResponse:
     require(request, SEE_RUNS)
     kind = choice(request, "kind", ALL_KINDS)
     cursor = text(request, "after") or None
-    found = _readable(lambda runtime: _overview(runtime, kind or None, cursor))
+    listed, going_on, last, now = _readable(lambda runtime: _overview(runtime, kind or None, cursor))
+    path = settings.KCOORD.str("archive.path")
     lacking = missing(viewer_of(request), RUN)
     packages = spark_packages()
-    may_start = bool(found.path) and packages.may_start
-    has_run = any(last.newest for last in found.jobs.values())
+    may_start = bool(path) and packages.may_start
+    has_run = any(one.newest for one in last.values())
     context = {
-        "now": found.now,
-        "path": found.path,
-        "lines": [_line(run, found.now) for run in found.listed.items],
-        "open_lines": [_line(run, found.now) for run in found.open if run.kind not in STARTABLE],
-        "jobs": _jobs(found, lacking, may_start=may_start) if found.path or has_run else [],
+        "now": now,
+        "path": path,
+        "lines": [_line(run, now) for run in listed.items],
+        "open_lines": [_line(run, now) for run in going_on if run.kind not in STARTABLE],
+        "jobs": _jobs(last, now, lacking, may_start=may_start) if path or has_run else [],
         "kinds": _kinds(request, kind),
         "kind": RUN_KINDS[kind][0] if kind else "",
         "kind_name": kind,
@@ -90,22 +68,25 @@ def archive(request: HttpRequest) -> HttpResponse:
         "packages": packages,
         "lacking": lacking,
         "newest_url": address(request, after=None) if cursor else None,
-        "older_url": address(request, after=found.listed.next_cursor) if found.listed.next_cursor else None,
+        "older_url": address(request, after=listed.next_cursor) if listed.next_cursor else None,
         "stream": reverse("frontend:live"),
-        "pace": BUSY if found.open or packages.state is SparkState.INSTALLING else QUIET,
+        "pace": BUSY if going_on or packages.state is SparkState.INSTALLING else QUIET,
     }
     return show(request, "pages/archive/archive", context, section="archive", title="Archive")
 
 
-def _jobs(found: Overview, lacking: str, *, may_start: bool) -> list[Job]:
-    when, jobs = schedules(), []
-    for kind, last in found.jobs.items():
+def _jobs(found: Mapping[str, LastRuns], now: int, lacking: str, *, may_start: bool) -> list[Mapping[str, Any]]:
+    """The jobs that can be started. `start` None: not now; `schedule`: when one starts by itself, in words."""
+    when, jobs = schedules(), list[Mapping[str, Any]]()
+    for kind, last in found.items():
         label, meaning = RUN_KINDS[kind]
-        running, failed, done = (
-            None if run is None else _line(run, found.now) for run in (last.running, last.failed, last.done)
-        )
+        runs = {"running": last.running, "failed": last.failed, "done": last.done}
+        lines = {name: run and _line(run, now) for name, run in runs.items()}
         start = Action("Run…", _start_url(kind), lacking) if may_start and last.running is None else None
-        jobs.append(Job(kind, label, meaning, running, failed, done, when.get(kind, ()), start))
+        jobs.append(
+            {"kind": kind, "label": label, "meaning": meaning, **lines}
+            | {"schedule": when.get(kind, ()), "start": start}
+        )
     return jobs
 
 
@@ -132,16 +113,18 @@ def _readable(work: Any) -> Any:
         raise
 
 
-async def _overview(runtime: Runtime, kind: str | None, cursor: str | None) -> Overview:
+async def _overview(
+    runtime: Runtime, kind: str | None, cursor: str | None
+) -> tuple[Page[SparkRun], Sequence[SparkRun], Mapping[str, LastRuns], int]:
+    """A page of the runs, those that go on, the last ones by job, and when that was."""
     runs = runtime.get(SparkRuns)
-    listed, newest, jobs, now = await asyncio.gather(
+    listed, newest, last, now = await asyncio.gather(
         runs.runs(kind=kind, cursor=cursor, limit=PAGE_SIZE),
         runs.runs(limit=PAGE_SIZE),
         last_runs(runs),
         shared_reads.now(runtime.db),
     )
-    going_on = tuple(run for run in newest.items if run.is_open)
-    return Overview(now, runs.archive_path, listed, going_on, jobs)
+    return listed, [run for run in newest.items if run.is_open], last, now
 
 
 @page
@@ -150,10 +133,7 @@ def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
     require(request, SEE_RUNS)
     viewer = viewer_of(request)
     log_missing = missing(viewer, SEE_LOG)
-    read = _run(run_id)
-    if read is None:
-        return no_run(request)
-    run, tail, now = read
+    run, tail, now = _run(run_id)
     context = {
         "now": now,
         "line": _line(run, now),
@@ -170,23 +150,24 @@ def run_page(request: HttpRequest, run_id: UUID) -> HttpResponse:
     return show(request, "pages/archive/run", context, section="archive", title=context["line"].kind)
 
 
-def _run(run_id: UUID) -> tuple[SparkRun, LogTail | None, int] | None:
+def _run(run_id: UUID) -> tuple[SparkRun, LogTail | None, int]:
     async def read(runtime: Runtime) -> tuple[SparkRun, LogTail | None, int]:
         runs = runtime.get(SparkRuns)
         run = await runs.run(str(run_id))
         return run, await runs.log_tail(run), await shared_reads.now(runtime.db)
 
+    return _of_run(lambda: bridge.call(read))
+
+
+def _of_run(read: Callable[[], T]) -> T:
+    """What is read of a run. Raises Absent if there is no such run."""
     try:
-        return bridge.call(read)
+        return read()
     except ProtocolError as error:
         if getattr(error, "status", 0) == 404:
-            return None
+            told = "There is no such run; the Archive page lists all of them."
+            raise Absent("No such run", told, "archive") from error
         raise
-
-
-def no_run(request: HttpRequest) -> HttpResponse:
-    """There is no such run."""
-    return message(request, 404, "No such run", "There is no such run; the Archive page lists all of them.", "archive")
 
 
 def _findings_url(run: SparkRun) -> str:
@@ -203,7 +184,7 @@ def start_run(request: HttpRequest) -> HttpResponse:
         started, refusal = attempt(lambda runtime: runtime.get(SparkRuns).start(kind, principal=actor(request)))
         if started is not None:
             return done(request, f"{RUN_KINDS[kind][0]} has been started.", run_url(started.id))
-    now, path = bridge.call(_now_and_path)
+    now, path = bridge.call(lambda runtime: shared_reads.now(runtime.db)), settings.KCOORD.str("archive.path")
     label, meaning = RUN_KINDS[kind]
     context = {
         "now": now,
@@ -217,10 +198,6 @@ def start_run(request: HttpRequest) -> HttpResponse:
     return show(request, "pages/archive/start_run", context, section="archive", status=refusal.status)
 
 
-async def _now_and_path(runtime: Runtime) -> tuple[int, str]:
-    return await shared_reads.now(runtime.db), runtime.get(SparkRuns).archive_path
-
-
 @form_page("run.cancel")
 def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """End a run, after a page that says what that means."""
@@ -231,10 +208,7 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> HttpResponse:
         cancelled, refusal = attempt(lambda runtime: runtime.get(SparkRuns).cancel(asked, principal=actor(request)))
         if cancelled is not None:
             return done(request, "The run is being cancelled.", run_url(asked))
-    read = _run(run_id)
-    if read is None:
-        return no_run(request)
-    run, _, now = read
+    run, _, now = _run(run_id)
     cancel = as_command.request(service_url(request), "Cancel the run", "POST", f"archive/runs/{run.id}/cancel")
     context = {"now": now, "line": _line(run, now), "refusal": refusal, "commands": [cancel] if run.is_open else []}
     return show(request, "pages/archive/cancel_run", context, section="archive", status=refusal.status)
@@ -256,20 +230,12 @@ def findings(request: HttpRequest) -> HttpResponse:
         counts = await reads.counts(run.id, group_id or None, seen_by=seen_by) if run else {}
         return run, listed, counts, await _names(runtime, viewer, listed.items), await shared_reads.now(runtime.db)
 
-    try:
-        run, listed, counts, names, now = _readable(read)
-    except ProtocolError as error:
-        if getattr(error, "status", 0) == 404:
-            return no_run(request)
-        raise
+    run, listed, counts, names, now = _of_run(lambda: _readable(read))
     asked = {"run": run.id if run else "", "kind": kind, "group": group_id}
     context = {
         "now": now,
         "line": run and _line(run, now) if viewer.sees_cluster else None,
-        "lines": [
-            finding_line(finding, group_url(finding.group_id), names.get(finding.group_id, {}))
-            for finding in listed.items
-        ],
+        "lines": [finding_line(finding, names.get(finding.group_id, {})) for finding in listed.items],
         "kind": kind,
         "group_id": group_id,
         "run_id": run_id or "",
@@ -335,21 +301,9 @@ def findings_csv(request: HttpRequest) -> HttpResponseBase:
         _, found = await reads.findings(wanted, run_id=named, cursor=cursor, limit=MAX_LIMIT, seen_by=seen_by)
         return found.items, found.next_cursor
 
-    head = "number", "kind", "group_id", "topic", "partition", "expected", "found", "evidence"
-    try:
-        found = all_rows(read)
-    except ProtocolError as error:
-        if getattr(error, "status", 0) == 404:
-            return no_run(request)
-        raise
-    rows = (
-        (
-            one.number, one.kind, one.group_id, one.topic, one.partition, one.expected, one.found,
-            json.dumps(dict(one.evidence)),
-        )
-        for one in found
-    )  # fmt: skip
-    return csv_file("findings", head, rows)
+    found = _of_run(lambda: all_rows(read))
+    rows = ({**asdict(one), "evidence": json.dumps(dict(one.evidence))} for one in found)
+    return csv_of("findings", "number kind group_id topic partition expected found evidence", rows)
 
 
 FINDINGS: Mapping[str, tuple[str, str, str]] = {
@@ -397,19 +351,6 @@ class RunLine:
         return self.run.started_at or self.run.requested_at
 
 
-@dataclass(frozen=True, slots=True)
-class FindingLine:
-    """A finding as text."""
-
-    finding: FindingView
-    label: str
-    tone: str
-    meaning: str
-    group_url: str
-    commits_url: str
-    evidence: str
-
-
 def run_line(run: SparkRun, now: Millis, url: str) -> RunLine:
     """A run as lists and its own page show it."""
     state = run_state(run)
@@ -420,11 +361,12 @@ def run_line(run: SparkRun, now: Millis, url: str) -> RunLine:
     return RunLine(run, RUN_KINDS.get(run.kind, (run.kind, ""))[0], state, url, length, percent, found_state(run))
 
 
-def finding_line(finding: FindingView, group_url: str, names: Names) -> FindingLine:
-    """A finding as the list shows it. `names`: those of members of its group that are known."""
+def finding_line(finding: FindingView, names: Names) -> tuple[FindingView, State, str, str]:
+    """A finding with its kind, its evidence, and the commits. `names`: those of members of its group that are known."""
     label, tone, meaning = FINDINGS.get(finding.kind, (finding.kind, "idle", ""))
     key = urlencode({"topic": finding.topic, "partition": finding.partition})
-    return FindingLine(finding, label, tone, meaning, group_url, f"{group_url}/commits?{key}", evidence(finding, names))
+    commits = f"{group_url(finding.group_id)}/commits?{key}"
+    return finding, State(finding.kind, label, tone, meaning), evidence(finding, names), commits
 
 
 def members_of(finding: FindingView) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -15,9 +15,9 @@ from frontend.ui import zones
 from frontend.ui.page import address, choice, cursor, cursor_address, group_url, instant, page, show, text
 from frontend.ui.rows import Millis
 from frontend.ui.shown import Hidden, Shown, Unknown, cell, shown
-from frontend.ui.table import all_rows, csv_file
+from frontend.ui.table import all_rows, csv_of
 from frontend.ui.viewer import viewer_of
-from frontend.ui.wording import iso, number, plural
+from frontend.ui.wording import number, plural
 from kcoord.audit.acts import ACTS
 from kcoord.audit.encoding import Record
 from kcoord.audit.reading import AuditFilter, Sight, read_records
@@ -30,21 +30,16 @@ from kcoord.rest.paging import MAX_LIMIT
 PAGE_SIZE = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Audit:
-    """A page of records, newest first. `next`: before which number the next page begins; None on the last page."""
+async def audit(
+    db: Database, sight: Sight, wanted: AuditFilter, limit: int = PAGE_SIZE
+) -> tuple[Millis, Sequence[Record], int | None]:
+    """When it is, a page of records, newest first, that their reader may see, and before which the next page begins.
 
-    now: Millis
-    records: Sequence[Record]
-    next: int | None
-
-
-async def audit(db: Database, sight: Sight, wanted: AuditFilter, limit: int = PAGE_SIZE) -> Audit:
-    """A page of records, as far as its reader may see them. Raises ProtocolError COORDINATOR_NOT_AVAILABLE."""
+    Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
+    """
     async with db.snapshot() as connection:
         records, following = await read_records(db, connection, sight, wanted, limit)
-        now = await db.now_ms(connection)
-    return Audit(now, records, following)
+        return await db.now_ms(connection), records, following
 
 
 RESULTS = {"done": "Done", "refused": "Refused"}
@@ -56,13 +51,13 @@ DELETED = frozenset({"token.delete", "topic.delete"})
 def audit_page(request: HttpRequest) -> HttpResponse:
     """A page of the records that match the filters of the URL, newest first."""
     wanted, sight = wanted_records(request), sight_of(request)
-    found = bridge.call(lambda runtime: audit(runtime.db, sight, wanted))
+    now, found, following = bridge.call(lambda runtime: audit(runtime.db, sight, wanted))
     what, result = request.GET.get("what", ""), request.GET.get("result", "")
     filters = {"who": wanted.who or "", "name": wanted.name or "", "from": wanted.since, "to": wanted.until}
     context = {
-        "now": found.now,
+        "now": now,
         "everything": sight.everything,
-        "lines": [(line, *urls(line)) for line in (audit_line(one, sight) for one in found.records)],
+        "lines": [(line, *urls(line)) for line in (audit_line(one, sight) for one in found)],
         "filters": filters,
         "what": what,
         "whats": [("", "Everything"), *((name, label) for name, (label, _) in WHAT.items())],
@@ -72,7 +67,7 @@ def audit_page(request: HttpRequest) -> HttpResponse:
         "clear_url": request.path,
         "not_recorded": NOT_RECORDED,
         "newest_url": address(request, before=None) if wanted.before else None,
-        "older_url": cursor_address(request, "before", found.next) if found.next else None,
+        "older_url": cursor_address(request, "before", following) if following else None,
     }
     return show(request, "pages/audit/audit", context, section="audit", title="Audit")
 
@@ -129,23 +124,17 @@ def audit_csv(request: HttpRequest) -> HttpResponseBase:
     wanted, sight = replace(wanted_records(request), before=None), sight_of(request)
 
     async def read(runtime: Runtime, before: int | None) -> tuple[Sequence[Record], int | None]:
-        found = await audit(runtime.db, sight, replace(wanted, before=before), MAX_LIMIT)
-        return found.records, found.next
+        _, found, following = await audit(runtime.db, sight, replace(wanted, before=before), MAX_LIMIT)
+        return found, following
 
-    head = (
-        "seq", "at", "kind", "who", "door", "address", "request_id", "act", "resource", "name", "before", "after",
-        "reason", "result", "error", "count",
-    )  # fmt: skip
-    rows = (
-        (
-            one.seq, iso(one.at), one.kind, one.principal, one.door, one.address, one.request_id, one.act, one.resource,
-            one.name, *(cell(shown(said or None, hidden=hidden)) for said in (one.before, one.after, one.reason)),
-            one.result, one.error, one.count,
-        )
-        for one in all_rows(read)
-        for hidden in (hidden_values(one, sight),)
-    )  # fmt: skip
-    return csv_file("audit", head, rows)
+    def seen(name: str) -> Callable[[Record], object]:
+        return lambda one: cell(shown(getattr(one, name) or None, hidden=hidden_values(one, sight)))
+
+    columns = """
+        seq @at kind who=principal door address request_id act resource name before after reason result error count
+    """
+    shown_if_seen = {name: seen(name) for name in ("before", "after", "reason")}
+    return csv_of("audit", columns, all_rows(read), **shown_if_seen)
 
 
 WHAT: Mapping[str, tuple[str, str]] = {

@@ -72,17 +72,7 @@ class LagPart:
     slices: int
 
 
-NO_LAG = LagPart(
-    totals=PartitionTotals(0, 0, 0, None),
-    topics=(),
-    more_topics=False,
-    latest={},
-    history=(),
-    total=(),
-    first=0,
-    last=1,
-    slices=1,
-)
+NO_LAG = LagPart(PartitionTotals(0, 0, 0, None), (), False, {}, (), (), first=0, last=1, slices=1)
 """For a group that neither owns nor has committed anything."""
 
 Q = queries("frontend")

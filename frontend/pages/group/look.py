@@ -34,26 +34,6 @@ PARTITIONS_SHOWN = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """What a share group has to do. `ready`: items that a member would get now, retries included.
-
-    `unknown`: partitions of which it is not known where they end, or not decided where they begin; they are in none of
-    the sums. `lag` and `ready` None: there are no others. `oldest_ms`: since when the oldest lock lasts; None: nothing
-    is acquired. `waits_ms`: how long the oldest item that is not finished has waited; None: not known.
-    """
-
-    lag: int | None
-    ready: int | None
-    acquired: int
-    retry: int
-    delayed: int
-    dead: int
-    unknown: int
-    oldest_ms: int | None = None
-    waits_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ShareLook:
     """How far the partitions of a share group are, and since when its oldest lock lasts (ms)."""
 
@@ -61,22 +41,27 @@ class ShareLook:
     oldest_ms: int | None = None
 
     @property
-    def figures(self) -> Figures:
-        """The sums of all partitions."""
+    def figures(self) -> Mapping[str, int | None]:
+        """What the group has to do. `ready`: items that a member would get now, retries included.
+
+        `unknown`: partitions of which it is not known where they end, or not decided where they begin; they are in none
+        of the sums. `lag` and `ready` None: there are no others. `oldest_ms`: since when the oldest lock lasts; None:
+        nothing is acquired. `waits_ms`: how long the oldest item that is not finished has waited; None: not known.
+        """
         known = [one for one in self.offsets if one.lag is not None]
         acquired, delayed = sum(one.acquired for one in known), sum(one.delayed for one in known)
         lag = sum(one.lag or 0 for one in known) if known or not self.offsets else None
-        return Figures(
-            lag,
-            None if lag is None else lag - acquired - delayed,
-            acquired,
-            sum(one.retry for one in known),
-            delayed,
-            sum(one.dead for one in self.offsets),
-            len(self.offsets) - len(known),
-            self.oldest_ms,
-            self._waits_ms(known),
-        )
+        return {
+            "lag": lag,
+            "ready": None if lag is None else lag - acquired - delayed,
+            "acquired": acquired,
+            "retry": sum(one.retry for one in known),
+            "delayed": delayed,
+            "dead": sum(one.dead for one in self.offsets),
+            "unknown": len(self.offsets) - len(known),
+            "oldest_ms": self.oldest_ms,
+            "waits_ms": self._waits_ms(known),
+        }
 
     @staticmethod
     def _waits_ms(known: Sequence[ShareOffset]) -> int | None:

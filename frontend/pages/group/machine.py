@@ -86,75 +86,44 @@ class Layout:
 
 
 USUAL = (22.0, 0.5)
+BIRTH, DEATH = (NOWHERE, "Empty"), ("Empty", NOWHERE)
 CLASSIC_LAYOUT = Layout(
-    884,
-    290,
+    884, 290,
     {
-        BEGIN: (28, 44),
-        END: (28, 100),
-        "Empty": (214, 72),
-        "PreparingRebalance": (496, 72),
-        "CompletingRebalance": (782, 72),
-        "Stable": (639, 240),
+        BEGIN: (28, 44), END: (28, 100), "Empty": (214, 72), "PreparingRebalance": (496, 72),
+        "CompletingRebalance": (782, 72), "Stable": (639, 240),
     },
-    {(NOWHERE, "Empty"): (0, 0.5), ("Empty", NOWHERE): (0, 0.5)},
-)
-CONSUMER_LAYOUT = Layout(
-    940,
-    440,
-    {
-        BEGIN: (430, 384),
-        END: (28, 306),
-        "Assigning": (200, 60),
-        "Reconciling": (560, 60),
-        "Empty": (200, 306),
-        "Stable": (560, 306),
-        CLASSIC: (838, 183),
-    },
-    {
-        (NOWHERE, "Stable"): (0, 0.5),
-        ("Empty", NOWHERE): (0, 0.5),
-        ("Assigning", "Stable"): (30, 0.28),
-        ("Stable", "Assigning"): (30, 0.28),
-        ("Reconciling", "Empty"): (0, 0.24),
-        ("Empty", CLASSIC): (-150, 0.5),
-    },
-)
+    {BIRTH: (0, 0.5), DEATH: (0, 0.5)},
+)  # fmt: skip
 NARROW_CLASSIC_LAYOUT = Layout(
-    320,
-    464,
+    320, 464,
     {
-        BEGIN: (136, 20),
-        END: (244, 20),
-        "Empty": (190, 96),
-        "PreparingRebalance": (190, 206),
-        "CompletingRebalance": (190, 316),
-        "Stable": (190, 426),
+        BEGIN: (136, 20), END: (244, 20), "Empty": (190, 96), "PreparingRebalance": (190, 206),
+        "CompletingRebalance": (190, 316), "Stable": (190, 426),
     },
-    {(NOWHERE, "Empty"): (0, 0.5), ("Empty", NOWHERE): (0, 0.5), ("Stable", "PreparingRebalance"): (108, 0.5)},
-)
+    {BIRTH: (0, 0.5), DEATH: (0, 0.5), ("Stable", "PreparingRebalance"): (108, 0.5)},
+)  # fmt: skip
+BENT = {
+    (NOWHERE, "Stable"): (0, 0.5), DEATH: (0, 0.5), ("Assigning", "Stable"): (30, 0.28),
+    ("Stable", "Assigning"): (30, 0.28), ("Reconciling", "Empty"): (0, 0.24),
+}  # fmt: skip
+CONSUMER_LAYOUT = Layout(
+    940, 440,
+    {
+        BEGIN: (430, 384), END: (28, 306), "Assigning": (200, 60), "Reconciling": (560, 60), "Empty": (200, 306),
+        "Stable": (560, 306), CLASSIC: (838, 183),
+    },
+    {**BENT, ("Empty", CLASSIC): (-150, 0.5)},
+)  # fmt: skip
 NARROW_CONSUMER_LAYOUT = Layout(
-    344,
-    660,
+    344, 660,
     {
-        BEGIN: (262, 510),
-        END: (236, 22),
-        "Assigning": (70, 120),
-        "Empty": (236, 120),
-        "Reconciling": (70, 420),
-        "Stable": (236, 420),
-        CLASSIC: (152, 626),
+        BEGIN: (262, 510), END: (236, 22), "Assigning": (70, 120), "Empty": (236, 120), "Reconciling": (70, 420),
+        "Stable": (236, 420), CLASSIC: (152, 626),
     },
-    {
-        (NOWHERE, "Stable"): (0, 0.5),
-        ("Empty", NOWHERE): (0, 0.5),
-        ("Assigning", "Stable"): (30, 0.28),
-        ("Stable", "Assigning"): (30, 0.28),
-        ("Reconciling", "Empty"): (0, 0.24),
-        ("Empty", CLASSIC): (122, 0.5),
-    },
+    {**BENT, ("Empty", CLASSIC): (122, 0.5)},
     (124, 54),
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

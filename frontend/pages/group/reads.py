@@ -10,28 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from frontend.pages.group import tables
 from frontend.pages.group.lag import DEFAULT_RANGE, NO_LAG, LagPart, Range, lag_part
-from frontend.pages.group.tables import (
-    FIRST_PAGE,
-    NO_MEMBERS,
-    NO_OFFSETS,
-    MemberRows,
-    OffsetRows,
-    Table,
-    member_rows,
-    offset_rows,
-)
+from frontend.ui import reads as shared
 from frontend.ui.members import AWAY_EPOCH, NAMES_PER_MEMBER, Detail
-from frontend.ui.reads import (
-    group_header,
-    header_with_members,
-    hides_members,
-    members_are_hidden,
-    members_in,
-    named_events,
-    names_of,
-    with_names,
-)
 from frontend.ui.rows import Event, GroupHeader, Member, Millis, Names, PartitionOffset, PartitionTotals
 from frontend.ui.shown import shares
 from frontend.ui.viewer import Viewer
@@ -317,8 +299,8 @@ class Limits:
     """Partitions, lag and offsets are shown for topics whose names contain this."""
     member_topics: int = 12
     """Topics named beside each member."""
-    member_table: Table = FIRST_PAGE
-    offset_table: Table = FIRST_PAGE
+    member_table: tables.Table = tables.FIRST_PAGE
+    offset_table: tables.Table = tables.FIRST_PAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,8 +345,8 @@ class GroupPage:
     members_hidden: bool = False
     """The viewer may not see the members, nor what they own; `members`, `owners` and the like are empty then."""
     """Partitions (topic, number) whose owners make no progress, as far as the verdicts name them."""
-    member_table: MemberRows = NO_MEMBERS
-    offset_table: OffsetRows = NO_OFFSETS
+    member_table: tables.MemberRows = tables.NO_MEMBERS
+    offset_table: tables.OffsetRows = tables.NO_OFFSETS
     names: Names = field(default_factory=dict)
     """Of members that are named outside the tables."""
 
@@ -376,23 +358,25 @@ async def group_page(db: Database, viewer: Viewer, group_id: str, limits: Limits
     `/v1` does not describe them either. Raises Forbidden for a search by these members.
     """
     async with db.snapshot() as connection:
-        header = await group_header(db, connection, viewer, group_id)
+        header = await shared.group_header(db, connection, viewer, group_id)
         if header is None:
             return None
-        if await hides_members(db, connection, viewer, header):
+        if await shared.hides_members(db, connection, viewer, header):
             return await _page_without_members(db, connection, viewer, header, limits)
         group = {"pk": header.pk, "group_id": group_id, "epoch": header.assignment_epoch, **viewer.parameters()}
         counts = await db.record(connection, GroupCounts, Q.group_counts, group)
         timer = await db.record(connection, MemberTimer, Q.earliest_timer, group)
         now = await db.now_ms(connection)
         lag = await lag_part(db, connection, viewer, header.pk, group_id, now, limits.lag, limits.topics, limits.q)
-        offsets = await offset_rows(
+        offsets = await tables.offset_rows(
             db, connection, viewer, header.pk, limits.q, limits.offset_table, limits.offsets, now
         )
         events = await _events(db, connection, viewer, group_id, None, limits.events + 1)
         assert counts is not None
         picture = await _picture(db, connection, group, limits)
-        members = await member_rows(db, connection, group, limits.member_table, limits.members, counts.members, now)
+        members = await tables.member_rows(
+            db, connection, group, limits.member_table, limits.members, counts.members, now
+        )
         member_ids = [member.member_id for member in members.members]
         shown = {**group, "member_ids": member_ids, "topics": limits.member_topics}
         owned = await db.records(connection, OwnedPartitions, Q.owned_partitions, shown)
@@ -401,9 +385,9 @@ async def group_page(db: Database, viewer: Viewer, group_id: str, limits: Limits
             consumer = await consumer_part(
                 db, connection, shown, picture.widths, limits.handovers, partial=lag.totals.partitions > COMPARED
             )
-        mentioned = {header.leader_id, timer.member_id if timer else None, *members_in(events)}
+        mentioned = {header.leader_id, timer.member_id if timer else None, *shared.members_in(events)}
         mentioned |= {who for move in consumer.handovers for who in (move.holder, move.heir)} if consumer else set()
-        names = await names_of(db, connection, viewer, group_id, mentioned)
+        names = await shared.names_of(db, connection, viewer, group_id, mentioned)
         return GroupPage(
             now=now,
             header=header,
@@ -418,7 +402,7 @@ async def group_page(db: Database, viewer: Viewer, group_id: str, limits: Limits
             drawn=picture.offsets,
             totals=lag.totals,
             offsets=tuple(offsets.offsets),
-            events=tuple(with_names(events[: limits.events], names)),
+            events=tuple(shared.with_names(events[: limits.events], names)),
             more_events=len(events) > limits.events,
             lag=lag,
             consumer=consumer,
@@ -434,28 +418,21 @@ async def _page_without_members(
 ) -> GroupPage:
     """Offsets, lag and events, on the topics that the viewer may describe."""
     if limits.offset_table.member_id or limits.offset_table.only == "unowned":
-        raise members_are_hidden(header.group_id)
-    pk, group_id = header.pk, header.group_id
+        raise shared.members_are_hidden(header.group_id)
+    pk, group_id, table = header.pk, header.group_id, limits.offset_table
     counts = await db.record(connection, GroupCounts, Q.group_counts, {"pk": pk})
     now = await db.now_ms(connection)
     lag = await lag_part(db, connection, viewer, pk, group_id, now, limits.lag, limits.topics, limits.q)
-    table = limits.offset_table
-    offsets = await offset_rows(db, connection, viewer, pk, limits.q, table, limits.offsets, now)
+    offsets = await tables.offset_rows(db, connection, viewer, pk, limits.q, table, limits.offsets, now)
     events = await _events(db, connection, viewer, group_id, None, limits.events + 1)
-    named = await named_events(db, connection, viewer, group_id, events[: limits.events])
+    named = await shared.named_events(db, connection, viewer, group_id, events[: limits.events])
     assert counts is not None
     return GroupPage(
-        now=now,
-        header=header,
-        counts=counts,
-        totals=lag.totals,
+        now=now, header=header, counts=counts, totals=lag.totals,
         offsets=tuple(replace(row, owner=None, client_id=None, client_host=None) for row in offsets.offsets),
-        events=tuple(named),
-        more_events=len(events) > limits.events,
-        lag=lag,
-        offset_table=offsets,
+        events=tuple(named), more_events=len(events) > limits.events, lag=lag, offset_table=offsets,
         members_hidden=True,
-    )
+    )  # fmt: skip
 
 
 class _Picture(NamedTuple):
@@ -488,7 +465,7 @@ async def handovers_of(db: Database, viewer: Viewer, group_id: str, limit: int) 
     Raises Forbidden as `group_page` does.
     """
     async with db.snapshot() as connection:
-        header = await header_with_members(db, connection, viewer, group_id)
+        header = await shared.header_with_members(db, connection, viewer, group_id)
         if header is None:
             return None
         wanted = {"pk": header.pk, "epoch": header.assignment_epoch, "only": None, "limit": limit}

@@ -14,17 +14,18 @@ from frontend.pages.group.look import Look, look
 from frontend.pages.group.map import names
 from frontend.pages.group.present import group
 from frontend.pages.group.reads import GroupPage, Limits
-from frontend.ui.episodes import Episode
+from frontend.ui.episodes import COLUMNS, Episode
 from frontend.ui.events import lines
 from frontend.ui.labels import shown as shown_labels
 from frontend.ui.page import BadAddress, attached, group_url, missing, page
 from frontend.ui.reads import History, Wanted, history, members_are_hidden
-from frontend.ui.rows import Member, Millis, PartitionOffset
+from frontend.ui.rows import Member, Millis
 from frontend.ui.states import State, state
+from frontend.ui.table import as_json, files
 from frontend.ui.verdicts import VerdictLine
 from frontend.ui.verdicts import lines as verdict_lines
 from frontend.ui.viewer import Viewer, viewer_of
-from frontend.ui.wording import duration, iso, iso_if_known, number, ranges
+from frontend.ui.wording import duration, iso, number, ranges
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -59,32 +60,30 @@ def snapshot(
         "leader_id": header.leader_id,
         "explanation": explanation,
         "next_timer": None if timer is None else _timer(timer, page.now),
-        "verdicts": [_verdict(verdict) for verdict in verdicts],
+        "verdicts": [as_json(VERDICTS, verdict) for verdict in verdicts],
         "lag": {"records": totals.lag, "partitions": totals.partitions, "measured": totals.measured},
         "members": [_member(page, member) for member in page.members],
         "more_members": page.counts.members - len(page.members),
-        "partitions": [_partition(row) for row in page.offsets],
+        "partitions": [as_json(PARTITION_COLUMNS, row) for row in page.offsets],
         "more_partitions": totals.partitions - len(page.offsets),
         "rebalances": [_rebalance(episode, page.now) for episode in rebalances],
-        "events": [
-            {"at": iso(line.at), "kind": line.kind, "text": line.text, "reason": line.note, "member_id": line.member_id}
-            for line in lines(page.events)
-        ],
+        "events": [as_json(EVENTS, line) for line in lines(page.events)],
     }
+
+
+MEMBER_COLUMNS = files("""
+    member_id group_instance_id=instance_id client_id client_host @last_heartbeat_at
+    @session_expires_at=session_deadline owned
+""")
+PARTITION_COLUMNS = files("""
+    topic partition owner committed_offset @committed_at=commit_timestamp log_end_offset @watermark_at=sampled_at lag
+""")
+VERDICTS = files("kind=state.name @since text advice @due_at")
+EVENTS = files("@at kind text reason=note member_id")
 
 
 def _timer(timer: NextTimer, now: Millis) -> Snapshot:
     return {"at": iso(timer.at), "what": timer.what.seen(timer.at, now), "overdue": timer.late}
-
-
-def _verdict(verdict: VerdictLine) -> Snapshot:
-    return {
-        "kind": verdict.state.name,
-        "since": iso(verdict.since),
-        "text": verdict.text,
-        "advice": verdict.advice,
-        "due_at": None if verdict.due_at is None else iso(verdict.due_at),
-    }
 
 
 def _member(page: GroupPage, member: Member) -> Snapshot:
@@ -92,44 +91,13 @@ def _member(page: GroupPage, member: Member) -> Snapshot:
     for part in page.owned:
         if part.member_id == member.member_id:
             owned.setdefault(part.topic, []).extend(part.partitions)
-    return {
-        "member_id": member.member_id,
-        "group_instance_id": member.instance_id,
-        "client_id": member.client_id,
-        "client_host": member.client_host,
-        "is_late": member.member_id in page.late,
-        "last_heartbeat_at": iso_if_known(member.last_heartbeat_at),
-        "session_expires_at": iso_if_known(member.session_deadline),
-        "owned": member.owned,
-        "partitions": {topic: sorted(partitions) for topic, partitions in owned.items()},
-    }
-
-
-def _partition(row: PartitionOffset) -> Snapshot:
-    return {
-        "topic": row.topic,
-        "partition": row.partition,
-        "owner": row.owner,
-        "committed_offset": row.committed_offset,
-        "committed_at": iso_if_known(row.commit_timestamp),
-        "log_end_offset": row.log_end_offset,
-        "watermark_at": iso_if_known(row.sampled_at),
-        "lag": row.lag,
-    }
+    partitions = {topic: sorted(numbers) for topic, numbers in owned.items()}
+    return as_json(MEMBER_COLUMNS, member, is_late=member.member_id in page.late, partitions=partitions)
 
 
 def _rebalance(episode: Episode, now: Millis) -> Snapshot:
-    return {
-        "began_at": iso(episode.began),
-        "ended_at": iso_if_known(episode.ended),
-        "length_ms": episode.length_ms(now),
-        "trigger": episode.trigger,
-        "reason": episode.reason,
-        "members_before": episode.before,
-        "members_after": episode.after,
-        "outcome": episode.outcome.label,
-        "phases": {phase.name: phase.length_ms for phase in episode.phases},
-    }
+    phases = {phase.name: phase.length_ms for phase in episode.phases}
+    return as_json(files(COLUMNS), episode, length_ms=episode.length_ms(now), phases=phases)
 
 
 def markdown(taken: Snapshot) -> str:

@@ -79,21 +79,8 @@ class OffsetRows:
         return self.times.get((topic, partition), NOT_KNOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class Pages:
-    """Where a table is: rows `first` to `last` of `matching`, and what leads on; "": nothing."""
-
-    first: int
-    last: int
-    matching: int
-    previous_url: str
-    next_url: str
-
-
 FIRST_PAGE = Table()
 NO_MEMBERS, NO_OFFSETS = MemberRows(), OffsetRows()
-NO_LOAD = Load(0, None, NOT_KNOWN)
-"""Of a member that owns nothing."""
 
 Q = queries("frontend")
 

@@ -21,28 +21,14 @@ from frontend.pages.group.look import PARTITIONS_SHOWN, look
 from frontend.pages.group.machine import picture
 from frontend.pages.group.map import focus_context, focus_of, read_colours, totals_of
 from frontend.pages.group.reads import COMPARED, MOST_CELLS, GroupPage, Limits, handovers_of
-from frontend.pages.group.tables import LAST_PAGE, NO_LOAD, PAGE_ROWS, Load, Pages, Table
+from frontend.pages.group.tables import LAST_PAGE, PAGE_ROWS, Table
 from frontend.ui.labels import MOST_SHOWN
 from frontend.ui.labels import shown as shown_labels
-from frontend.ui.page import (
-    BadAddress,
-    Link,
-    Pace,
-    access_link,
-    address,
-    choice,
-    choices_of,
-    group_url,
-    number,
-    page,
-    show,
-    text,
-)
+from frontend.ui.page import Link, Pace, access_link, address, choice, choices_of, group_url, page, show, text
 from frontend.ui.page import missing as no_group
-from frontend.ui.rows import Member
 from frontend.ui.shown import ALL_TOPICS
 from frontend.ui.states import state
-from frontend.ui.table import MOST_ROWS, all_rows, csv_file, csv_of, rows_of
+from frontend.ui.table import MOST_ROWS, all_rows, csv_file, csv_of, numbered, page_number, rows_of
 from frontend.ui.tabs import tab_of, tab_urls
 from frontend.ui.verdicts import lines as verdict_lines
 from frontend.ui.viewer import (
@@ -99,37 +85,23 @@ def limits_of(request: HttpRequest, tab: str, limits: Limits) -> Limits:
 
 
 def _member_table(request: HttpRequest) -> Table:
-    return Table(q=text(request, "q"), sort=choice(request, "sort", MEMBER_SORTS), page=_page(request))
+    return Table(q=text(request, "q"), sort=choice(request, "sort", MEMBER_SORTS), page=page_number(request, LAST_PAGE))
 
 
 def _offset_table(request: HttpRequest) -> Table:
     return Table(
         sort=choice(request, "sort", OFFSET_SORTS),
-        page=_page(request),
+        page=page_number(request, LAST_PAGE),
         only=choice(request, "only", ONLY),
         member_id=text(request, "member"),
     )
 
 
-def _page(request: HttpRequest) -> int:
-    found = number(request, "page")
-    if found is None:
-        return 1
-    if not 1 <= found <= LAST_PAGE:
-        raise BadAddress(f"page: from 1 to {LAST_PAGE}; what lies beyond is found with the filter, or in the CSV file.")
-    return found
-
-
-def pages(request: HttpRequest, table: Table, shown: int, matching: int) -> Pages:
-    """Where a table is and what leads on."""
+def pages(request: HttpRequest, table: Table, shown: int, matching: int) -> Mapping[str, Any]:
+    """Where a table is and what leads on: `first` and `last` are numbers of rows."""
     more = matching > table.skip + shown and table.page < LAST_PAGE
-    return Pages(
-        first=table.skip + 1 if shown else 0,
-        last=table.skip + shown,
-        matching=matching,
-        previous_url=address(request, page=str(table.page - 1) if table.page > 2 else None) if table.page > 1 else "",
-        next_url=address(request, page=str(table.page + 1)) if more else "",
-    )
+    bounds = {"first": table.skip + 1 if shown else 0, "last": table.skip + shown, "matching": matching}
+    return {**bounds, **numbered(request, table.page, more)}
 
 
 def context_of(request: HttpRequest, tab: str, limits: Limits, page: GroupPage, partitions: int) -> dict[str, Any]:
@@ -259,8 +231,8 @@ def group_page(request: HttpRequest, group_id: str) -> HttpResponse:
         context |= looked.share.context(most=OVERVIEW_PARTITIONS if tab == "overview" else PARTITIONS_SHOWN)
     partitions = found.totals.partitions if looked.share is None else len(looked.share.offsets)
     context |= context_of(request, tab, limits, found, partitions)
-    if looked.share is not None and context["items"].dead:
-        context["tab_counts"]["dead-letters"] = context["items"].dead
+    if looked.share is not None and context["items"]["dead"]:
+        context["tab_counts"]["dead-letters"] = context["items"]["dead"]
     context |= focus_context(
         request,
         wanted,
@@ -361,22 +333,14 @@ def members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     found = bridge.call(lambda runtime: queries.group_page(runtime.db, viewer, group_id, limits))
     if found is None:
         raise unknown_group(group_id)
-    head = (
-        "member_id", "group_instance_id", "client_id", "client_host", "partitions", "member_epoch", "last_heartbeat_at",
-        "session_expires_at", "lag", "time_lag_ms", "records_per_minute", "counted",
-    )  # fmt: skip
+    columns = """
+        member_id=of.member_id group_instance_id=of.instance_id client_id=of.client_id client_host=of.client_host
+        partitions=of.owned member_epoch=of.member_epoch @last_heartbeat_at=of.last_heartbeat_at
+        @session_expires_at=of.session_deadline lag=load.lag time_lag_ms=load.time_lag.ms records_per_minute=load.rate
+    """
     loads = found.member_table.loads
-    counted = viewer.topics_counted or ALL_TOPICS
-    rows = ((*_member(member, loads.get(member.member_id, NO_LOAD)), counted) for member in found.members)
-    return csv_file(f"{group_id}-members", head, rows)
-
-
-def _member(member: Member, load: Load) -> Sequence[object]:
-    return (
-        member.member_id, member.instance_id, member.client_id, member.client_host, member.owned, member.member_epoch,
-        iso_if_known(member.last_heartbeat_at), iso_if_known(member.session_deadline), load.lag, load.time_lag.ms,
-        load.rate,
-    )  # fmt: skip
+    rows = ({"of": member, "load": loads.get(member.member_id)} for member in found.members)
+    return csv_of(f"{group_id}-members", columns, rows, counted=viewer.topics_counted or ALL_TOPICS)
 
 
 @page

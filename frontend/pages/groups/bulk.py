@@ -14,7 +14,7 @@ from frontend.ui import commands as as_command
 from frontend.ui.commands import Command, service_url
 from frontend.ui.form import Refusal, actor, attempt, delete_now, hold_choices, hold_duration, hold_now, release_now
 from frontend.ui.labels import EXAMPLE, new_labels, written_lines
-from frontend.ui.page import LONGEST_TEXT, BadAddress, form_page, group_url, message, show
+from frontend.ui.page import LONGEST_TEXT, Absent, BadAddress, form_page, show
 from frontend.ui.reads import GroupBrief, group_briefs, now_ms
 from frontend.ui.shown import HIDDEN_TOPICS, UNKNOWN, Shown, shown
 from frontend.ui.states import State, state
@@ -41,21 +41,10 @@ class Act(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """A button of the list. `missing`: why the account may not use it, "" if it may; `bad`: destructive."""
-
-    name: str
-    label: str
-    missing: str
-    bad: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Review:
     """An act on one group before it is done. `brief` None: the group does not exist; `obstacle` "": it can be done."""
 
     group_id: str
-    url: str
     brief: GroupBrief | None
     state: State | None
     effect: str = ""
@@ -63,11 +52,9 @@ class Review:
     lag: Shown[int] = UNKNOWN
 
 
-def offered(viewer: Viewer) -> Sequence[Offer]:
-    """The acts as a person sees them."""
-    return [
-        Offer(act.value, DOINGS[act].label, missing(viewer, DOINGS[act].need), bad=act is Act.DELETE) for act in Act
-    ]
+def offered(viewer: Viewer) -> Sequence[tuple[str, str, str, bool]]:
+    """The buttons of the list: name, label, why the person may not use it, "" if allowed, and whether it destroys."""
+    return [(act.value, one.label, missing(viewer, one.need), act is Act.DELETE) for act, one in DOINGS.items()]
 
 
 def review(viewer: Viewer, act: Act, group_ids: Iterable[str], briefs: Mapping[str, GroupBrief]) -> list[Review]:
@@ -76,16 +63,15 @@ def review(viewer: Viewer, act: Act, group_ids: Iterable[str], briefs: Mapping[s
 
 
 def _review(viewer: Viewer, act: Act, group_id: str, brief: GroupBrief | None) -> Review:
-    url = group_url(group_id)
     if brief is None:
-        return Review(group_id, url, None, None, obstacle="There is no such group; it may have been deleted.")
+        return Review(group_id, None, None, obstacle="There is no such group; it may have been deleted.")
     lacking = missing(viewer, DOINGS[act].need, group_id)
     effect, obstacle = ("", lacking) if lacking else DOINGS[act].outlook(brief)
     hidden = None if viewer.topics.unlimited else HIDDEN_TOPICS
     if act is Act.DELETE and effect and hidden:
         effect += " Offsets on topics that you may not see are deleted, too."
     lag = shown(brief.lag, brief.lag_sampled_at, hidden=hidden)
-    return Review(group_id, url, brief, state(brief.state, held=brief.held), effect, obstacle, lag)
+    return Review(group_id, brief, state(brief.state, held=brief.held), effect, obstacle, lag)
 
 
 def _hold_outlook(brief: GroupBrief) -> tuple[str, str]:
@@ -144,10 +130,10 @@ def group_actions(request: HttpRequest) -> HttpResponse:
     viewer = viewer_of(request)
     require(request, DOINGS[asked.act].need)
     if not asked.group_ids:
-        return message(request, 400, "No group selected", "Tick groups in the list first, then choose what to do.")
+        raise Absent("No group selected", "Tick groups in the list first, then choose what to do.", status=400)
     if len(asked.group_ids) > MOST_GROUPS:
         text = f"{len(asked.group_ids):,} groups are selected; at most {MOST_GROUPS} can be reviewed at once."
-        return message(request, 400, "Too many groups", f"{text} Nothing was done.")
+        raise Absent("Too many groups", f"{text} Nothing was done.", status=400)
     briefs = bridge.call(lambda runtime: group_briefs(runtime.db, viewer, asked.group_ids))
     lines = review(viewer, asked.act, asked.group_ids, briefs)
     refusal = Refusal()
@@ -174,18 +160,15 @@ def _unconfirmed(request: HttpRequest, act: Act) -> Refusal:
     """What is wrong with the form as a whole."""
     if act is Act.DELETE and request.POST.get("sure") != "yes":
         return Refusal("Tick the box to confirm the deletion: nothing was deleted.", 400)
-    if act is Act.HOLD:
-        try:
+    try:
+        if act is Act.HOLD:
             hold_duration(request)
-        except ProtocolError as error:
-            return Refusal(error.detail, 400)
-    if act is Act.LABELS:
-        try:
+        if act is Act.LABELS:
             changes = new_labels(request.POST)
             merged({}, changes)
-        except ProtocolError as error:
-            return Refusal(error.detail, 400)
-        return Refusal() if changes else Refusal("Write the name of a label: nothing was changed.", 400)
+            return Refusal() if changes else Refusal("Write the name of a label: nothing was changed.", 400)
+    except ProtocolError as error:
+        return Refusal(error.detail, 400)
     return Refusal()
 
 
@@ -246,15 +229,13 @@ DOINGS = {
     Act.HOLD: Doing(
         "Hold", HOLD, _hold_outlook, _hold, lambda _, url, name: as_command.hold(url, name, hold_choices()[0][0])
     ),
-    Act.RELEASE: Doing(
-        "End hold", HOLD, _release_outlook, _release, lambda _, url, name: as_command.end_hold(url, name)
-    ),
+    Act.RELEASE: Doing("End hold", HOLD, _release_outlook, _release, lambda _, *of: as_command.end_hold(*of)),
     Act.LABELS: Doing(
         "Label", CHANGE_LABELS, _labels_outlook, _labels,
         lambda request, url, name: as_command.labels(url, name, _labels_of(request))[-1],
     ),
     Act.DELETE: Doing(
-        "Delete", DELETE_GROUP, _delete_outlook, _delete, lambda _, url, name: as_command.delete_group(url, name)
+        "Delete", DELETE_GROUP, _delete_outlook, _delete, lambda _, *of: as_command.delete_group(*of)
     ),
 }  # fmt: skip
 
@@ -286,13 +267,7 @@ def _results_page(request: HttpRequest, asked: Asked, results: Sequence[Result])
         "refusal": Refusal(),
         "title": f"{DOINGS[asked.act].label}: results",
     }
-    # A deleted group has no page any more.
-    gone = asked.act is Act.DELETE
-    lines = [
-        (replace(result.review, url="" if gone and result.done else result.review.url), result.text, result.done)
-        for result in results
-    ]
-    return _page(request, asked, lines, context)
+    return _page(request, asked, [(result.review, result.text, result.done) for result in results], context)
 
 
 def _page(

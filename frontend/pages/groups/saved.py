@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from frontend.models import SavedView
 from frontend.ui.reads import now_ms
-from frontend.ui.table import Column
+from frontend.ui.table import Column, orders
 from groups.readmodel import GroupSort
 
 S = GroupSort
@@ -21,68 +21,53 @@ S = GroupSort
 
 USUAL_SORT = S.SEVERITY
 """Of a list whose address names no order."""
-GROUP = Column("group", "Group", S.GROUP_ID, S.GROUP_ID_DESCENDING)
+GROUP = Column("group", "Group", S.GROUP_ID, S.GROUP_ID_DESCENDING, orders="Name|Name, from Z to A")
 """Always there: it names the line."""
 COLUMNS = (
-    Column("state", "State", S.STATE, S.STATE_DESCENDING),
-    Column("since", "In state since", S.STATE_SINCE, S.STATE_SINCE_DESCENDING),
+    Column("state", "State", S.STATE, S.STATE_DESCENDING, orders="State|State, from Z to A"),
+    Column(
+        "since", "In state since", S.STATE_SINCE, S.STATE_SINCE_DESCENDING,
+        orders="Longest in its state|Shortest in its state",
+    ),
     Column("type", "Type", title="The protocol, and what assigns partitions"),
-    Column("members", "Members", S.MEMBERS_DESCENDING, S.MEMBERS, number=True),
     Column(
-        "partitions", "Partitions", S.PARTITIONS_DESCENDING, S.PARTITIONS, number=True,
-        title="Owned, or with a committed offset, as of the last sample", usual=False,
+        "members", "Members", S.MEMBERS_DESCENDING, S.MEMBERS, number=True, orders="Most members|Fewest members"
     ),
     Column(
-        "generation", "Generation", S.GENERATION_DESCENDING, S.GENERATION, number=True,
-        title="Of a consumer group: the group epoch", usual=False,
+        "partitions", "Partitions", S.PARTITIONS_DESCENDING, S.PARTITIONS, number=True, usual=False,
+        orders="Most partitions|Fewest partitions", title="Owned, or with a committed offset, as of the last sample",
     ),
     Column(
-        "lag", "Lag", S.LAG_DESCENDING, S.LAG, number=True,
+        "generation", "Generation", S.GENERATION_DESCENDING, S.GENERATION, number=True, usual=False,
+        orders="Highest generation|Lowest generation", title="Of a consumer group: the group epoch",
+    ),
+    Column(
+        "lag", "Lag", S.LAG_DESCENDING, S.LAG, number=True, orders="Largest lag|Smallest lag",
         title="Records behind the ends of the logs, as of the last sample",
     ),
     Column(
         "time_lag", "Time lag", S.TIME_LAG_DESCENDING, S.TIME_LAG, number=True,
+        orders="Largest time lag|Smallest time lag",
         title="The next record to read was written so long before the last sample",
     ),
     Column("topics", "Topics"),
     Column(
-        "owner", "Owner", S.OWNER, S.OWNER_DESCENDING, title="The label owner of the group, else its team", usual=False
+        "owner", "Owner", S.OWNER, S.OWNER_DESCENDING, orders="Owner|Owner, from Z to A", usual=False,
+        title="The label owner of the group, else its team",
     ),
     Column("labels", "Labels", title="Of the group, not of its topics", usual=False),
     Column(
-        "coordinator", "Coordinator", S.COORDINATOR, S.COORDINATOR_DESCENDING,
-        title="The node that runs the group's timers", usual=False,
+        "coordinator", "Coordinator", S.COORDINATOR, S.COORDINATOR_DESCENDING, usual=False,
+        orders="Coordinator|Coordinator, from Z to A", title="The node that runs the group's timers",
     ),
-    Column("changed", "Last change", S.UPDATED, S.UPDATED_ASCENDING, number=True),
+    Column(
+        "changed", "Last change", S.UPDATED, S.UPDATED_ASCENDING, number=True, orders="Latest change|Earliest change"
+    ),
 )  # fmt: skip
 NAMES = tuple(column.name for column in COLUMNS)
 USUAL = tuple(column.name for column in COLUMNS if column.usual)
 
-SORTS: Sequence[tuple[GroupSort, str]] = (
-    (S.SEVERITY, "Worst first"),
-    (S.GROUP_ID, "Name"),
-    (S.GROUP_ID_DESCENDING, "Name, from Z to A"),
-    (S.STATE, "State"),
-    (S.STATE_DESCENDING, "State, from Z to A"),
-    (S.STATE_SINCE, "Longest in its state"),
-    (S.STATE_SINCE_DESCENDING, "Shortest in its state"),
-    (S.MEMBERS_DESCENDING, "Most members"),
-    (S.MEMBERS, "Fewest members"),
-    (S.GENERATION_DESCENDING, "Highest generation"),
-    (S.GENERATION, "Lowest generation"),
-    (S.LAG_DESCENDING, "Largest lag"),
-    (S.LAG, "Smallest lag"),
-    (S.TIME_LAG_DESCENDING, "Largest time lag"),
-    (S.TIME_LAG, "Smallest time lag"),
-    (S.PARTITIONS_DESCENDING, "Most partitions"),
-    (S.PARTITIONS, "Fewest partitions"),
-    (S.COORDINATOR, "Coordinator"),
-    (S.COORDINATOR_DESCENDING, "Coordinator, from Z to A"),
-    (S.OWNER, "Owner"),
-    (S.OWNER_DESCENDING, "Owner, from Z to A"),
-    (S.UPDATED, "Latest change"),
-    (S.UPDATED_ASCENDING, "Earliest change"),
-)
+SORTS: Sequence[tuple[GroupSort, str]] = [(S.SEVERITY, "Worst first"), *orders((GROUP, *COLUMNS))]
 """Every order, and what it is called."""
 ALIASES = {"changed": S.UPDATED}
 """Values that older links have."""

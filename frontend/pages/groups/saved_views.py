@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from frontend.models import SavedView
-from frontend.pages.groups.saved import (
-    LONGEST_NAME,
-    MOST_VIEWS,
-    NAMES,
-    SORTS,
-    USUAL,
-    USUAL_SORT,
-    ViewRefused,
-    delete_view,
-    list_url,
-    save_view,
-    saved_views_of,
-    written_view,
-)
+from frontend.pages.groups import saved
 from frontend.pages.groups.view import filter_words, wanted_columns, wanted_groups
 from frontend.ui.form import Refusal, done
 from frontend.ui.page import BadAddress, form_page, show
@@ -31,27 +15,18 @@ from frontend.ui.wording import plural
 from groups.readmodel import GroupFilter
 
 
-@dataclass(frozen=True, slots=True)
-class ViewLine:
-    """A saved view and what it shows, in words."""
-
-    view: SavedView
-    url: str
-    words: Sequence[str]
-
-
 @form_page()
 def saved_views(request: HttpRequest) -> HttpResponse:
     """The views of the account that has signed in; nobody else's can be seen or deleted."""
     refusal, act = Refusal(), request.POST.get("act", "")
     if request.method == "POST" and act == "save":
         try:
-            saved = _save(request)
-            return done(request, f"Saved the view {saved.name}.", list_url(saved.query))
-        except ViewRefused as error:
+            view = _save(request)
+            return done(request, f"Saved the view {view.name}.", saved.list_url(view.query))
+        except saved.ViewRefused as error:
             refusal = Refusal(str(error), error.status)
     elif request.method == "POST" and act == "delete":
-        name = delete_view(request.user, request.POST.get("view", ""))
+        name = saved.delete_view(request.user, request.POST.get("view", ""))
         if name is not None:
             return done(request, f"Deleted the view {name}.", reverse("frontend:views"))
         refusal = Refusal("You have no such view; it may have been deleted.", 404)
@@ -60,13 +35,15 @@ def saved_views(request: HttpRequest) -> HttpResponse:
     query = request.POST.get("query", "")
     context = {
         "now": now_ms(),
-        "lines": [ViewLine(view, list_url(view.query), _words(view.query)) for view in saved_views_of(request.user)],
+        "lines": [
+            (view, saved.list_url(view.query), _words(view.query)) for view in saved.saved_views_of(request.user)
+        ],
         "refusal": refusal,
         "again": act == "save",
         "given": request.POST,
         "given_words": _words(query) if act == "save" else (),
-        "longest_name": LONGEST_NAME,
-        "most": MOST_VIEWS,
+        "longest_name": saved.LONGEST_NAME,
+        "most": saved.MOST_VIEWS,
     }
     return show(request, "pages/groups/views", context, section="groups", status=refusal.status, title="Saved views")
 
@@ -76,8 +53,8 @@ def _save(request: HttpRequest) -> SavedView:
     try:
         wanted_groups(probe), wanted_columns(probe)
     except BadAddress as error:
-        raise ViewRefused(str(error), 400) from error
-    return save_view(request.user, request.POST.get("name", ""), written_view(probe.GET))
+        raise saved.ViewRefused(str(error), 400) from error
+    return saved.save_view(request.user, request.POST.get("name", ""), saved.written_view(probe.GET))
 
 
 def _list_request(query: str) -> HttpRequest:
@@ -95,8 +72,8 @@ def _words(query: str) -> list[str]:
     except BadAddress as error:
         return [f"The list no longer understands this view: {error}"]
     words = ["All groups" if wanted.groups == GroupFilter() else f"Groups with {filter_words(wanted.groups)}"]
-    if wanted.sort is not USUAL_SORT:
-        words.append(f"sorted by: {dict(SORTS)[wanted.sort].lower()}")
-    if columns != USUAL:
-        words.append(f"{plural(len(columns) + 1, 'column')} of {len(NAMES) + 1}")
+    if wanted.sort is not saved.USUAL_SORT:
+        words.append(f"sorted by: {dict(saved.SORTS)[wanted.sort].lower()}")
+    if columns != saved.USUAL:
+        words.append(f"{plural(len(columns) + 1, 'column')} of {len(saved.NAMES) + 1}")
     return words

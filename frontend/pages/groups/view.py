@@ -13,33 +13,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
-from frontend.pages.groups import reads as queries
+from frontend.pages.groups import reads, saved
 from frontend.pages.groups.bulk import offered
-from frontend.pages.groups.reads import (
-    DRAWN_MS,
-    DRAWN_TOPICS,
-    TOPICS_PER_LINE,
-    Also,
-    GroupList,
-    Looks,
-    Wanted,
-    group_rows,
-    unreadable,
-)
-from frontend.pages.groups.saved import (
-    ALIASES,
-    COLUMNS,
-    GROUP,
-    LONGEST_NAME,
-    NAMES,
-    SORTS,
-    USUAL_SORT,
-    list_url,
-    saved_views_of,
-    shown_columns,
-    written_columns,
-    written_view,
-)
 from frontend.ui.chart import Line, Point, spark
 from frontend.ui.labels import Label, label_of, owner_of
 from frontend.ui.labels import shown as shown_labels
@@ -52,7 +27,6 @@ from frontend.ui.page import (
     choice,
     choices_of,
     edges,
-    group_url,
     number,
     page,
     show,
@@ -62,10 +36,10 @@ from frontend.ui.rows import Millis
 from frontend.ui.services import elsewhere
 from frontend.ui.shown import ALL_TOPICS, HIDDEN_TOPICS, Known, Shown, cell, limited, shown
 from frontend.ui.states import BY_NAME, HELD, STATES, State, is_held, state
-from frontend.ui.table import all_rows, csv_file, heads
+from frontend.ui.table import all_rows, csv_of, heads
 from frontend.ui.verdicts import KINDS
 from frontend.ui.viewer import CREATE_GROUP, Viewer, action, viewer_of
-from frontend.ui.wording import elided, iso, iso_if_known, plural
+from frontend.ui.wording import elided, plural
 from groups.configs import DecisionContexts
 from groups.core.model.group import partition_of
 from groups.core.model.types import VerdictKind
@@ -91,7 +65,6 @@ class ListLine:
 
     group: GroupSummary
     state: State
-    url: str
     topics: str
     all_topics: str
     verdicts: Sequence[State]
@@ -114,7 +87,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
     total = sum(found.counts.values())
     narrowed = _is_narrowed(wanted)
     views, sorts = _views(request), _sorts(viewer)
-    table = [GROUP, *(column for column in COLUMNS if column.name in columns)]
+    table = [saved.GROUP, *(column for column in saved.COLUMNS if column.name in columns)]
     return show(
         request,
         "pages/groups/groups",
@@ -131,20 +104,20 @@ def group_list(request: HttpRequest) -> HttpResponse:
                 Choice(shown, found.verdict_counts.get(kind.value, 0), kind.value in (wanted.groups.verdicts or ()))
                 for kind, shown in KINDS.items()
             ],
-            "sorts": [("" if sort is USUAL_SORT else sort.value, label) for sort, label in sorts.items()],
+            "sorts": [("" if sort is saved.USUAL_SORT else sort.value, label) for sort, label in sorts.items()],
             "by_time_lag": viewer.topics.unlimited,
-            "order": "" if wanted.sort is USUAL_SORT else wanted.sort.value,
-            "caption": dict(SORTS)[wanted.sort].lower(),
+            "order": "" if wanted.sort is saved.USUAL_SORT else wanted.sort.value,
+            "caption": dict(saved.SORTS)[wanted.sort].lower(),
             **views,
             "bulk": offered(viewer),
             "create": action(viewer, "Create group", reverse("frontend:create-group"), CREATE_GROUP),
-            "heads": heads(request, table, wanted.sort, sorts, USUAL_SORT),
+            "heads": heads(request, table, wanted.sort, sorts, saved.USUAL_SORT),
             "columns": columns,
-            "written_columns": written_columns(columns),
+            "written_columns": saved.written_columns(columns),
             "toggles": _toggles(request, columns),
             "type_choices": [("", "All"), *((t.value, t.label) for t in Group.Type)],
             "label_links": _label_links(request, found.groups),
-            "drawn_topics": DRAWN_TOPICS,
+            "drawn_topics": reads.DRAWN_TOPICS,
             "narrowed": narrowed,
             "fields": {name: text(request, name) for name in FIELDS},
             "filtered": _is_filtered(wanted) or bool(wanted.after or wanted.before),
@@ -162,13 +135,13 @@ def group_list(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _found(viewer: Viewer, wanted: Wanted) -> tuple[GroupList, str]:
+def _found(viewer: Viewer, wanted: reads.Wanted) -> tuple[reads.GroupList, str]:
     """The page of the list, and what is wrong with the regular expression, whose field stays on the page."""
     try:
-        return bridge.call(lambda runtime: queries.group_list(runtime.db, viewer, wanted, assignors_of(runtime))), ""
+        return bridge.call(lambda runtime: reads.group_list(runtime.db, viewer, wanted, assignors_of(runtime))), ""
     except ProtocolError as error:
         if error.error is Error.INVALID_REGULAR_EXPRESSION:
-            return bridge.call(lambda runtime: unreadable(runtime.db)), error.detail.removeprefix("regex: ")
+            return bridge.call(lambda runtime: reads.unreadable(runtime.db)), error.detail.removeprefix("regex: ")
         if error.error is Error.INVALID_REQUEST:
             name = "after" if wanted.after else "before"
             raise BadAddress(f"{name}: no such page of the list; start again from the first.") from error
@@ -179,7 +152,7 @@ THERE = 25
 """Groups shown of each other service; its own list has all."""
 
 
-def _elsewhere(request: HttpRequest, viewer: Viewer, wanted: Wanted) -> dict[str, Any]:
+def _elsewhere(request: HttpRequest, viewer: Viewer, wanted: reads.Wanted) -> dict[str, Any]:
     """The groups of other services that match the same filters, on the first page of the list."""
     if wanted.after or wanted.before:
         return {}
@@ -201,7 +174,7 @@ def _elsewhere(request: HttpRequest, viewer: Viewer, wanted: Wanted) -> dict[str
     for name in ("columns", "after", "before"):
         asked.pop(name, None)
     found = elsewhere(viewer, parameters, lacking=[name for name, given in lacking.items() if given])
-    return {**found, "elsewhere_query": asked.urlencode(), "elsewhere_order": dict(SORTS)[sort].lower()}
+    return {**found, "elsewhere_query": asked.urlencode(), "elsewhere_order": dict(saved.SORTS)[sort].lower()}
 
 
 def assignors_of(runtime: Runtime) -> Iterable[str]:
@@ -209,12 +182,12 @@ def assignors_of(runtime: Runtime) -> Iterable[str]:
     return runtime.get(DecisionContexts).assignors
 
 
-def coordinator_of(group_id: str, also: Also) -> str | None:
+def coordinator_of(group_id: str, also: reads.Also) -> str | None:
     """The node that coordinates a group; None: none does now."""
     return also.coordinators.get(partition_of(group_id, settings.KCOORD.int("offsets.topic.num.partitions")))
 
 
-def wanted_groups(request: HttpRequest) -> Wanted:
+def wanted_groups(request: HttpRequest) -> reads.Wanted:
     """What the URL of the list asks for. Raises BadAddress."""
     states = choices_of(request, "state", (*BY_NAME, HELD.name))
     kind = choice(request, "type", tuple(Group.Type.values))
@@ -237,40 +210,41 @@ def wanted_groups(request: HttpRequest) -> Wanted:
         assignor=text(request, "assignor") or None,
         coordinator=text(request, "coordinator") or None,
     )
-    return Wanted(groups, _sort(request), *edges(request))
+    return reads.Wanted(groups, _sort(request), *edges(request))
 
 
 def _sort(request: HttpRequest) -> GroupSort:
-    written = choice(request, "sort", (*(sort.value for sort in GroupSort), *ALIASES))
-    return ALIASES.get(written) or GroupSort(written or USUAL_SORT.value)
+    written = choice(request, "sort", (*(sort.value for sort in GroupSort), *saved.ALIASES))
+    return saved.ALIASES.get(written) or GroupSort(written or saved.USUAL_SORT.value)
 
 
 def wanted_columns(request: HttpRequest) -> tuple[str, ...]:
     """The columns that the URL of the list asks for. Raises BadAddress."""
-    columns = shown_columns(text(request, "columns"))
+    columns = saved.shown_columns(text(request, "columns"))
     if columns is None:
-        raise BadAddress(f"columns: write some of {', '.join(NAMES)} with a full stop between them.")
+        raise BadAddress(f"columns: write some of {', '.join(saved.NAMES)} with a full stop between them.")
     return columns
 
 
 def _views(request: HttpRequest) -> dict[str, Any]:
     """The saved views of the account, and what the present one would be saved as."""
-    present = written_view(request.GET)
-    views = [(view.name, list_url(view.query), view.query == present) for view in saved_views_of(request.user)]
-    return {"views": views, "present": present, "longest_name": LONGEST_NAME}
+    present = saved.written_view(request.GET)
+    found = saved.saved_views_of(request.user)
+    views = [(view.name, saved.list_url(view.query), view.query == present) for view in found]
+    return {"views": views, "present": present, "longest_name": saved.LONGEST_NAME}
 
 
 def _sorts(viewer: Viewer) -> Mapping[GroupSort, str]:
     """The orders that the person may ask for."""
-    return {sort: label for sort, label in SORTS if viewer.topics.unlimited or sort not in OF_ALL_TOPICS}
+    return {sort: label for sort, label in saved.SORTS if viewer.topics.unlimited or sort not in OF_ALL_TOPICS}
 
 
 def _toggles(request: HttpRequest, columns: Sequence[str]) -> list[Link]:
     toggles = []
-    for column in COLUMNS:
+    for column in saved.COLUMNS:
         shown = column.name in columns
-        names = [name for name in NAMES if (name in columns) != (name == column.name)]
-        toggles.append(Link(column.label, address(request, columns=written_columns(names)), shown))
+        names = [name for name in saved.NAMES if (name in columns) != (name == column.name)]
+        toggles.append(Link(column.label, address(request, columns=saved.written_columns(names)), shown))
     return toggles
 
 
@@ -284,20 +258,19 @@ def _label_links(request: HttpRequest, groups: Iterable[GroupSummary]) -> list[t
     return links
 
 
-def _states(wanted: Wanted) -> Sequence[str]:
+def _states(wanted: reads.Wanted) -> Sequence[str]:
     return wanted.groups.states or ()
 
 
-def _line(group: GroupSummary, found: GroupList, viewer: Viewer) -> ListLine:
-    more = len(group.topics) >= TOPICS_PER_LINE
+def _line(group: GroupSummary, found: reads.GroupList, viewer: Viewer) -> ListLine:
+    more = len(group.topics) >= reads.TOPICS_PER_LINE
     named = ", ".join(map(elided, group.topics[:TOPICS_SHOWN]))
     if len(group.topics) > TOPICS_SHOWN:
         named += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
-    here, all_topics = group_url(group.group_id), viewer.topics.unlimited
+    all_topics = viewer.topics.unlimited
     return ListLine(
         group,
         state(group.state, held=is_held(group.held_until, found.now)),
-        here,
         named,
         ", ".join(group.topics),
         [KINDS[VerdictKind(kind)] for kind, _ in group.verdicts],
@@ -329,9 +302,9 @@ def _lag(group: GroupSummary, viewer: Viewer) -> Shown[int]:
     return replace(lag, least=why) if isinstance(lag, Known) and (unknown or stale) else lag
 
 
-def _plot(looks: Looks, now: Millis) -> Line | None:
+def _plot(looks: reads.Looks, now: Millis) -> Line | None:
     """A look does not count if a topic was not known then that was known before, and is later or is still read."""
-    if looks.topics > DRAWN_TOPICS:
+    if looks.topics > reads.DRAWN_TOPICS:
         return None
     largest: dict[int, int] = {}
     before = accumulate(looks.parts, max)
@@ -341,53 +314,45 @@ def _plot(looks: Looks, now: Millis) -> Line | None:
             step = (at - now) // STEP_MS
             largest[step] = max(lag, largest.get(step, 0))
     points = [Point(now + step * STEP_MS + STEP_MS // 2, lag) for step, lag in largest.items()]
-    return spark(points, first=now - DRAWN_MS, last=now, step_ms=STEP_MS)
+    return spark(points, first=now - reads.DRAWN_MS, last=now, step_ms=STEP_MS)
 
 
 def filter_words(wanted: GroupFilter) -> str:
     """The conditions of a list in words, that a group has."""
-    words = []
-    if wanted.q:
-        words.append(f"“{wanted.q}” in its id")
-    if wanted.regex:
-        words.append(f"an id that matches {wanted.regex}")
     states = [*(state(name).label for name in wanted.states or ()), *([HELD.label] if wanted.held else [])]
-    if states:
-        words.append("the state " + " or ".join(states))
-    if wanted.verdicts:
-        words.append("the verdict " + " or ".join(KINDS[VerdictKind(name)].label for name in wanted.verdicts))
-    if wanted.types:
-        words.append(f"the type {' or '.join(wanted.types)}")
-    if wanted.assignor:
-        words.append(f"an assignor with “{wanted.assignor}” in its name")
-    if wanted.coordinator:
-        words.append(f"the coordinator {wanted.coordinator}")
-    if wanted.topic:
-        words.append(f"the topic {wanted.topic}")
+    verdicts = [KINDS[VerdictKind(name)].label for name in wanted.verdicts or ()]
     parts = (wanted.member, "ids"), (wanted.client_id, "client id"), (wanted.host, "host")
     members = [f"“{part}” in its {name}" for part, name in parts if part]
-    if members:
-        words.append(f"a member with {' and '.join(members)}")
-    if wanted.min_lag is not None:
-        words.append(f"a lag of {wanted.min_lag:,} or more")
-    if wanted.min_time_lag_ms is not None:
-        words.append(f"a time lag of {wanted.min_time_lag_ms // 1_000:,} s or more")
-    for label in wanted.labels or ():
-        words.append(f"the label {'='.join(part for part in label if part is not None)}")
+    lag, seconds = wanted.min_lag, wanted.min_time_lag_ms
+    conditions = (
+        (wanted.q, f"“{wanted.q}” in its id"),
+        (wanted.regex, f"an id that matches {wanted.regex}"),
+        (states, f"the state {' or '.join(states)}"),
+        (verdicts, f"the verdict {' or '.join(verdicts)}"),
+        (wanted.types, f"the type {' or '.join(wanted.types or ())}"),
+        (wanted.assignor, f"an assignor with “{wanted.assignor}” in its name"),
+        (wanted.coordinator, f"the coordinator {wanted.coordinator}"),
+        (wanted.topic, f"the topic {wanted.topic}"),
+        (members, f"a member with {' and '.join(members)}"),
+        (lag is not None, f"a lag of {lag or 0:,} or more"),
+        (seconds is not None, f"a time lag of {(seconds or 0) // 1_000:,} s or more"),
+    )
+    words = [said for given, said in conditions if given]
+    words += [f"the label {'='.join(part for part in label if part is not None)}" for label in wanted.labels or ()]
     return ", and ".join(words) or "a place on this page of the list"
 
 
-def _is_filtered(wanted: Wanted) -> bool:
+def _is_filtered(wanted: reads.Wanted) -> bool:
     return wanted.groups != GroupFilter()
 
 
-def _is_narrowed(wanted: Wanted) -> bool:
+def _is_narrowed(wanted: reads.Wanted) -> bool:
     """By one of the filters that are folded away otherwise."""
     shown = replace(wanted.groups, q="", states=None, held=False, verdicts=None, types=None)
     return shown != GroupFilter()
 
 
-def _summary(found: GroupList, wanted: Wanted, total: int) -> str:
+def _summary(found: reads.GroupList, wanted: reads.Wanted, total: int) -> str:
     states, held = _states(wanted), wanted.groups.held
     chosen = sum(found.counts.get(name, 0) for name in states) if states or held else total
     if held and "Empty" not in states:  # a group that is held is Empty
@@ -402,27 +367,25 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
     """The groups that match the filters of the list."""
     wanted, viewer = replace(wanted_groups(request), after=None, before=None), viewer_of(request)
 
-    async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[tuple[GroupSummary, Also]], str | None]:
-        return await group_rows(runtime.db, viewer, wanted, after, MAX_LIMIT, assignors_of(runtime))
+    async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[tuple[GroupSummary, reads.Also]], str | None]:
+        return await reads.group_rows(runtime.db, viewer, wanted, after, MAX_LIMIT, assignors_of(runtime))
 
     hidden = None if viewer.topics.unlimited else HIDDEN_TOPICS
-    head = (
-        "group_id", "type", "assignor", "state", "state_since", "generation", "members", "partitions", "lag",
-        "unknown_partitions", "time_lag_ms", "lag_sampled_at", "verdicts", "topics", "coordinator", "updated_at",
-        "owner", "labels", "counted",
+    columns = """
+        group_id=of.group_id type=of.type assignor state=of.state @state_since=of.state_since
+        generation=of.generation_id members=of.members partitions=of.partitions lag=of.lag
+        unknown_partitions=of.unknown_partitions time_lag_ms @lag_sampled_at=of.lag_sampled_at verdicts
+        topics=of.topics coordinator @updated_at=of.updated_at owner labels counted
+    """
+    return csv_of(
+        "groups", columns, ({"of": group, "also": also} for group, also in all_rows(read)),
+        assignor=lambda row: row["also"].assignors.get(row["of"].pk),
+        time_lag_ms=lambda row: cell(shown(row["of"].time_lag_ms, hidden=hidden)),
+        verdicts=lambda row: " ".join(kind for kind, _ in row["of"].verdicts),
+        coordinator=lambda row: coordinator_of(row["of"].group_id, row["also"]),
+        owner=lambda row: _labels(row["of"].labels)[0], labels=lambda row: _labels(row["of"].labels)[1],
+        counted=viewer.topics_counted or ALL_TOPICS,
     )  # fmt: skip
-    rows = (
-        (
-            group.group_id, group.type, also.assignors.get(group.pk), group.state, iso(group.state_since),
-            group.generation_id, group.members, group.partitions, group.lag, group.unknown_partitions,
-            cell(shown(group.time_lag_ms, hidden=hidden)),
-            iso_if_known(group.lag_sampled_at), " ".join(kind for kind, _ in group.verdicts), " ".join(group.topics),
-            coordinator_of(group.group_id, also), iso(group.updated_at), *_labels(group.labels),
-            viewer.topics_counted or ALL_TOPICS,
-        )
-        for group, also in all_rows(read)
-    )  # fmt: skip
-    return csv_file("groups", head, rows)
 
 
 def _labels(labels: Mapping[str, str]) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from django.shortcuts import redirect
 from frontend.pages.history.span import Span, preset_links, span_of, step_links
 from frontend.ui import reads, zones
 from frontend.ui.chart import COUNT, LENGTH, LONGEST_GAP, Chart, Mark, Point, Series, chart
-from frontend.ui.page import LONGEST_TEXT, BadAddress, choice, group_url, page, show
+from frontend.ui.page import LONGEST_TEXT, BadAddress, choice, page, show
 from frontend.ui.reads import History, Wanted, history_in
 from frontend.ui.rows import Millis
 from frontend.ui.shown import UNKNOWN, Known, Shown, shown
@@ -31,27 +31,6 @@ from offsets.core.samples import TIERS
 MOST = 4
 NO_SAMPLES = "No samples of this time that you may see"
 KINDS = {"groups": "group", "topics": "topic"}
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A cell of the table: what it is called on a narrow screen, and what is shown by `form`. `dated`: as of when."""
-
-    label: str
-    shown: Shown[int]
-    form: str = "number"
-    dated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One of those that are compared. `left_out`: its lag is that of `of` topics or groups only."""
-
-    name: str
-    url: str
-    values: Sequence[Value]
-    left_out: int
-    of: str
 
 
 @page
@@ -140,18 +119,20 @@ def _has_all_peaks(found: Sequence[PastLag], span: Span, now: Millis) -> bool:
     return all(past.peaks and (kept or not past.partial_sum) for past in found)
 
 
-def _line(one: Compared, past: PastLag) -> Line:
-    lags = [point.value for point in past.lag]
-    late = [point.value for point in past.time_lag]
-    values = (
-        Value("Last lag", past.lag_at_end, dated=True),
-        Value("Largest lag", shown(max(lags, default=None), why=NO_SAMPLES)),
-        Value("Last time behind", past.time_lag_at_end, "time_lag", dated=True),
-        Value("Furthest behind", shown(max(late, default=None), why=NO_SAMPLES), "time_lag"),
-    )
+def _line(one: Compared, past: PastLag) -> Mapping[str, Any]:
+    """One of those that are compared. `only`: its lag is that of these topics or groups alone."""
+    lags, late = ([point.value for point in points] for points in (past.lag, past.time_lag))
     of_group = one.what == "group"
-    of = f"the first {MOST_TOPICS:,} topics" if of_group else f"the {GROUPS_OF_TOPIC} groups furthest behind"
-    return Line(one.name, group_url(one.name) if of_group else "", values, past.left_out, of)
+    only = f"the first {MOST_TOPICS:,} topics" if of_group else f"the {GROUPS_OF_TOPIC} groups furthest behind"
+    return {
+        "name": one.name,
+        "of_group": of_group,
+        "only": only if past.left_out else "",
+        "last": past.lag_at_end,
+        "largest": shown(max(lags, default=None), why=NO_SAMPLES),
+        "late": past.time_lag_at_end,
+        "furthest": shown(max(late, default=None), why=NO_SAMPLES),
+    }
 
 
 Q = queries("frontend")

@@ -8,9 +8,11 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from frontend.ui.events import folded, lines
+from frontend.ui.episodes import COLUMNS, Episode
+from frontend.ui.events import folded, line
 from frontend.ui.form import header
 from frontend.ui.page import (
+    Absent,
     BadAddress,
     address,
     choice,
@@ -19,17 +21,15 @@ from frontend.ui.page import (
     group_url,
     instant,
     member_names,
-    message,
     missing,
     page,
     show,
     text,
 )
-from frontend.ui.reads import Wanted, events_of, history, now
+from frontend.ui.reads import Wanted, events_of, history, now_ms
 from frontend.ui.rows import Event, Names
-from frontend.ui.table import all_rows, csv_file, csv_of, rows_of
+from frontend.ui.table import all_rows, csv_of, rows_of
 from frontend.ui.viewer import Viewer, viewer_of
-from frontend.ui.wording import iso, iso_if_known
 from groups.readmodel import unknown_group
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -107,11 +107,11 @@ def group_commits(request: HttpRequest, group_id: str) -> HttpResponse:
     wanted, kind, viewer = wanted_commits(request), request.GET.get("kind", ""), viewer_of(request)
     found = _read(viewer, group_id, wanted, text(request, "after") or None)
     if found is None:
-        return message(request, 404, "No such group", f"{group_id} has no commit history, or it is no longer kept.")
+        raise Absent("No such group", f"{group_id} has no commit history, or it is no longer kept.")
     brief = header(request, group_id)
     context: dict[str, Any] = {
         "group_type": brief.type if brief else None,
-        "now": brief.now if brief else bridge.call(lambda runtime: now(runtime.db)),
+        "now": brief.now if brief else now_ms(),
         "lines": _lines(viewer, group_id, found.items),
         "wanted": {name: text(request, name) for name in ("topic", "partition")}
         | {"from": wanted.since, "to": wanted.until, "kind": kind},
@@ -201,25 +201,18 @@ def commits_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
 def rebalances_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """All rebalances of a group that are kept, newest first."""
     viewer = viewer_of(request)
-    head = (
-        "began_at", "ended_at", "length_ms", "generation", "trigger", "reason", "members_before", "members_after",
-        "outcome", "phases_ms",
-    )  # fmt: skip
 
-    async def read(runtime: Runtime, before: int | None) -> tuple[Sequence[Sequence[object]], int | None]:
+    async def read(runtime: Runtime, before: int | None) -> tuple[Sequence[Episode], int | None]:
         found = await history(runtime.db, viewer, group_id, Wanted(before))
         if found.type is None and not found.shown and before is None:
             raise unknown_group(group_id)
-        return [
-            (
-                iso(one.began), iso_if_known(one.ended), one.length_ms(found.now), one.generation_id, one.trigger,
-                one.reason, one.before, one.after, one.outcome.label,
-                " ".join(f"{phase.name}:{phase.length_ms}" for phase in one.phases),
-            )
-            for one in found.shown
-        ], found.older  # fmt: skip
+        return found.shown, found.older
 
-    return csv_file(f"{group_id}-rebalances", head, all_rows(read))
+    found, at = all_rows(read), now_ms()
+    return csv_of(
+        f"{group_id}-rebalances", COLUMNS, found, length_ms=lambda one: one.length_ms(at),
+        phases_ms=lambda one: " ".join(f"{phase.name}:{phase.length_ms}" for phase in one.phases),
+    )  # fmt: skip
 
 
 @page
@@ -233,10 +226,5 @@ def events_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
             raise unknown_group(group_id)
         return found.events, found.events[-1].id if found.more else None
 
-    head = "id", "at", "kind", "generation", "member_id", "text", "reason"
-    rows = (
-        (one.id, iso(one.at), one.kind, one.generation_id, one.member_id, line.text, line.note)
-        for one in all_rows(read)
-        for line in lines([one])
-    )
-    return csv_file(f"{group_id}-events", head, rows)
+    columns = "id @at kind generation=generation_id member_id text reason=note"
+    return csv_of(f"{group_id}-events", columns, map(line, all_rows(read)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,10 +18,10 @@ from frontend.ui import reads, zones
 from frontend.ui.chart import DAY, MINUTE, Chart, Mark, Point, Series, chart, written
 from frontend.ui.events import line, why
 from frontend.ui.labels import label_of
-from frontend.ui.page import Choice, address, choices_of, cursor, cursor_address, group_url, page, show, text
+from frontend.ui.page import Choice, address, attached, choices_of, cursor, cursor_address, group_url, page, show, text
 from frontend.ui.rows import Event, Millis
 from frontend.ui.states import REASONS, RUN_KINDS, RUN_STATES, State
-from frontend.ui.table import csv_file
+from frontend.ui.table import as_json, csv_of, files
 from frontend.ui.verdicts import PLACES, VERDICTS
 from frontend.ui.viewer import Viewer, viewer_of
 from frontend.ui.wording import duration, elided, iso, plural
@@ -70,25 +71,36 @@ def timeline(request: HttpRequest) -> HttpResponse:
         "shown": len(rest[:LINES]),
         "total": len(chosen),
         "audit_url": f"{reverse('frontend:audit')}?{span.query}",
-        "csv_url": reverse("frontend:timeline-csv") + address(request, before=None).removeprefix(request.path),
+        "query": address(request, before=None).removeprefix(request.path),
         "newest_url": address(request, before=None) if before else None,
         "older_url": cursor_address(request, "before", *rest[LINES - 1].key) if len(rest) > LINES else None,
     }
     return show(request, "pages/history/happened", context, section="timeline", title="Timeline", script="brush")
 
 
+COLUMNS = files("@first_at=first @last_at=last kind group_id count what=words.text")
+
+
 @page
 def timeline_csv(request: HttpRequest) -> HttpResponseBase:
     """The lines of the page, all of them; the last rows say what is not in it."""
     kinds, (asked, found) = _kinds(request), _found(request)
+    left_out = [{"kind": "left_out", "words": {"text": said}} for said in _limits(found, asked.span, kinds)]
+    return csv_of("timeline", COLUMNS, [*lines(found, kinds), *left_out])
 
-    def rows() -> Iterator[Sequence[object]]:
-        for one in lines(found, kinds):
-            yield iso(one.first), iso(one.last), one.kind, one.group_id or None, len(one.run) or 1, one.words.text
-        for said in _limits(found, asked.span, kinds):
-            yield None, None, "left_out", None, None, said
 
-    return csv_file("timeline", ("first_at", "last_at", "kind", "group_id", "count", "what"), rows())
+@page
+def timeline_json(request: HttpRequest) -> HttpResponseBase:
+    """The same as data, for a report of what happened."""
+    kinds, (asked, found) = _kinds(request), _found(request)
+    body = {
+        "from": iso(asked.span.first),
+        "to": iso(asked.span.last),
+        "lines": [as_json(COLUMNS, one, group_id=one.group_id or None) for one in lines(found, kinds)],
+        "left_out": _limits(found, asked.span, kinds),
+    }
+    content = json.dumps(body, indent=1, ensure_ascii=False)
+    return attached(HttpResponse(content, content_type="application/json"), "timeline", "json")
 
 
 def _kinds(request: HttpRequest) -> Collection[str]:
@@ -218,6 +230,11 @@ class Line:
     def key(self) -> tuple[Millis, str]:
         """Its place among all lines."""
         return self.last, self.id
+
+    @property
+    def count(self) -> int:
+        """How many rebalances it stands for, or 1."""
+        return len(self.run) or 1
 
     @property
     def words(self) -> Words:

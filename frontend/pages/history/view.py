@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -103,23 +104,12 @@ BAR = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A phase in the bar of its episode. `running`: it is not over."""
-
-    name: str
-    x: float
-    width: float
-    length_ms: Millis
-    running: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Line:
-    """A rebalance as its row shows it."""
+    """A rebalance as its row shows it. `parts`: its phases in the bar; `running`: one is not over."""
 
     episode: Episode
     trigger: str
-    parts: tuple[Part, ...]
+    parts: Sequence[Mapping[str, Any]]
     length_ms: Millis
     events_url: str
 
@@ -169,13 +159,13 @@ def _line(group_id: str, episode: Episode, longest: Millis, now: Millis, bounds:
     phases = [(phase.name, phase.length_ms, False) for phase in episode.phases]
     if episode.ended is None:
         phases.append((_running(episode), max(length - sum(ms for _, ms, _ in phases), 0), True))
-    parts, x = [], 0.0
+    parts, x = list[Mapping[str, Any]](), 0.0
     for name, length_ms, running in phases:
         width = BAR * length_ms / longest if longest else 0.0
-        parts.append(Part(name, x, max(width, 2.0), length_ms, running))
+        parts.append({"name": name, "x": x, "width": max(width, 2.0), "length_ms": length_ms, "running": running})
         x += width
     events = f"{group_url(group_id)}/events?before={encode_cursor(episode.last_id + 1)}{bounds}"
-    return Line(episode, _capitalized(episode.trigger), tuple(parts), length, events)
+    return Line(episode, _capitalized(episode.trigger), parts, length, events)
 
 
 def _capitalized(trigger: str) -> str:

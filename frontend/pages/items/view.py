@@ -11,8 +11,9 @@ from django.http import HttpRequest, HttpResponse
 
 from frontend.ui import commands as as_command
 from frontend.ui.commands import service_url
-from frontend.ui.form import LONGEST_REASON, Refusal, attempt, done, gone, header
+from frontend.ui.form import LONGEST_REASON, Refusal, attempt, done, existing
 from frontend.ui.page import (
+    Absent,
     BadAddress,
     address,
     choice,
@@ -20,11 +21,11 @@ from frontend.ui.page import (
     group_url,
     instant,
     member_names,
-    message,
     show,
     text,
 )
 from frontend.ui.reads import GroupBrief
+from frontend.ui.states import State
 from frontend.ui.viewer import OPERATE_ITEMS, missing, require, viewer_of
 from frontend.ui.wording import plural
 from kcoord.process import bridge
@@ -33,12 +34,11 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.rest.paging import Page
 from offsets.share.operators import Chosen, DeadLetterView, ItemOperators, ItemView
 
-STATES: Mapping[str, tuple[str, str]] = {
-    "acquired": ("Acquired", "busy"),
-    "retry": ("Available again", "warn"),
-    "delayed": ("Delayed", "idle"),
+STATES: Mapping[str, State] = {
+    "acquired": State("acquired", "Acquired", "busy", "A member has them."),
+    "retry": State("retry", "Available again", "warn", "They are delivered once more."),
+    "delayed": State("delayed", "Delayed", "idle", "They are delivered once more, later."),
 }
-"""The label and tone of each state of an item."""
 CAUSES: Mapping[str, str] = {
     "rejected": "Rejected by a worker or an operator",
     "limit": "Delivered as often as allowed",
@@ -59,24 +59,10 @@ def count(offsets: Iterable[Sequence[int]]) -> int:
     return sum(last - first + 1 for first, last in offsets)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Items of a list. `chosen`: the value of their box."""
-
-    row: ItemView
-    label: str
-    tone: str
-    offsets: str
-    all_offsets: str
-    count: int
-    chosen: str
-
-
-def line(row: ItemView) -> Line:
-    """A row of the list of items."""
-    label, tone = STATES[row.state]
+def line(row: ItemView) -> tuple[ItemView, State, str, str, int, str]:
+    """A row of the list of items: its state, its offsets, all of them, how many, and the value of its box."""
     chosen = json.dumps([row.topic, row.partition, row.offsets], ensure_ascii=False)
-    return Line(row, label, tone, span(row.offsets), span(row.offsets, None), count(row.offsets), chosen)
+    return row, STATES[row.state], span(row.offsets), span(row.offsets, None), count(row.offsets), chosen
 
 
 def read_chosen(written: Sequence[str]) -> list[Chosen]:
@@ -142,14 +128,12 @@ def _chosen_act(request: HttpRequest, acts: Sequence[Act]) -> Act:
     raise BadAddress(f"act: {request.POST.get('act', '')!r} is not one of {', '.join(act.name for act in acts)}.")
 
 
-def _of_share_groups(request: HttpRequest, group_id: str) -> GroupBrief | HttpResponse:
-    """The share group of a page, or a page that says why it cannot be shown."""
-    brief = header(request, group_id)
-    if brief is None:
-        return gone(request, group_id)
+def _of_share_groups(request: HttpRequest, group_id: str) -> GroupBrief:
+    """The share group of a page. Raises Absent."""
+    brief = existing(request, group_id)
     if brief.type != "share":
         kind = f"This is a {brief.type} group, whose members commit offsets: only share groups have items."
-        return message(request, 404, "Not a share group", kind)
+        raise Absent("Not a share group", kind)
     return brief
 
 
@@ -157,8 +141,6 @@ def _of_share_groups(request: HttpRequest, group_id: str) -> GroupBrief | HttpRe
 def group_items(request: HttpRequest, group_id: str) -> HttpResponse:
     """What members have and what is to be delivered again. Chosen items are released or rejected after a review."""
     brief = _of_share_groups(request, group_id)
-    if isinstance(brief, HttpResponse):
-        return brief
     refusal, viewer = Refusal(), viewer_of(request)
     if request.method == "POST":
         answer, refusal = _operate(request, group_id, brief.now)
@@ -174,11 +156,10 @@ def group_items(request: HttpRequest, group_id: str) -> HttpResponse:
         )
 
     found = bridge.call(read)
-    lines = [line(row) for row in found.items]
     context = {
-        "lines": lines,
-        "states": [("", "All"), *((name, label) for name, (label, _) in STATES.items())],
-        "names": member_names(viewer, group_id, {row.row.member_id for row in lines}),
+        "lines": [line(row) for row in found.items],
+        "states": [("", "All"), *((state.name, state.label) for state in STATES.values())],
+        "names": member_names(viewer, group_id, {row.member_id for row in found.items}),
         "commands": [_item_command(request, group_id, act, found.items[:1]) for act in (RELEASE, REJECT)],
         **_listed(request, brief, refusal, found, wanted, (RELEASE, REJECT)),
     }
@@ -268,8 +249,6 @@ def _listed(
 def dead_letters(request: HttpRequest, group_id: str) -> HttpResponse:
     """Items that were given up, with the reason. Chosen ones are replayed or discarded after a review."""
     brief = _of_share_groups(request, group_id)
-    if isinstance(brief, HttpResponse):
-        return brief
     refusal, viewer = Refusal(), viewer_of(request)
     wanted = {
         "topic": text(request, "topic"),
@@ -297,16 +276,9 @@ def dead_letters(request: HttpRequest, group_id: str) -> HttpResponse:
 async def _letters(
     runtime: Runtime, viewer: Any, group_id: str, wanted: Mapping[str, Any], cursor: str | None, limit: int = PAGE_SIZE
 ) -> Page[DeadLetterView]:
-    return await runtime.get(ItemOperators).dead_letters(
-        group_id,
-        topic=wanted["topic"] or None,
-        cause=wanted["cause"] or None,
-        since=wanted["from"],
-        until=wanted["to"],
-        cursor=cursor,
-        limit=limit,
-        visible=viewer.topics,
-    )
+    bounds: dict[str, Any] = {"since": wanted["from"], "until": wanted["to"], "cursor": cursor, "limit": limit}
+    named: dict[str, Any] = {name: wanted[name] or None for name in ("topic", "cause")}
+    return await runtime.get(ItemOperators).dead_letters(group_id, **named, **bounds, visible=viewer.topics)
 
 
 def _resolve(

@@ -13,15 +13,15 @@ from django.urls import reverse
 
 from frontend.ui.events import lines
 from frontend.ui.members import AWAY_EPOCH, NAMES_PER_MEMBER, Detail, consumer_member_state, member_rates, member_state
-from frontend.ui.page import Pace, cursor, cursor_address, group_url, is_panel, message, page, show, text
+from frontend.ui.page import Absent, Pace, cursor, cursor_address, group_url, is_panel, page, show, text
 from frontend.ui.reads import header_with_members, named_events, require_members
 from frontend.ui.rows import Event, GroupHeader, Member, Millis, Names
 from frontend.ui.states import State, generation_word
-from frontend.ui.table import all_rows, csv_file
+from frontend.ui.table import all_rows, csv_of
 from frontend.ui.verdicts import KINDS, VerdictLine
 from frontend.ui.verdicts import lines as verdict_lines
 from frontend.ui.viewer import KICK, Viewer, action, viewer_of
-from frontend.ui.wording import Due, client_at, iso_if_known, number, plural
+from frontend.ui.wording import Due, client_at, number, plural
 from groups.core.model.events import EventKind
 from groups.core.model.types import VerdictKind
 from kcoord.database.pool import Connection, Database
@@ -107,7 +107,7 @@ def _described(
     rebalance_timeout_ms: Millis,
     previous_epoch: int | None,
     protocol_names: Sequence[str],
-    metadata: bytes | None,
+    metadata: Any,
     **member: Any,
 ) -> Described:
     return Described(Member(**member), rebalance_timeout_ms, previous_epoch, protocol_names, metadata)
@@ -230,7 +230,8 @@ def member(request: HttpRequest, group_id: str, member_id: str) -> HttpResponse:
     if "\0" not in member_id:
         found, concern = bridge.call(lambda runtime: _look(runtime, viewer, group_id, member_id, start))
     if found is None or (found.present is None and not found.events and found.given_out is None):
-        return _unknown(request, group_id, member_id)
+        names = f"none of the newest {number(EVENTS_SEARCHED)} events of the group names it."
+        raise Absent("No such member", f"{group_id} has no member {member_id}, and {names}")
     context: dict[str, Any] = {
         "now": found.now,
         "group": found.header,
@@ -247,12 +248,7 @@ def member(request: HttpRequest, group_id: str, member_id: str) -> HttpResponse:
         status, title = 200 if is_panel(request) else 404, f"{member_id} · {group_id}"
         return show(request, "pages/member/member", context, section="groups", status=status, title=title)
     kick = f"{group_url(group_id)}/kick?{urlencode({'member': member_id})}"
-    context |= present(
-        found,
-        viewer,
-        concern,
-        window_ms=thresholds(settings.KCOORD).flapping_window_ms,
-    )
+    context |= present(found, viewer, concern, window_ms=thresholds(settings.KCOORD).flapping_window_ms)
     context |= {"action": action(viewer, "Remove the member…", kick, KICK, group_id, bad=True)}
     context |= _pages(request, found, after is not None)
     title = f"{context['who'] or member_id} · {group_id}"
@@ -276,14 +272,6 @@ def _pages(request: HttpRequest, found: MemberPage, further: bool) -> dict[str, 
     }
 
 
-def _unknown(request: HttpRequest, group_id: str, member_id: str) -> HttpResponse:
-    text = (
-        f"{group_id} has no member {member_id}, and none of the newest {number(EVENTS_SEARCHED)} events of the group"
-        " names it."
-    )
-    return message(request, 404, "No such member", text)
-
-
 LONGEST_MEMBER_ID = 300
 
 
@@ -292,28 +280,21 @@ def member_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     """The partitions that a member owns or is meant to have. Its id is passed in the query: it may contain a slash."""
     member_id, viewer = text(request, "member", LONGEST_MEMBER_ID), viewer_of(request)
 
-    async def read(
-        runtime: Runtime, after: tuple[str, int] | None
-    ) -> tuple[Sequence[Sequence[object]], tuple[str, int] | None]:
+    async def read(runtime: Runtime, after: tuple[str, int] | None) -> tuple[Sequence[Any], tuple[str, int] | None]:
         found = await partitions_from(runtime.db, viewer, group_id, member_id, after or START, MAX_LIMIT)
         if found is None:
             raise ProtocolError(Error.UNKNOWN_MEMBER_ID, f"{group_id} has no member {member_id}.")
         some, more = found
         last = some[-1][0] if more else None
-        return [_partition(row, lag) for row, lag in some], (last.topic, last.partition) if last else None
+        rows = [{"of": row, "change": what_of(row)[0], "behind": lag} for row, lag in some]
+        return rows, (last.topic, last.partition) if last else None
 
-    head = (
-        "topic", "partition", "owned", "change", "committed_offset", "committed_at", "log_start_offset",
-        "log_end_offset", "lag", "time_lag_ms", "watermark_at",
-    )  # fmt: skip
-    return csv_file(f"{group_id}-partitions", head, all_rows(read))
-
-
-def _partition(row: MemberPartition, lag: PartitionLag) -> Sequence[object]:
-    return (
-        row.topic, row.partition, row.held, what_of(row)[0], row.committed_offset, iso_if_known(row.commit_timestamp),
-        row.log_start_offset, row.log_end_offset, lag.lag, lag.time_lag.ms, iso_if_known(row.sampled_at),
-    )  # fmt: skip
+    columns = """
+        topic=of.topic partition=of.partition owned=of.held change committed_offset=of.committed_offset
+        @committed_at=of.commit_timestamp log_start_offset=of.log_start_offset log_end_offset=of.log_end_offset
+        lag=behind.lag time_lag_ms=behind.time_lag.ms @watermark_at=of.sampled_at
+    """
+    return csv_of(f"{group_id}-partitions", columns, all_rows(read))
 
 
 ANY = -1
@@ -416,14 +397,6 @@ class PartitionLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Deadline:
-    """An instant (ms) at which something happens to the member unless it acts."""
-
-    at: Millis
-    what: Due
-
-
-@dataclass(frozen=True, slots=True)
 class Subscribed:
     """What a member subscribes to; `unknown` are not in the catalogue. `readable`: its metadata says so.
 
@@ -489,8 +462,8 @@ def _protocol(found: Present, header: GroupHeader) -> str:
     return f"classic{kind}"
 
 
-def _deadlines(found: Present, header: GroupHeader) -> list[Deadline]:
-    """Besides the end of its session, the earliest first."""
+def _deadlines(found: Present, header: GroupHeader) -> list[tuple[Millis, Due]]:
+    """What happens to it when unless it acts, the earliest first, besides the end of its session."""
     detail, member = found.detail, found.described.member
     named: list[tuple[Millis, str]] = []
     if detail is not None and detail.rebalance_deadline is not None:
@@ -503,7 +476,7 @@ def _deadlines(found: Present, header: GroupHeader) -> list[Deadline]:
     if header.state == "CompletingRebalance" and member.pending_sync and header.sync_deadline is not None:
         named.append((header.sync_deadline, "has not synced"))
     return [
-        Deadline(at, Due(f"removed if it {what}", f"should have been removed: it {what}"))
+        (at, Due(f"removed if it {what}", f"should have been removed: it {what}"))
         for at, what in sorted(named, key=lambda one: one[0])
     ]
 

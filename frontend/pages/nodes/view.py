@@ -15,9 +15,9 @@ from frontend.ui.page import Pace, page, show
 from frontend.ui.rows import Millis
 from frontend.ui.shown import shares
 from frontend.ui.states import REASONS, State
-from frontend.ui.table import MOST_ROWS, csv_file, csv_of
+from frontend.ui.table import MOST_ROWS, csv_of
 from frontend.ui.viewer import SEE_CLUSTER, require
-from frontend.ui.wording import duration, iso, iso_if_known, plural, ranges
+from frontend.ui.wording import duration, plural, ranges
 from frontend.ui.zones import instant
 from groups.nodes.directory import node_name
 from groups.nodes.overview import NodeOverviews, NodeView, Overview, PartitionChangeView, SeenPartition
@@ -53,32 +53,20 @@ class NodeLine:
     node: NodeView
     state: State
     here: bool
-    owned: str
-    all_owned: str
     ran: str
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A partition as drawn. `load`: how long its last loading took, "" unless it is active."""
-
-    partition: int
-    state: State
-    epoch: int
-    since: Millis
-    load: str
-    owner: str
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
 class Holder:
-    """Partitions with the same owner; `name` "": without one. `hidden`: how many are not drawn."""
+    """Partitions with the same owner; `name` "": without one. `hidden`: how many are not drawn.
+
+    `cells`: those that are, with their state, how long the last loading took ("" unless active), and all in words.
+    """
 
     key: str
     name: str
     count: int
-    cells: Sequence[Cell]
+    cells: Sequence[tuple[SeenPartition, State, str, str]]
     hidden: int
 
 
@@ -96,16 +84,6 @@ class HandOver:
     meaning: str
     tone: str
     gap: str
-
-
-@dataclass(frozen=True, slots=True)
-class Outage:
-    """Partitions have no live owner. `nodes`: live ones, that could take them."""
-
-    count: int
-    total: int
-    since: Millis
-    nodes: int
 
 
 def present_nodes(found: Overview, here: str) -> dict[str, Any]:
@@ -147,15 +125,15 @@ def _node(node: NodeView, here: str) -> NodeLine:
         node=node,
         state=NODE_STATES.get(name, NODE_STATES["lapsed"]),
         here=node.live and node.node_id == here,
-        owned=ranges(node.partitions, RANGES_SHOWN),
-        all_owned=ranges(node.partitions),
         ran=duration(max(node.ended_at - node.started_at, 0)) if node.ended_at is not None else "",
     )
 
 
-def _outage(found: Overview, live: int) -> Outage | None:
+def _outage(found: Overview, live: int) -> Mapping[str, int] | None:
+    """Partitions have no live owner. `nodes`: live ones, that could take them."""
     closed = [one.since for one in found.partitions if one.state == "CLOSED"]
-    return Outage(len(closed), len(found.partitions), min(closed), live) if closed else None
+    total = len(found.partitions)
+    return {"count": len(closed), "total": total, "since": min(closed), "nodes": live} if closed else None
 
 
 def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
@@ -178,12 +156,12 @@ def _holder(key: tuple[int, str], found: Sequence[SeenPartition], width: int) ->
     return Holder(str(key[0]), key[1], len(found), cells, len(found) - len(cells))
 
 
-def _cell(one: SeenPartition) -> Cell:
+def _cell(one: SeenPartition) -> tuple[SeenPartition, State, str, str]:
     state = PARTITION_STATES.get(one.state, PARTITION_STATES["CLOSED"])
     load = duration(one.load_ms) if one.load_ms is not None and one.state == "ACTIVE" else ""
     took = f", its last loading took {load}" if load else ""
     title = f"Partition {one.partition}: {state.label.lower()} since {instant(one.since)}, epoch {one.epoch}{took}"
-    return Cell(one.partition, state, one.epoch, one.since, load, one.node_id or "", title)
+    return one, state, load, title
 
 
 def hand_overs(changes: Sequence[PartitionChangeView], most: int = HAND_OVERS) -> list[HandOver]:
@@ -239,19 +217,11 @@ def nodes_csv(request: HttpRequest) -> HttpResponseBase:
     """All runs of server processes that are remembered: live ones, then those that ended last."""
     require(request, SEE_CLUSTER)
     found = bridge.call(lambda runtime: runtime.get(NodeOverviews).read(0, MOST_ROWS))
-    head = (
-        "node", "incarnation", "url", "release", "live", "started_at", "last_renewal_at", "lease_expires_at",
-        "ended_at", "end_reason", "partitions",
-    )  # fmt: skip
-    rows = (
-        (
-            node.node_id, node.incarnation, node.url, node.version, node.live, iso(node.started_at),
-            iso(node.last_seen_at), iso(node.lease_expires_at), iso_if_known(node.ended_at), node.end_reason,
-            ranges(node.partitions),
-        )
-        for node in found.nodes
-    )  # fmt: skip
-    return csv_file("nodes", head, rows)
+    columns = """
+        node=node_id incarnation url release=version live @started_at @last_renewal_at=last_seen_at @lease_expires_at
+        @ended_at end_reason
+    """
+    return csv_of("nodes", columns, found.nodes, partitions=lambda node: ranges(node.partitions))
 
 
 @page
@@ -268,9 +238,5 @@ def hand_overs_csv(request: HttpRequest) -> HttpResponseBase:
     """All changes of owners that are remembered, newest first, a line for each partition."""
     require(request, SEE_CLUSTER)
     found = bridge.call(lambda runtime: runtime.get(NodeOverviews).read(MOST_ROWS))
-    head = "at", "partition", "from_node", "to_node", "reason", "epoch", "without_owner_ms"
-    rows = (
-        (iso(one.at), one.partition, one.from_node_id, one.to_node_id, one.reason, one.epoch, one.gap_ms or 0)
-        for one in found.changes
-    )
-    return csv_file("hand-overs", head, rows)
+    columns = "@at partition from_node=from_node_id to_node=to_node_id reason epoch"
+    return csv_of("hand-overs", columns, found.changes, without_owner_ms=lambda one: one.gap_ms or 0)

@@ -10,9 +10,9 @@ from frontend.pages.offsets.reads import tick_list
 from frontend.pages.offsets.reset import tick_line
 from frontend.ui import commands as as_command
 from frontend.ui.commands import service_url
-from frontend.ui.form import LONGEST_REASON, Refusal, actor, attempt, done, gone, header
+from frontend.ui.form import LONGEST_REASON, Refusal, actor, attempt, done, existing
 from frontend.ui.page import address, form_page, group_url, page, show, text
-from frontend.ui.reads import now
+from frontend.ui.reads import now_ms
 from frontend.ui.states import state
 from frontend.ui.table import csv_of, rows_of
 from frontend.ui.viewer import CREATE_GROUP, DELETE_OFFSETS, PIN, missing, require, viewer_of
@@ -53,7 +53,7 @@ def group_pins(request: HttpRequest, group_id: str) -> HttpResponse:
         "lacking": missing(viewer, PIN, group_id),
         "given": request.POST,
         "commands": as_command.pins(service_url(request), group_id, topic, reason),
-        "now": bridge.call(lambda runtime: now(runtime.db)),
+        "now": now_ms(),
     }
     return show(request, "pages/offsets/pins", context, section="groups", status=refusal.status)
 
@@ -82,7 +82,7 @@ def create_group(request: HttpRequest) -> HttpResponse:
             told = f"Created {group_id}." if made.created else f"{group_id} existed already, with these offsets."
             return done(request, told, group_url(group_id))
     context = {
-        "now": bridge.call(lambda runtime: now(runtime.db)),
+        "now": now_ms(),
         "refusal": refusal,
         "given": request.POST,
         "commands": [as_command.create_group(service_url(request), group_id or "GROUP", [("TOPIC", 0, 0)])],
@@ -103,9 +103,7 @@ async def _create(runtime: Runtime, principal: Principal, group_id: str, written
 def delete_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
     """Delete the offsets of chosen partitions. The group's id has to be typed: this cannot be undone."""
     require(request, DELETE_OFFSETS, group_id)
-    brief, viewer = header(request, group_id), viewer_of(request)
-    if brief is None:
-        return gone(request, group_id)
+    brief, viewer = existing(request, group_id), viewer_of(request)
     refusal, given = Refusal(), request.POST if request.method == "POST" else request.GET
     if request.method == "POST" and request.POST.get("confirm", "").strip() != group_id:
         refusal = Refusal("Type the group's id to confirm: nothing was deleted.", 400)

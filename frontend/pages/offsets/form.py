@@ -130,61 +130,40 @@ class Choice:
     example: str = ""
 
 
+S = Strategy
 CHOICES = (
     Choice(
-        Strategy.TO_COMMITTED_AT,
-        "Committed at a time",
-        "What the group had committed at that instant, from its commit history.",
-        "committed_at",
-        "Instant",
-        "instant",
+        S.TO_COMMITTED_AT, "Committed at a time",
+        "What the group had committed at that instant, from its commit history.", "committed_at", "Instant", "instant",
     ),
     Choice(
-        Strategy.TO_DATETIME,
-        "Records written since a time",
+        S.TO_DATETIME, "Records written since a time",
         "The first record written at or after the instant, by interpolated samples of where the logs ended.",
-        "at",
-        "Instant",
-        "instant",
+        "at", "Instant", "instant",
     ),
     Choice(
-        Strategy.BY_DURATION,
-        "Records written recently",
-        "As above, for this long before now.",
-        "duration",
-        "ISO 8601 duration",
-        example="PT1H30M",
+        S.BY_DURATION, "Records written recently", "As above, for this long before now.",
+        "duration", "ISO 8601 duration", example="PT1H30M",
     ),
-    Choice(Strategy.TO_EARLIEST, "Earliest", "The start of each log: all records are read again."),
-    Choice(Strategy.TO_LATEST, "Latest", "The end of each log: all present records are skipped."),
-    Choice(Strategy.TO_OFFSET, "An offset", "The same for every partition.", "offset", "Offset", example="42"),
+    Choice(S.TO_EARLIEST, "Earliest", "The start of each log: all records are read again."),
+    Choice(S.TO_LATEST, "Latest", "The end of each log: all present records are skipped."),
+    Choice(S.TO_OFFSET, "An offset", "The same for every partition.", "offset", "Offset", example="42"),
     Choice(
-        Strategy.SHIFT_BY,
-        "Forwards or backwards",
-        "This many records from the committed offset; negative goes back.",
-        "by",
-        "Records",
-        example="-100",
+        S.SHIFT_BY, "Forwards or backwards", "This many records from the committed offset; negative goes back.",
+        "by", "Records", example="-100",
     ),
+    Choice(S.COPY_FROM_GROUP, "Copy another group", "What another group has committed.", "from_group", "Group id"),
     Choice(
-        Strategy.COPY_FROM_GROUP, "Copy another group", "What another group has committed.", "from_group", "Group id"
-    ),
-    Choice(
-        Strategy.FROM_FILE,
-        "From a file",
+        S.FROM_FILE, "From a file",
         "Lines topic,partition,offset or group,topic,partition,offset, as exported by Kafka's tool.",
-        "csv",
-        "Lines",
-        "textarea",
-        "orders,0,42",
+        "csv", "Lines", "textarea", "orders,0,42",
     ),
     Choice(
-        Strategy.TO_CURRENT,
-        "Current",
+        S.TO_CURRENT, "Current",
         "The committed offset, or the end of the log for a partition without one. Commits it again, so that it does "
         "not expire.",
     ),
-)
+)  # fmt: skip
 
 
 def chosen(name: object) -> Choice:

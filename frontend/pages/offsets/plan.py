@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 
 from frontend.pages.offsets.form import chosen, invalid
 from frontend.pages.offsets.reads import NO_LAG, Progress, Rate, at_risk, catching_up, progress, risks
-from frontend.pages.offsets.reset import principal, request_of, steps
+from frontend.pages.offsets.reset import request_of, steps
 from frontend.ui import commands as as_command
 from frontend.ui import reads, zones
 from frontend.ui.commands import Command, service_url
@@ -47,12 +47,8 @@ class Button:
     told: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The request that made a plan. `reset` None: it cannot be a command, and `reason` says why."""
-
-    reset: Reset | None
-    reason: str
+Asked = tuple[Reset | None, str]
+"""The request that made a plan, and its reason; None: it cannot be a command, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,7 @@ class Review:
     now: int
     progress: Progress | None
     rate: Rate | None
-    asked: Asked | None
+    asked: Asked
     awaited: bool
 
 
@@ -157,17 +153,17 @@ def _commands(url: str, found: Review) -> list[Command]:
 
 def _again_commands(url: str, found: Review) -> list[Command]:
     """The buttons that make another plan, and the hold before it that a group with members needs."""
-    plan, asked = found.plan, found.asked
+    plan, (reset, reason) = found.plan, found.asked
     offered = {risk.label: risk.act for risk in risks(plan) if risk.act}
-    if asked is None or asked.reset is None:
-        return [Command(label, "", "", asked.reason if asked else "") for label in ("Plan again", *offered)]
+    if reset is None:
+        return [Command(label, "", "", reason) for label in ("Plan again", *offered)]
     made = []
     if found.group and found.group.members:
         made.append(as_command.hold(url, plan.group_id, HOLD_MS))
-    made.append(replace(as_command.plan(url, plan.group_id, asked.reset, asked.reason), label="Plan again"))
-    careful = {"clamp": replace(asked.reset, clamp=True), "keep": replace(asked.reset, keep_unknown=True)}
+    made.append(replace(as_command.plan(url, plan.group_id, reset, reason), label="Plan again"))
+    careful = {"clamp": replace(reset, clamp=True), "keep": replace(reset, keep_unknown=True)}
     for label, act in offered.items():
-        made.append(replace(as_command.plan(url, plan.group_id, careful[act], asked.reason), label=label))
+        made.append(replace(as_command.plan(url, plan.group_id, careful[act], reason), label=label))
     return made
 
 
@@ -176,15 +172,15 @@ async def _apply(runtime: Runtime, request: HttpRequest, group_id: str, plan_id:
     found = await plans.get(group_id, plan_id)
     if found.totals["removed"] and request.POST.get("removals") != "on":
         raise invalid("Tick the box: the plan removes committed offsets.")
-    return await plans.apply(group_id, plan_id, principal(request))
+    return await plans.apply(group_id, plan_id, viewer_of(request).principal)
 
 
 async def _approve(runtime: Runtime, request: HttpRequest, group_id: str, plan_id: str) -> PlanHeader:
-    return await runtime.get(PlanApproval).approve(group_id, plan_id, principal(request))
+    return await runtime.get(PlanApproval).approve(group_id, plan_id, viewer_of(request).principal)
 
 
 async def _undo(runtime: Runtime, request: HttpRequest, group_id: str, plan_id: str) -> PlanHeader:
-    return await runtime.get(PlanService).undo(group_id, plan_id, principal(request))
+    return await runtime.get(PlanService).undo(group_id, plan_id, viewer_of(request).principal)
 
 
 async def _revise(
@@ -197,7 +193,7 @@ async def _revise(
     keep_unknown: bool = False,
 ) -> PlanHeader:
     plans = runtime.get(PlanService)
-    return await plans.revise(group_id, plan_id, principal(request), clamp=clamp, keep_unknown=keep_unknown)
+    return await plans.revise(group_id, plan_id, viewer_of(request).principal, clamp=clamp, keep_unknown=keep_unknown)
 
 
 async def _again(runtime: Runtime, request: HttpRequest, group_id: str, plan_id: str) -> PlanHeader:
@@ -207,7 +203,7 @@ async def _again(runtime: Runtime, request: HttpRequest, group_id: str, plan_id:
     if request.POST.get("hold") == "on":
         require(request, HOLD, group_id)
         await hold_now(runtime, request, group_id)
-    return await plans.create(group_id, reset, principal(request), reason)
+    return await plans.create(group_id, reset, viewer_of(request).principal, reason)
 
 
 async def _release(runtime: Runtime, request: HttpRequest, group_id: str, plan_id: str) -> PlanHeader:
@@ -245,19 +241,19 @@ async def _review(
         progress=now_at,
         rate=rate,
         awaited=runtime.get(PlanApproval).awaited(found),
-        asked=await _asked(runtime, viewer, found) if found.state is PlanState.PLANNED else None,
+        asked=await _asked(runtime, viewer, found) if found.state is PlanState.PLANNED else (None, ""),
     )
 
 
 async def _asked(runtime: Runtime, viewer: Viewer, plan: PlanHeader) -> Asked:
     if int(str(plan.totals["partitions"])) > MOST_ASKED:
-        return Asked(None, as_command.TOO_LONG)
+        return None, as_command.TOO_LONG
     try:
-        return Asked(*await request_of(runtime, viewer, plan.group_id, plan.id))
+        return await request_of(runtime, viewer, plan.group_id, plan.id)
     except ProtocolError as error:
         if error.error is not Error.INVALID_REQUEST:
             raise
-        return Asked(None, error.detail)
+        return None, error.detail
 
 
 def _parameters(plan: PlanHeader, viewer: Viewer) -> list[tuple[str, str]]:

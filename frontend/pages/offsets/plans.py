@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from frontend.pages.offsets.form import CHOICES
 from frontend.pages.offsets.reads import NO_LAG
-from frontend.ui.page import BadAddress, address, choice, cursor, cursor_address, group_url, instant, page, show, text
+from frontend.ui.page import BadAddress, address, choice, cursor, cursor_address, instant, page, show, text
 from frontend.ui.rows import Millis
 from frontend.ui.shown import ALL_TOPICS
 from frontend.ui.states import State
@@ -161,8 +161,6 @@ class PlanLine:
     state: State
     strategy: str
     amount: str
-    url: str
-    group_url: str
     risks: int
 
 
@@ -222,14 +220,11 @@ def _choices(second_person: bool) -> list[tuple[str, str]]:
 
 
 def _line(plan: PlanRow, second_person: bool, zone: tzinfo) -> PlanLine:
-    here = group_url(plan.group_id)
     state = STATES.get(plan.state) or State(plan.state, plan.state, "idle", "")
     if second_person and plan.state == PlanState.PLANNED.value and plan.approved_at is None:
         state = UNAPPROVED
     risks = int(plan.totals.get("removed") or 0) + int(plan.totals.get("outside") or 0)
-    return PlanLine(
-        plan, state, *new_offsets(plan.strategy, plan.parameters, zone), f"{here}/plans/{plan.id}", here, risks
-    )
+    return PlanLine(plan, state, *new_offsets(plan.strategy, plan.parameters, zone), risks)
 
 
 @page

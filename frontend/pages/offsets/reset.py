@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
@@ -46,7 +46,6 @@ from frontend.ui.states import state
 from frontend.ui.viewer import HOLD, PLAN, Viewer, missing, require, viewer_of
 from frontend.ui.wording import ranges
 from frontend.ui.zones import zone_of
-from kcoord.access.rights import Principal
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
@@ -61,33 +60,13 @@ STEPS = ("Partitions", "New offsets", "Hold", "Preview", "Apply", "Verify", "End
 """The steps of a reset; the pages of the form and of the plan show them all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step in the row of steps. `mark`: `done`, `now` or `later`."""
+def steps(now: int, *, without: Collection[str] = ()) -> list[tuple[str, str]]:
+    """All steps with their marks, `done`, `now` or `later`: the first `now` are done.
 
-    name: str
-    mark: str
-
-
-def steps(now: int, *, without: Collection[str] = ()) -> list[Step]:
-    """All steps, of which the first `now` are done. `without`: those that were passed over, which are not done."""
+    `without`: those that were passed over, which are not done.
+    """
     marks = ["done" if at < now else "now" if at == now else "later" for at, _ in enumerate(STEPS)]
-    return [Step(name, "later" if name in without else mark) for name, mark in zip(STEPS, marks, strict=True)]
-
-
-def principal(request: HttpRequest) -> Principal:
-    """Who acts, for the journal; the service checks what the person may do."""
-    return viewer_of(request).principal
-
-
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """A choice as the form shows it. `value`: of its field; `when`: the chosen instant in ms, "" for the field's."""
-
-    choice: Choice
-    value: str
-    when: str
-    exact: str = ""
+    return [(name, "later" if name in without else mark) for name, mark in zip(STEPS, marks, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +140,7 @@ async def _make(runtime: Runtime, request: HttpRequest, group_id: str) -> PlanHe
     if request.POST.get("hold") == "on":
         require(request, HOLD, group_id)
         await hold_now(runtime, request, group_id)  # first: commits after the preview would make it outdated
-    return await runtime.get(PlanService).create(group_id, reset, principal(request), reason)
+    return await runtime.get(PlanService).create(group_id, reset, viewer_of(request).principal, reason)
 
 
 async def _again(runtime: Runtime, viewer: Viewer, group_id: str, plan_id: str, zone: tzinfo) -> QueryDict:
@@ -225,11 +204,13 @@ def _form(given: Given, seen: _Seen, zone: tzinfo) -> dict[str, Any]:
     }
 
 
-def _offered(choice: Choice, given: Given, offered: set[str], zone: tzinfo) -> Offered:
+def _offered(choice: Choice, given: Given, offered: set[str], zone: tzinfo) -> Mapping[str, Any]:
+    """A choice as the form shows it. `value`: of its field; `when`: the chosen instant in ms, "" for the field's."""
     value = given.get(choice.field, "") if choice.field else ""
     when = given.get(f"{choice.field}_when", "") if choice.kind == "instant" else ""
     known = when.isascii() and when.isdigit() and len(when) < 14
-    return Offered(choice, value, when, exact(int(when), zone) if known and when not in offered else "")
+    said = exact(int(when), zone) if known and when not in offered else ""
+    return {"choice": choice, "value": value, "when": when, "exact": said}
 
 
 def tick_line(topic: TickTopic, found: TickList, ticked: Ticks) -> TickLine:

@@ -28,8 +28,8 @@ from frontend.pages.overview.parts import (
     Sampler,
     part_lines,
 )
-from frontend.ui import reads
 from frontend.ui.page import Pace, page, show
+from frontend.ui.reads import now_ms
 from frontend.ui.rows import Millis
 from frontend.ui.states import State
 from frontend.ui.viewer import SEE_CLUSTER, require, tokens_missing, viewer_of
@@ -56,16 +56,11 @@ def part_urls() -> Mapping[str, str]:
     return {name: reverse(f"frontend:{name}") for name in ("nodes", "archive", "alerts")}
 
 
-async def read_now(runtime: Runtime) -> int:
-    """The database's instant, ms."""
-    return await reads.now(runtime.db)
-
-
 @page
 def health_page(request: HttpRequest) -> HttpResponse:
     """All parts."""
     require(request, SEE_CLUSTER)
-    now = bridge.call(read_now)
+    now = now_ms()
     parts = bridge.call(lambda runtime: runtime.get(OverviewParts).read_service())
     rows = bridge.call(lambda runtime: read(runtime, now))
     found = sections(parts, now, limits_of(settings.KCOORD), part_urls())

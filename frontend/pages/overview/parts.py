@@ -466,23 +466,11 @@ def _alerts(found: Alerts, now: Millis, limits: Limits) -> Sequence[HealthLine]:
     text = f"{plural(len(found.opened), 'rule')}, {plural(sum(found.opened.values()), 'open alert')}"
     outcomes = found.outcomes
     if outcomes.failed_at is not None and now - outcomes.failed_at < FAILED_MS:
-        return [
-            HealthLine(
-                "Alerts",
-                BAD,
-                f"{text}; receivers were not notified: the last message that failed is of",
-                outcomes.failed_at,
-            )
-        ]
+        failed = f"{text}; receivers were not notified: the last message that failed is of"
+        return [HealthLine("Alerts", BAD, failed, outcomes.failed_at)]
     if outcomes.unsent_since is not None and now - outcomes.unsent_since > UNSENT_MS:
-        return [
-            HealthLine(
-                "Alerts",
-                WATCH,
-                f"{text}; {plural(outcomes.waiting, 'message')} not sent yet, since",
-                outcomes.unsent_since,
-            )
-        ]
+        unsent = f"{text}; {plural(outcomes.waiting, 'message')} not sent yet, since"
+        return [HealthLine("Alerts", WATCH, unsent, outcomes.unsent_since)]
     return [HealthLine("Alerts", GOOD, text)]
 
 

@@ -10,12 +10,13 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from frontend.pages.overview.health import limits_of, part_urls, read_now
+from frontend.pages.overview.health import limits_of, part_urls
 from frontend.pages.overview.parts import ACTIVITY_MS, Needy, OverviewParts, Part, health, judged_at, with_judged_at
 from frontend.ui import zones
 from frontend.ui.chart import MINUTE, Chart, Point, Series, chart
 from frontend.ui.labels import Label, whom_to_call
-from frontend.ui.page import Pace, group_url, page, show
+from frontend.ui.page import Pace, page, show
+from frontend.ui.reads import now_ms
 from frontend.ui.rows import Millis
 from frontend.ui.services import WORST_FIRST, elsewhere
 from frontend.ui.states import STATES, State, is_held, state
@@ -33,17 +34,14 @@ def _list_url(name: str, value: str) -> str:
 @page
 def overview(request: HttpRequest) -> HttpResponse:
     """What needs attention, and how the service is."""
-    now = bridge.call(read_now)
-    viewer = viewer_of(request)
+    now, viewer = now_ms(), viewer_of(request)
     parts = bridge.call(lambda runtime: runtime.get(OverviewParts).read(viewer))
     config = settings.KCOORD
     attention, counted, activity, behind = (
         parts.get(name, Part()) for name in ("attention", "counts", "activity", "behind")
     )
-    found = attention.value and attended(
-        attention.value, group_url, _list_url, thresholds(config).flapping_window_ms, now
-    )
-    groups = None if counted.value is None else counts(counted.value, _list_url)
+    found = attention.value and attended(attention.value, thresholds(config).flapping_window_ms, now)
+    groups = None if counted.value is None else counts(counted.value)
     return show(
         request,
         "pages/overview/overview",
@@ -56,7 +54,7 @@ def overview(request: HttpRequest) -> HttpResponse:
             "groups": groups,
             "activity": activity,
             "behind": behind,
-            "furthest": [(group, group_url(group.group_id)) for group in getattr(behind.value, "furthest", ()) or ()],
+            "furthest": getattr(behind.value, "furthest", ()) or (),
             "furthest_url": _list_url("sort", GroupSort.TIME_LAG_DESCENDING.value),
             "lag": behind.value and behind.value.total,
             "stale_ms": config.int("lag.stale.ms"),
@@ -87,7 +85,6 @@ class Need:
     """
 
     group_id: str
-    url: str
     worst: VerdictLine
     others: Sequence[VerdictLine]
     repeats: bool
@@ -130,31 +127,19 @@ class Counts:
     types: Sequence[tuple[str, int, str]]
 
 
-def attended(
-    needy: Needy,
-    group_url: Callable[[str], str],
-    list_url: Callable[[str, str], str],
-    window_ms: Millis,
-    now: Millis = 0,
-) -> Attended:
-    """What needs attention. `list_url`: of the groups with a value of a filter. `window_ms`: as in `lines`."""
+def attended(needy: Needy, window_ms: Millis, now: Millis = 0) -> Attended:
+    """What needs attention. `window_ms`: as in `lines`."""
     by_cause: dict[State, list[Need]] = {}
     found = needy.found
     for group in found.groups:
-        worst, *others = lines(
-            group.verdicts,
-            group.state,
-            window_ms=window_ms,
-            names=needy.names.get(group.group_id, {}),
-            held=is_held(group.held_until, now),
-        )
+        names, held = needy.names.get(group.group_id, {}), is_held(group.held_until, now)
+        worst, *others = lines(group.verdicts, group.state, window_ms=window_ms, names=names, held=held)
         needs = by_cause.setdefault(worst.state, [])
         repeats = bool(needs) and needs[-1].worst.advice == worst.advice
         call = whom_to_call(needy.labels.get(group.group_id, {}))
-        held = is_held(group.held_until, now)
-        needs.append(Need(group.group_id, group_url(group.group_id), worst, others, repeats, call, held))
+        needs.append(Need(group.group_id, worst, others, repeats, call, held))
     causes = [
-        Cause(shown, found.counts[kind], list_url("verdict", kind.value), by_cause.get(shown, ()))
+        Cause(shown, found.counts[kind], _list_url("verdict", kind.value), by_cause.get(shown, ()))
         for kind, shown in KINDS.items()
         if found.counts.get(kind)
     ]
@@ -162,7 +147,7 @@ def attended(
     return Attended(causes, found.total, more, judged_at(found.judged_at))
 
 
-def counts(rows: Sequence[tuple[str, str, int]], list_url: Callable[[str, str], str]) -> Counts:
+def counts(rows: Sequence[tuple[str, str, int]]) -> Counts:
     """How many groups there are, by (type, state, count)."""
     by_state: dict[str, int] = {}
     by_type = dict.fromkeys(TYPES, 0)
@@ -173,8 +158,8 @@ def counts(rows: Sequence[tuple[str, str, int]], list_url: Callable[[str, str], 
     names = [*known, *(name for name in by_state if name not in known)]
     return Counts(
         sum(by_state.values()),
-        [Tally(state(name), by_state.get(name, 0), list_url("state", name)) for name in names],
-        [(kind, count, list_url("type", kind)) for kind, count in by_type.items()],
+        [Tally(state(name), by_state.get(name, 0), _list_url("state", name)) for name in names],
+        [(kind, count, _list_url("type", kind)) for kind, count in by_type.items()],
     )
 
 

@@ -9,12 +9,13 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from psycopg import errors as pg
 
 from frontend.ui.page import group_url, member_url, page, show, text
@@ -46,6 +47,8 @@ from kcoord.sql import queries
 Q = queries("frontend")
 
 T = TypeVar("T")
+Part = Callable[[Connection], Awaitable[Sequence[Any]]]
+"""Reads one kind of results."""
 
 MOST_ROWS = 500_000
 """Rows of one table that are looked at for a part of a name."""
@@ -66,6 +69,9 @@ class GroupHit:
     type: str
     held_until: Millis | None = None
 
+    def __str__(self) -> str:
+        return self.group_id
+
 
 @dataclass(frozen=True, slots=True)
 class LabelHit:
@@ -83,6 +89,9 @@ class TopicHit:
 
     name: str
     partitions: int
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,47 +136,28 @@ async def find(db: Database, viewer: Viewer, q: str) -> Hits:
     Raises ProtocolError COORDINATOR_NOT_AVAILABLE.
     """
     deadline = time.monotonic() + ALL_SECONDS
-    found: dict[str, Sequence[Any]] = {}
-    unfinished = []
     seen = {"q": q, **viewer.with_groups()}
-    parts: dict[str, Callable[[Connection], Awaitable[Sequence[Any]]]] = {
-        "groups": lambda connection: _names(
-            db, connection, GroupHit, Q.groups_beginning, Q.groups_containing, seen, lambda hit: hit.group_id
-        ),
-        "labels": lambda connection: db.records(
-            connection, LabelHit, Q.labels_containing, {**seen, "most": MOST_ROWS, "limit": SHOWN}
-        ),
-        "topics": lambda connection: _names(
-            db, connection, TopicHit, Q.topics_beginning, Q.topics_containing, seen, lambda hit: hit.name
-        ),
-        "members": lambda connection: db.records(
-            connection, MemberHit, Q.members_containing, {**seen, "most": MOST_ROWS, "limit": MEMBERS_READ}
-        ),
-        "plans": lambda connection: db.records(
-            connection, PlanHit, Q.plans_containing, {**seen, "most": MOST_ROWS, "limit": SHOWN}
-        ),
+
+    def having(kind: type[Any], statement: str, limit: int = SHOWN) -> Part:
+        return lambda connection: db.records(connection, kind, statement, {**seen, "most": MOST_ROWS, "limit": limit})
+
+    parts: Mapping[str, Part] = {
+        "groups": partial(_names, db, GroupHit, Q.groups_beginning, Q.groups_containing, seen),
+        "labels": having(LabelHit, Q.labels_containing),
+        "topics": partial(_names, db, TopicHit, Q.topics_beginning, Q.topics_containing, seen),
+        "members": having(MemberHit, Q.members_containing, MEMBERS_READ),
+        "plans": having(PlanHit, Q.plans_containing),
     }
-    for name, part in parts.items():
-        read = await _within(db, deadline, part)
-        if read is None:
-            unfinished.append(name)
-        else:
-            found[name] = read
-    return Hits(**found, unfinished=tuple(unfinished))
+    read = {name: await _within(db, deadline, part) for name, part in parts.items()}
+    found = {name: hits for name, hits in read.items() if hits is not None}
+    return Hits(**found, unfinished=tuple(name for name, hits in read.items() if hits is None))
 
 
 async def groups_like(db: Database, viewer: Viewer, q: str, limit: int) -> Sequence[GroupHit]:
     """A few groups whose id has `q` in it; none if that takes too long."""
-
     seen = {"q": q, **viewer.with_groups()}
-
-    async def read(connection: Connection) -> Sequence[GroupHit]:
-        found = await _names(
-            db, connection, GroupHit, Q.groups_beginning, Q.groups_containing, seen, lambda hit: hit.group_id
-        )
-        return found[:limit]
-
-    return await _within(db, time.monotonic() + PART_SECONDS, read) or ()
+    read = partial(_names, db, GroupHit, Q.groups_beginning, Q.groups_containing, seen)
+    return (await _within(db, time.monotonic() + PART_SECONDS, read) or ())[:limit]
 
 
 async def _within(db: Database, deadline: float, read: Callable[[Connection], Awaitable[T]]) -> T | None:
@@ -185,25 +175,19 @@ async def _within(db: Database, deadline: float, read: Callable[[Connection], Aw
 
 
 async def _names(
-    db: Database,
-    connection: Connection,
-    kind: type[T],
-    beginning: str,
-    containing: str,
-    seen: Mapping[str, Any],
-    name_of: Callable[[T], str],
+    db: Database, kind: type[T], beginning: str, containing: str, seen: Mapping[str, Any], connection: Connection
 ) -> Sequence[T]:
-    """The first names that begin with `q`, and if these are few, names that contain it.
+    """The first whose names begin with `q`, and if these are few, those whose names contain it.
 
     `seen`: `q`, and the parameters of the viewer.
     """
     prefixed = {**seen, "end": seen["q"] + "\U0010ffff", "limit": SHOWN}
-    found = {name_of(hit): hit for hit in await db.records(connection, kind, beginning, prefixed)}
+    found = {str(hit): hit for hit in await db.records(connection, kind, beginning, prefixed)}
     if len(found) < SHOWN:
         parts = {**seen, "most": MOST_ROWS, "limit": 2 * SHOWN}
         more = await db.records(connection, kind, containing, parts)
-        for hit in sorted(more, key=name_of):
-            found.setdefault(name_of(hit), hit)
+        for hit in sorted(more, key=str):
+            found.setdefault(str(hit), hit)
     return list(found.values())[:SHOWN]
 
 
@@ -318,25 +302,13 @@ def _verb(one: Asked, viewer: Viewer, groups: dict[str, Sequence[GroupHit]]) -> 
     if verb.control:
         return [Result(verb.label, "#", control=verb.control)]
     if verb.tail is None:
-        where = address(verb)
-        return [Result(verb.label, where, "page", missing=lacking(verb, viewer))] if where else []
+        return [Result(verb.label, reverse(verb.route), "page", missing=lacking(verb, viewer))]
     if not one.about:
-        fill = f"{verb.label} "
-        note = "then the name of a group"
-        return [Result(f"{verb.label} …", _search_url(fill), note, fill=fill, missing=lacking(verb, viewer))]
-    return [
-        Result(
-            f"{verb.label} {hit.group_id}",
-            group_url(hit.group_id) + verb.tail,
-            _state(hit),
-            missing=lacking(verb, viewer, hit.group_id),
-        )
-        for hit in groups[one.about]
-    ]
-
-
-def _search_url(q: str) -> str:
-    return f"{reverse('frontend:search')}?{urlencode({'q': q})}"
+        fill, note = f"{verb.label} ", "then the name of a group"
+        url = f"{reverse('frontend:search')}?{urlencode({'q': fill})}"
+        return [Result(f"{verb.label} …", url, note, fill=fill, missing=lacking(verb, viewer))]
+    shown = [(f"{verb.label} {hit.group_id}", group_url(hit.group_id) + verb.tail, hit) for hit in groups[one.about]]
+    return [Result(text, url, _state(hit), missing=lacking(verb, viewer, hit.group_id)) for text, url, hit in shown]
 
 
 def _state(hit: GroupHit) -> str:
@@ -510,14 +482,6 @@ def _taken(verb: Verb, written: Sequence[str]) -> tuple[int, Sequence[str]]:
         elif lowered not in SMALL_WORDS or not used:
             return used, written[place:]
     return used, ()
-
-
-def address(verb: Verb) -> str | None:
-    """The address of a page; None if there is no such page."""
-    try:
-        return reverse(verb.route)
-    except NoReverseMatch:
-        return None
 
 
 def lacking(verb: Verb, viewer: Viewer, group_id: str | None = None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -13,7 +14,7 @@ from django.urls import reverse
 
 from frontend.ui import zones
 from frontend.ui.chart import Chart, Point, Series, chart
-from frontend.ui.page import access_link, address, group_url, message, page, show
+from frontend.ui.page import Absent, access_link, address, page, show
 from frontend.ui.page import number as whole_number
 from frontend.ui.rows import Millis
 from frontend.ui.shown import Known, Shown, Unknown, shown
@@ -120,16 +121,8 @@ class TopicPage:
     ends: Mapping[int, Sequence[int | None]]
 
 
-def _cell(
-    *,
-    pk: int,
-    partition: int,
-    committed_offset: int | None,
-    owner: str | None,
-    client_id: str | None,
-    client_host: str | None,
-) -> Cell:
-    return Cell(pk, partition, committed_offset, owner, client_id, client_host)
+def _cell(**columns: Any) -> Cell:
+    return Cell(**columns)
 
 
 async def topic_page(
@@ -239,7 +232,6 @@ class HeatRow:
     """
 
     group: TopicGroup
-    url: str
     cells: Sequence[Heat]
     lag: Shown[int]
     time_lag: Shown[int]
@@ -286,19 +278,19 @@ def _owner(cell: Cell, member_id: str) -> str:
     return member_name(member_id, {member_id: client_at(cell.client_id or "", cell.client_host or "")})
 
 
-def rows(found: TopicPage, urls: Sequence[str]) -> list[HeatRow]:
-    """The map. `urls`: of the groups, in their order."""
+def rows(found: TopicPage) -> list[HeatRow]:
+    """The map."""
     cells = {(cell.pk, cell.partition): cell for cell in found.cells}
-    return [_row(found, group, url, cells) for group, url in zip(found.groups, urls, strict=True)]
+    return [_row(found, group, cells) for group in found.groups]
 
 
-def _row(found: TopicPage, group: TopicGroup, url: str, cells: Mapping[tuple[int, int], Cell]) -> HeatRow:
+def _row(found: TopicPage, group: TopicGroup, cells: Mapping[tuple[int, int], Cell]) -> HeatRow:
     drawn = [(one, cells.get((group.pk, one.partition))) for one in found.partitions]
     looks = [heat(one, cell) for one, cell in drawn]
     lag: Shown[int] = shown(group.lag, group.sampled_at, why=NOT_SAMPLED)
     time_lag: Shown[int] = shown(group.time_lag_ms, group.sampled_at, why=NOT_SAMPLED)
     if len(found.partitions) < found.header.partitions:
-        return HeatRow(group, url, looks, lag, time_lag)
+        return HeatRow(group, looks, lag, time_lag)
     committed = [
         _lag(one, cell)
         for one, cell in drawn
@@ -308,7 +300,7 @@ def _row(found: TopicPage, group: TopicGroup, url: str, cells: Mapping[tuple[int
     lag = shown(sum(known) if known else None, why=NO_WATERMARK if committed else NOTHING_COMMITTED)
     if isinstance(lag, Unknown) or lag == Known(0):
         time_lag = lag
-    return HeatRow(group, url, looks, lag, time_lag, len(committed) - len(known) if known else 0)
+    return HeatRow(group, looks, lag, time_lag, len(committed) - len(known) if known else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +308,6 @@ class Reader:
     """A group on a partition. `owner`: the member that has it, for people; "": none has, or several share it."""
 
     group_id: str
-    url: str
     owner: str
     member_id: str
     committed: Shown[int]
@@ -333,29 +324,29 @@ class PartitionRow:
     more: int
 
 
-def partition_rows(found: TopicPage, urls: Sequence[str]) -> list[PartitionRow]:
-    """The partitions as text. `urls`: as in `rows`."""
-    groups = {group.pk: (group.group_id, url) for group, url in zip(found.groups, urls, strict=True)}
+def partition_rows(found: TopicPage) -> list[PartitionRow]:
+    """The partitions as text."""
+    groups = {group.pk: group.group_id for group in found.groups}
     by_partition: dict[int, dict[int, Cell]] = {}
     for cell in found.cells:
         by_partition.setdefault(cell.partition, {})[cell.pk] = cell
     drawn = []
     for one in found.partitions:
         there = by_partition.get(one.partition, {})
-        readers = [_reader(one, there[pk], *groups[pk]) for pk in groups if pk in there]
+        readers = [_reader(one, there[pk], groups[pk]) for pk in groups if pk in there]
         readers.sort(key=lambda reader: not reader.member_id)
         written = _written(found.ends.get(one.partition, ()))
         drawn.append(PartitionRow(one, written, readers[:READERS], max(len(readers) - READERS, 0)))
     return drawn
 
 
-def _reader(partition: TopicPartition, cell: Cell, group_id: str, url: str) -> Reader:
+def _reader(partition: TopicPartition, cell: Cell, group_id: str) -> Reader:
     member_id = cell.owner or ""
     name = client_at(cell.client_id or "", cell.client_host or "") or short_id(member_id)
     nothing = "A share group commits nothing" if cell.standing else NOTHING_COMMITTED
     why = NO_END if cell.standing or cell.committed_offset is not None else NOTHING_COMMITTED
     committed: Shown[int] = shown(cell.committed_offset, why=nothing)
-    return Reader(group_id, url, name, member_id, committed, shown(_lag(partition, cell), why=why))
+    return Reader(group_id, name, member_id, committed, shown(_lag(partition, cell), why=why))
 
 
 def _written(ends: Sequence[int | None]) -> Shown[int]:
@@ -406,16 +397,15 @@ def topic(request: HttpRequest, name: str) -> HttpResponse:
     if "\0" not in name:
         found = bridge.call(lambda runtime: topic_page(runtime.db, viewer, name, first, skip, old_ms))
     if found is None:
-        return no_such_topic(request, name)
+        raise no_such_topic(name)
     return show(
         request, "pages/topics/topic", _context(request, found, first, skip), section="topics", title=f"{name} · Topics"
     )
 
 
-def no_such_topic(request: HttpRequest, name: str) -> HttpResponse:
-    """The answer where the topic does not exist, or is hidden from the viewer."""
-    text = f"There is no topic “{name}”; it may have been deleted."
-    return message(request, 404, "No such topic", text, "topics")
+def no_such_topic(name: str) -> Absent:
+    """Of a topic that does not exist, or is hidden from the viewer."""
+    return Absent("No such topic", f"There is no topic “{name}”; it may have been deleted.", "topics")
 
 
 def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> dict[str, object]:
@@ -424,7 +414,6 @@ def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> d
     stale_ms = settings.KCOORD.int("lag.stale.ms")
     last = first + len(found.partitions) - 1
     rate_chart, growth_chart, drawn = plots(found)
-    urls = [f"{group_url(group.group_id)}?{urlencode({'q': header.name})}" for group in found.groups]
     heading = f"{first:,} to {last:,} of {header.partitions:,}" if header.partitions > PARTITIONS else ""
     return {
         "now": found.now,
@@ -435,14 +424,12 @@ def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> d
         "stale": header.oldest is not None and found.now - header.oldest > stale_ms,
         "stale_before": found.now - stale_ms,
         "partitions": found.partitions,
-        "partition_rows": partition_rows(found, urls),
+        "partition_rows": partition_rows(found),
         "rate_chart": rate_chart,
         "growth_chart": growth_chart,
         "drawn": drawn,
         "which": heading,
-        "rows": [
-            (row, state(row.group.state, held=is_held(row.group.held_until, found.now))) for row in rows(found, urls)
-        ],
+        "rows": [(row, state(row.group.state, held=is_held(row.group.held_until, found.now))) for row in rows(found)],
         "groups": total,
         "group_list_url": f"{reverse('frontend:groups')}?{urlencode({'topic': header.name})}",
         "groups_from": skip + 1,
@@ -461,8 +448,7 @@ def _context(request: HttpRequest, found: TopicPage, first: int, skip: int) -> d
 def topic_partitions_csv(request: HttpRequest, name: str) -> HttpResponseBase:
     """All partitions of a topic with their watermarks."""
     viewer = viewer_of(request)
-    if not _exists(request, name):
-        return no_such_topic(request, name)
+    _require_topic(viewer, name)
     found = all_rows(lambda runtime, first: topic_partitions_from(runtime.db, viewer, name, first or 0))
     return csv_of(f"{name}-partitions", "partition log_start_offset log_end_offset @watermark_at=sampled_at", found)
 
@@ -471,8 +457,7 @@ def topic_partitions_csv(request: HttpRequest, name: str) -> HttpResponseBase:
 def topic_groups_csv(request: HttpRequest, name: str) -> HttpResponseBase:
     """All groups on a topic, by name, with their lag there as last sampled."""
     viewer = viewer_of(request)
-    if not _exists(request, name):
-        return no_such_topic(request, name)
+    _require_topic(viewer, name)
     columns = """
         group_id type state lag largest_lag_of_a_partition=max_lag time_lag_ms @lag_sampled_at=sampled_at owned
         committed
@@ -481,8 +466,8 @@ def topic_groups_csv(request: HttpRequest, name: str) -> HttpResponseBase:
     return csv_of(f"{name}-groups", columns, found)
 
 
-def _exists(request: HttpRequest, name: str) -> bool:
-    viewer = viewer_of(request)
-    if "\0" in name or not viewer.sees_topic(name):
-        return False
-    return bridge.call(lambda runtime: topic_partitions_from(runtime.db, viewer, name, 0, 1)) != ((), None)
+def _require_topic(viewer: Viewer, name: str) -> None:
+    """Raise Absent unless the topic exists for the viewer."""
+    found = "\0" not in name and bridge.call(lambda runtime: topic_partitions_from(runtime.db, viewer, name, 0, 1))
+    if not found or found == ((), None):
+        raise no_such_topic(name)

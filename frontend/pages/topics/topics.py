@@ -12,11 +12,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
 from frontend.pages.topics.topic import NO_WATERMARK, NOT_SAMPLED, NOTHING_COMMITTED
-from frontend.ui.page import BadAddress, Pace, address, choice, edges, group_url, page, show, text
+from frontend.ui.page import BadAddress, Pace, address, choice, edges, page, show, text
 from frontend.ui.rows import Millis
-from frontend.ui.table import Column, all_rows, csv_file, heads
+from frontend.ui.table import Column, all_rows, csv_of, heads, orders
 from frontend.ui.viewer import Forbidden, Viewer, viewer_of
-from frontend.ui.wording import iso, iso_if_known, plural
+from frontend.ui.wording import plural
 from kcoord.database.pool import Connection, Database
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -202,34 +202,24 @@ S = TopicSort
 GROUPS_SHOWN = 3
 
 COLUMNS = (
-    Column("topic", "Topic", S.NAME, S.NAME_DESCENDING),
-    Column("partitions", "Partitions", S.PARTITIONS_DESCENDING, S.PARTITIONS, number=True),
+    Column("topic", "Topic", S.NAME, S.NAME_DESCENDING, orders="Name|Name, from Z to A"),
+    Column(
+        "partitions", "Partitions", S.PARTITIONS_DESCENDING, S.PARTITIONS, number=True,
+        orders="Most partitions|Fewest partitions",
+    ),
     Column("read_by", "Read by", title="Groups that own partitions, and groups that committed offsets"),
     Column(
-        "lag", "Lag", S.LAG_DESCENDING, S.LAG, number=True,
+        "lag", "Lag", S.LAG_DESCENDING, S.LAG, number=True, orders="Largest lag|Smallest lag",
         title="Of all groups that committed an offset, as of the last sample, and of the group that is furthest behind",
     ),
     Column(
         "time_lag", "Time lag", S.TIME_LAG_DESCENDING, S.TIME_LAG, number=True,
-        title="Of the group that is furthest behind in time",
+        orders="Largest time lag|Smallest time lag", title="Of the group that is furthest behind in time",
     ),
     Column("watermarks", "Watermarks", number=True, title="Partitions whose log start and end somebody has pushed"),
-    Column("created", "Created", S.CREATED_DESCENDING, S.CREATED, number=True),
+    Column("created", "Created", S.CREATED_DESCENDING, S.CREATED, number=True, orders="Newest|Oldest"),
 )  # fmt: skip
-
-SORTS = (
-    (S.NAME, "Name"),
-    (S.NAME_DESCENDING, "Name, from Z to A"),
-    (S.LAG_DESCENDING, "Largest lag"),
-    (S.LAG, "Smallest lag"),
-    (S.TIME_LAG_DESCENDING, "Largest time lag"),
-    (S.TIME_LAG, "Smallest time lag"),
-    (S.PARTITIONS_DESCENDING, "Most partitions"),
-    (S.PARTITIONS, "Fewest partitions"),
-    (S.CREATED_DESCENDING, "Newest"),
-    (S.CREATED, "Oldest"),
-)
-"""Every order, and what it is called."""
+SORTS = orders(COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,13 +228,12 @@ class TopicLine:
     too old. `why` a lag is not known, if it is not."""
 
     topic: Topic
-    groups: Sequence[tuple[str, str]]
-    idle: Sequence[tuple[str, str]]
+    groups: Sequence[str]
+    idle: Sequence[str]
     more: int
     stale: bool
     total: TopicTotal | None
     why: str
-    worst_url: str
 
 
 @page
@@ -295,13 +284,12 @@ def _line(topic: Topic, total: TopicTotal | None, stale_before: int) -> TopicLin
     known = max(len(topic.groups) + len(idle), total.groups if total else 0)
     return TopicLine(
         topic,
-        [(group_id, group_url(group_id)) for group_id in shown],
-        [(group_id, group_url(group_id)) for group_id in shown_idle],
+        shown,
+        shown_idle,
         known - len(shown) - len(shown_idle),
         topic.sampled_at is not None and topic.sampled_at < stale_before,
         total,
         NO_WATERMARK if total else NOT_SAMPLED if topic.committed else NOTHING_COMMITTED,
-        group_url(total.worst_group) if total and total.worst_group else "",
     )
 
 
@@ -313,27 +301,18 @@ def topics_csv(request: HttpRequest) -> HttpResponseBase:
     """The topics that match the search, in the order of the page."""
     wanted, viewer = replace(wanted_topics(request), after=None, before=None), viewer_of(request)
 
-    async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[tuple[Topic, TopicTotal | None]], str | None]:
+    async def read(runtime: Runtime, after: str | None) -> tuple[Sequence[Mapping[str, Any]], str | None]:
         here = replace(wanted, after=after)
         found = await listed_topics(runtime.db, viewer, here, limit=TOPICS_AT_ONCE, rows=FILE_GROUP_ROWS)
-        return [(topic, found.totals.get(topic.name)) for topic in found.topics], found.next
+        return [{"of": topic, "total": found.totals.get(topic.name)} for topic in found.topics], found.next
 
-    head = (
-        "topic", "partitions", "watermarks", "oldest_watermark", "read_by", "committed_by", "groups", "lag",
-        "worst_group", "worst_lag", "time_lag_ms", "lag_sampled_at", "created_at", "counted",
-    )  # fmt: skip
-    rows = (
-        (
-            topic.name, topic.partitions, topic.watermarks, iso_if_known(topic.sampled_at), " ".join(topic.groups),
-            " ".join(topic.committed), *_total(topic, total), iso(topic.created_at),
-            viewer.groups_counted or "of all groups",
-        )
-        for topic, total in all_rows(read)
-    )  # fmt: skip
-    return csv_file("topics", head, rows)
+    def groups(row: Mapping[str, Any]) -> int | None:
+        """Where no group has been sampled: if none has committed either, that is all there is to know."""
+        return row["total"].groups if row["total"] else None if row["of"].committed else 0
 
-
-def _total(topic: Topic, total: TopicTotal | None) -> Sequence[object]:
-    if total is None:  # no group has been sampled; if none has committed either, that is all there is to know
-        return (None if topic.committed else 0, *[None] * 5)
-    return total.groups, total.lag, total.worst_group, total.worst_lag, total.time_lag_ms, iso(total.at)
+    columns = """
+        topic=of.name partitions=of.partitions watermarks=of.watermarks @oldest_watermark=of.sampled_at
+        read_by=of.groups committed_by=of.committed groups lag=total.lag worst_group=total.worst_group
+        worst_lag=total.worst_lag time_lag_ms=total.time_lag_ms @lag_sampled_at=total.at @created_at=of.created_at
+    """
+    return csv_of("topics", columns, all_rows(read), groups=groups, counted=viewer.groups_counted or "of all groups")
