@@ -40,11 +40,11 @@ up: $(VENV)/.runtime
 	@$(if $(NODES),KCOORD_NODES=$(NODES) )exec $(VENV)/bin/python -m kcoord.stack $(if $(filter 0,$(SPARK)),,--install-spark)
 
 demo: $(if $(filter 1,$(SPARK)),spark,$(VENV)/.runtime)
-	@exec $(VENV)/bin/python -m kcoord.demo $(if $(PROTOCOL),--group-protocol $(PROTOCOL)) $(if $(filter 1,$(SPARK)),--spark) \
+	@exec $(VENV)/bin/python -m kcoord.tools.demo $(if $(PROTOCOL),--group-protocol $(PROTOCOL)) $(if $(filter 1,$(SPARK)),--spark) \
 		$(ARGS)
 
 showcase: $(VENV)/.runtime
-	@exec $(VENV)/bin/python -m kcoord.showcase $(if $(GROUPS),--groups $(GROUPS)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
+	@exec $(VENV)/bin/python -m kcoord.tools.showcase $(if $(GROUPS),--groups $(GROUPS)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
 
 # Writes docs/images again. ARGS=--all takes every page in four ways.
 screenshots: $(VENV)/.tests chromium

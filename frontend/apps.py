@@ -31,8 +31,8 @@ class FrontendConfig(AppConfig):
         """
         from django.contrib import admin
 
+        from kcoord.access.audit.rows import audited_view
         from kcoord.access.read_only import refusing
-        from kcoord.audit.rows import audited_view
         from kcoord.checks import TAG
 
         register(services_can_be_asked, TAG)

@@ -34,10 +34,10 @@ from django.views.decorators.http import require_GET
 from kcoord.access.people import People
 from kcoord.access.rights import Resource
 from kcoord.database.notifications import SESSIONS, Changes, Notifications, Subscription
+from kcoord.database.paging import Visible
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from kcoord.rest.paging import Visible
 
 BEAT_SECONDS = 3.0
 """How often the stream says that it lives. Pages take it for dead after 7.5 s (`static/frontend/stream.js`)."""

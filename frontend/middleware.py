@@ -32,7 +32,7 @@ from django.utils.cache import get_conditional_response
 from django.utils.decorators import sync_and_async_middleware
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from kcoord.http.hooks import OnLoop
+from kcoord.door.http.hooks import OnLoop
 
 JOINED: Mapping[str, tuple[str, ...]] = {
     # In the order of the cascade.

@@ -13,8 +13,8 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
-from kcoord.sql import queries
 
 Q = queries("groups")
 

@@ -36,15 +36,15 @@ from groups.server_assignors import load_assignors
 from groups.store.rows import Ownership
 from groups.store.store import GroupStore
 from groups.topics import TopicService
-from kcoord.audit.recording import Act, record
+from kcoord.access.audit.recording import Act, record
 from kcoord.config import Config
 from kcoord.database.pool import Connection
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime, WatchedCopy
 from kcoord.protocol.consumer_protocol import Assignment, decode_assignment, decode_subscription, encode_assignment
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.setting import Value
 from kcoord.setting_table import BOUNDED, BY_NAME, INT_MAX
-from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)
 

@@ -1,7 +1,7 @@
 """Labels of groups: names and values that people give them, such as `owner`, `team`, `contact` and `runbook`.
 
-They have the rules of the labels of topics (`kcoord.rest.labels`). Like settings they exist whether or not the group
-does, and survive its deletion. Nothing in the protocol depends on them, so no process keeps them in memory.
+They have the rules of the labels of topics (`kcoord.control.rest.labels`). Like settings they exist whether or not the
+group does, and survive its deletion. Nothing in the protocol depends on them, so no process keeps them in memory.
 
 Source: http-api.md 4.
 """
@@ -17,11 +17,11 @@ from psycopg.types.json import Jsonb
 from groups.core.model.events import EventKind, GroupEvent
 from groups.core.model.types import Millis
 from groups.store.store import GroupStore
-from kcoord.audit.recording import Act, record
+from kcoord.access.audit.recording import Act, record
+from kcoord.control.rest.labels import merged
 from kcoord.database.pool import Connection
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
-from kcoord.rest.labels import merged
-from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)
 

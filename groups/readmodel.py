@@ -15,11 +15,11 @@ from typing import Annotated, Any, Protocol
 from groups.core.model.events import MOST_TOPICS, EventKind
 from groups.core.model.types import Millis
 from groups.states import STATES, TYPES
+from kcoord.control.rest.answers import Instant, Int32, doc, one_of
+from kcoord.database.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.answers import Instant, Int32, doc, one_of
-from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
-from kcoord.sql import queries
 
 _OF_ALL_TOPICS: Mapping[str, str] = {
     EventKind.MEMBER_RECONCILED.value: "partitions",

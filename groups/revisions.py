@@ -13,7 +13,7 @@ from enum import Enum
 from kcoord.database.notifications import CONFIG
 from kcoord.database.notifications import TOPICS as TOPICS_CHANNEL
 from kcoord.database.pool import Connection, Database
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 
 Q = queries("groups")
 

@@ -22,10 +22,10 @@ from groups.engine.assign import assign as assign_classic
 from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
 from kcoord.assignors import MemberSubscription, known_assignors
+from kcoord.database.paging import EVERYTHING, Visible
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import decode_assignment, decode_subscription
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import EVERYTHING, Visible
 
 Partitions = Mapping[str, Sequence[int]]
 """Topic name -> partitions."""

@@ -27,16 +27,25 @@ from groups import revisions
 from groups.core.model import types as core
 from groups.core.model.types import Millis, TopicView
 from groups.revisions import Subject
+from kcoord.access.audit.recording import Act, record
+from kcoord.access.quotas.budgets import Budget
+from kcoord.access.quotas.quotas import Quotas
 from kcoord.access.rights import Principal
-from kcoord.audit.recording import Act, record
+from kcoord.database.paging import (
+    DEFAULT_LIMIT,
+    EVERYTHING,
+    INT64_MAX,
+    Page,
+    Visible,
+    cut,
+    decode_cursor,
+    encode_cursor,
+)
 from kcoord.database.pool import Connection
+from kcoord.database.sql import queries
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime, WatchedCopy
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.quotas.budgets import Budget
-from kcoord.quotas.quotas import Quotas
-from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, INT64_MAX, Page, Visible, cut, decode_cursor, encode_cursor
-from kcoord.sql import queries
 
 
 @dataclass(frozen=True, slots=True)

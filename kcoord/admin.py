@@ -25,18 +25,24 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminSplitDateTimeWidget
 
-from kcoord import admin_theme
 from kcoord.access import tokens
 from kcoord.access.administration import ForAdministrators, ForClusterAdministrators, ForTokenManagers
+from kcoord.access.audit.recording import Act, record_here
+from kcoord.access.quotas.quotas import Kind
+from kcoord.access.quotas.stored import recorded
 from kcoord.access.rights import digest
-from kcoord.admin_rights import AccessRuleInline, ChangedByAdministrators, RoleForm, RulesRecorded, TokenRuleInline
-from kcoord.audit.recording import Act, record_here
+from kcoord.control import admin_theme
+from kcoord.control.admin_rights import (
+    AccessRuleInline,
+    ChangedByAdministrators,
+    RoleForm,
+    RulesRecorded,
+    TokenRuleInline,
+)
 from kcoord.database.fields import MillisField
+from kcoord.database.sql import queries
 from kcoord.models import ApiToken, AuditChain, AuditRecord, Counter, Quota, Throttled, TimerHeartbeat
-from kcoord.quotas.quotas import Kind
-from kcoord.quotas.stored import recorded
 from kcoord.resets.instants import clock
-from kcoord.sql import queries
 
 Shown = Callable[[Any, Any], str]
 

@@ -21,7 +21,7 @@ class KcoordConfig(AppConfig):
     def ready(self) -> None:
         """Settings are checked by `manage.py check` and before every start; accounts and sessions are audited."""
         from kcoord import checks  # noqa: F401
-        from kcoord.audit import requests, rows
+        from kcoord.access.audit import requests, rows
         from kcoord.celery import app  # noqa: F401
 
         pre_migrate.connect(_refuse_foreign_database, sender=self)

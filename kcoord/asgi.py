@@ -22,22 +22,23 @@ from starlette.types import ASGIApp
 from groups.api.routes import OPERATIONS as GROUPS
 from groups.nodes import standing
 from groups.nodes.agent import NodeAgent
+from kcoord.access.quotas.stored import StoredQuotas
 from kcoord.database.pool import Database
-from kcoord.http import health, logs, metrics_page
-from kcoord.http.body import BodyLimit
-from kcoord.http.door import DOOR, Door, Operations
-from kcoord.http.middleware import NotAnOperation, ProblemNet, RequestLog
-from kcoord.http.serving import Endpoint, Operation
-from kcoord.process import current, off_loop, runtime
+from kcoord.door.http import health, logs, metrics_page
+from kcoord.door.http.body import BodyLimit
+from kcoord.door.http.door import DOOR, Door, Operations
+from kcoord.door.http.middleware import NotAnOperation, ProblemNet, RequestLog
+from kcoord.door.http.serving import Endpoint, Operation
+from kcoord.process import off_loop, runtime
 from kcoord.process.garbage import GarbageSearch
-from kcoord.quotas.stored import StoredQuotas
-from offsets import acknowledged
+from kcoord.requests import current
 from offsets.api.routes import OPERATIONS as OFFSETS
+from offsets.commits import acknowledged
 from offsets.metrics import group_series
 
 if TYPE_CHECKING:
-    from kcoord.http.tracing import Traces
-    from kcoord.wire.gateway import Gateway
+    from kcoord.door.http.tracing import Traces
+    from kcoord.door.kafka.gateway import Gateway
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
 django_application = cast(ASGIApp, get_asgi_application())
@@ -52,7 +53,7 @@ def _traces() -> Traces | None:
     """None unless a collector is set: without one nothing of OpenTelemetry is imported."""
     if not settings.KCOORD.str("otlp.endpoint"):
         return None
-    from kcoord.http.tracing import Traces
+    from kcoord.door.http.tracing import Traces
 
     return Traces(settings.KCOORD)
 
@@ -64,9 +65,9 @@ def _gateway(running: runtime.Runtime) -> Gateway | None:
     """The listener for Kafka clients; None unless its port is set: without it nothing of kio is imported."""
     if not running.config.int("kafka.port"):
         return None
-    from groups.wire.apis import APIS as OF_GROUPS
-    from kcoord.wire.gateway import Gateway
-    from offsets.wire.apis import APIS as OF_OFFSETS
+    from groups.api.kafka.apis import APIS as OF_GROUPS
+    from kcoord.door.kafka.gateway import Gateway
+    from offsets.api.kafka.apis import APIS as OF_OFFSETS
 
     return Gateway(running, (*OF_GROUPS, *OF_OFFSETS))
 

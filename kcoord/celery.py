@@ -61,7 +61,7 @@ def configure_logging(**kwargs: Any) -> None:
     """Worker and beat log as the server does; with a receiver of this signal Celery configures no logging itself."""
     from django.conf import settings
 
-    from kcoord.http import logs
+    from kcoord.door.http import logs
 
     logs.configure(settings.KCOORD.str("log.level"))
 
@@ -69,7 +69,7 @@ def configure_logging(**kwargs: Any) -> None:
 @worker_init.connect  # type: ignore[untyped-decorator]
 def act_as_service(sender: Any, **kwargs: Any) -> None:
     """What tasks do is recorded as done by this worker."""
-    from kcoord.process import current
+    from kcoord.requests import current
 
     current.is_service(str(sender))
 

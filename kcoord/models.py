@@ -97,7 +97,7 @@ class AccessRule(models.Model):
 
 
 class Quota(models.Model):
-    """How much of one budget a principal may use at each node (`kcoord.quotas`)."""
+    """How much of one budget a principal may use at each node (`kcoord.access.quotas`)."""
 
     class Kind(models.TextChoices):
         TOKEN = "token"  # noqa: S105 - no secret
@@ -173,7 +173,7 @@ class TimerHeartbeat(models.Model):
 
 
 class Counter(models.Model):
-    """How often something happened, in any process: see `kcoord.database.counters`, and `offsets.acknowledged`."""
+    """How often something happened, in any process: see `kcoord.database.counters`, `offsets.commits.acknowledged`."""
 
     name = models.CharField(max_length=64, primary_key=True)
     value = models.BigIntegerField()
@@ -183,7 +183,7 @@ class Counter(models.Model):
 
 
 class AuditRecord(models.Model):
-    """What somebody did or was refused, sealed in a hash chain: see `kcoord.audit`. Rows are never changed."""
+    """What somebody did or was refused, sealed in a hash chain: see `kcoord.access.audit`. Rows are never changed."""
 
     seq = models.BigIntegerField(primary_key=True)
     prev = models.BinaryField()

@@ -6,8 +6,8 @@ import os
 import secrets
 from pathlib import Path
 
-from kcoord import admin_theme
 from kcoord.config import Config
+from kcoord.control import admin_theme
 from kcoord.database.address import django_database, libpq_conninfo
 
 KCOORD = Config.from_env(os.environ)
@@ -50,12 +50,12 @@ MIDDLEWARE = [
     "frontend.middleware.ContentSecurityPolicy",
     "frontend.middleware.StaticFiles",
     "frontend.ui.outage.DatabaseOutage",
-    "kcoord.audit.requests.Audited",
-    "kcoord.http.hooks.Sessions",
-    "kcoord.http.hooks.Common",
+    "kcoord.access.audit.requests.Audited",
+    "kcoord.door.http.hooks.Sessions",
+    "kcoord.door.http.hooks.Common",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "kcoord.http.hooks.Authentication",
-    "kcoord.http.hooks.Messages",
+    "kcoord.door.http.hooks.Authentication",
+    "kcoord.door.http.hooks.Messages",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -67,7 +67,7 @@ TEMPLATES = [
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         # Before those of the theme, which belong to an app that has to come before Django's admin.
         # Those of the dashboard stand beside their views: the name of one is its path.
-        "DIRS": [Path(__file__).parent / "templates", Path(__file__).parents[1]],
+        "DIRS": [Path(__file__).parent / "control" / "templates", Path(__file__).parents[1]],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -103,6 +103,7 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [Path(__file__).parent / "control" / "static"]
 WHITENOISE_USE_FINDERS = True
 
 SESSION_COOKIE_HTTPONLY = True
@@ -127,12 +128,12 @@ SILENCED_SYSTEM_CHECKS = [
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2_000
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["kcoord.rest.base.BearerAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["kcoord.rest.base.HasToken"],
-    "DEFAULT_RENDERER_CLASSES": ["kcoord.rest.base.AnswerRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["kcoord.rest.base.StrictJSONParser"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["kcoord.control.rest.base.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["kcoord.control.rest.base.HasToken"],
+    "DEFAULT_RENDERER_CLASSES": ["kcoord.control.rest.base.AnswerRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["kcoord.control.rest.base.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "kcoord.rest.base.problem_handler",
+    "EXCEPTION_HANDLER": "kcoord.control.rest.base.problem_handler",
     "UNAUTHENTICATED_USER": None,
 }
 
@@ -146,7 +147,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_AUTHENTICATION": [],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "POSTPROCESSING_HOOKS": ["kcoord.openapi.document.add_data_plane"],
+    "POSTPROCESSING_HOOKS": ["kcoord.control.openapi.document.add_data_plane"],
     "COMPONENT_SPLIT_PATCH": False,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
 }

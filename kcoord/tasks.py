@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from kcoord.audit.chain import Audit
+from kcoord.access.audit.chain import Audit
 from kcoord.process import bridge
 
 LONGEST_RUN_SECONDS = 3_600.0

@@ -6,12 +6,12 @@ Offsets come before groups, whose last path matches anything else below a group.
 from django.contrib import admin
 from django.urls import include, path
 
-from kcoord.openapi.page import OpenAPIView
-from kcoord.rest import converters  # noqa: F401 - registers `anything`
-from kcoord.rest.acls import AclsView
-from kcoord.rest.audit import AuditView
-from kcoord.rest.quotas import QuotasView, ThrottledPrincipalsView
-from kcoord.rest.tokens import TokenDetailView, TokenRotationView, TokensView
+from kcoord.control.openapi.page import OpenAPIView
+from kcoord.control.rest import converters  # noqa: F401 - registers `anything`
+from kcoord.control.rest.acls import AclsView
+from kcoord.control.rest.audit import AuditView
+from kcoord.control.rest.quotas import QuotasView, ThrottledPrincipalsView
+from kcoord.control.rest.tokens import TokenDetailView, TokenRotationView, TokensView
 
 admin.autodiscover()
 
@@ -24,8 +24,8 @@ urlpatterns = [
     path("v1/tokens/<anything:id>", TokenDetailView.as_view()),
     path("v1/quotas", QuotasView.as_view()),
     path("v1/quotas/throttled", ThrottledPrincipalsView.as_view()),
-    path("v1/", include("offsets.rest.urls")),
-    path("v1/", include("groups.rest.urls")),
+    path("v1/", include("offsets.api.rest.urls")),
+    path("v1/", include("groups.api.rest.urls")),
     path("admin/", admin.site.urls),
     path("", include("frontend.urls")),
 ]

@@ -22,9 +22,9 @@ class OffsetsConfig(AppConfig):
         from groups.topics import on_topic_deletion, on_watermarks
         from offsets import checks  # noqa: F401
         from offsets.commit_function import tell_settings
-        from offsets.retention import deleted_topics
+        from offsets.commits.retention import deleted_topics
+        from offsets.commits.store import journal_deletion
         from offsets.share import hooks
-        from offsets.store import journal_deletion
 
         before_deletion(journal_deletion)
         before_deletion(hooks.forget_group)

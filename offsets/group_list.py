@@ -21,12 +21,12 @@ from groups.core.model.types import VerdictKind
 from groups.engine.service import GroupService
 from groups.nodes.hosting import Hosting
 from groups.readmodel import MAX_TOPICS, GroupFilter, GroupSort, GroupSummary
+from kcoord.control.rest.ranges import BEYOND, ranges
+from kcoord.database.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut
 from kcoord.database.pool import Connection, Database
+from kcoord.database.sql import queries
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
-from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut
-from kcoord.rest.ranges import BEYOND, ranges
-from kcoord.sql import queries
 from offsets import group_patterns
 from offsets.core.types import Millis
 from offsets.group_orders import (

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from groups.core.model.types import VerdictKind
 from groups.readmodel import GroupSort
 from groups.states import STATES
+from kcoord.database.paging import Key, decode_cursor, encode_cursor
+from kcoord.database.sql import queries
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import Key, decode_cursor, encode_cursor
-from kcoord.sql import queries
 
 Q = queries("offsets")
 

@@ -35,21 +35,21 @@ from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from groups.topics import TopicService, partition_counts
+from kcoord.access.audit.recording import Act
 from kcoord.access.rights import Principal
-from kcoord.audit.recording import Act
 from kcoord.config import Config
+from kcoord.database.sql import queries
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.offset_file import INT32_MAX, INT64_MAX, TOPIC, BadLine, check_group
-from kcoord.sql import queries
+from offsets.commits.store import OffsetStore
 from offsets.core.days import DAY_MS
 from offsets.core.types import ChangeKind, Millis, OffsetRecord, Provenance, TopicPartition
 from offsets.journal.archived_offsets import ArchivedOffsets
 from offsets.journal.events import offsets_event
 from offsets.plans.store import PlanStore, chunks
 from offsets.plans.table import HEADINGS, shown, table_row
-from offsets.store import OffsetStore
 
 NEWEST_VALUE = 4
 """The newest known version of offset values, from Kafka 4.x."""

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple, TypeAlias
 from groups.core.model.types import VerdictKind
 from kcoord.access.rights import Operation, Principal, Resource
 from kcoord.database.pool import Connection
+from kcoord.database.sql import queries
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.setting_table import OWN_DIALECT
-from kcoord.sql import queries
 from offsets.alerts.store import AlertStore
 from offsets.alerts.types import Outcomes
 from offsets.core.types import Millis
@@ -318,7 +318,7 @@ MAX_CACHED = 8
 
 
 async def group_series(runtime: Runtime, caller: Principal | None) -> bytes:
-    """See `kcoord.http.metrics_page.GroupSeries`. Raises COORDINATOR_NOT_AVAILABLE."""
+    """See `kcoord.door.http.metrics_page.GroupSeries`. Raises COORDINATOR_NOT_AVAILABLE."""
     return await runtime.get(GroupMetrics).text(caller)
 
 

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any
 
 from groups.readmodel import unknown_group
+from kcoord.database.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
-from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
-from kcoord.sql import queries
+from offsets.commits.retention.sweep import RetentionService
 from offsets.core.lag import position
 from offsets.core.retention import Kept, RetentionRule, StoredOffset
 from offsets.core.types import Millis
-from offsets.retention.sweep import RetentionService
 
 Q = queries("offsets")
 

@@ -10,14 +10,14 @@ from celery.signals import worker_ready
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from offsets.alerts.checks import AlertChecks
+from offsets.commits.retention.deleted_topics import DeletedTopicSweep
+from offsets.commits.retention.sweep import Report, RetentionService
+from offsets.commits.transactions.service import TransactionService
 from offsets.journal.journal_days import JournalDays
 from offsets.lag.samples import SampleService
 from offsets.plans.service import PlanService
-from offsets.retention.deleted_topics import DeletedTopicSweep
-from offsets.retention.sweep import Report, RetentionService
 from offsets.runs.service import SparkRuns
 from offsets.share.timers import LockTimers
-from offsets.transactions.service import TransactionService
 from offsets.verdicts import VerdictChecks
 
 LONGEST_RUN_SECONDS = 3_600.0

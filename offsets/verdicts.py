@@ -17,10 +17,10 @@ from typing import Any
 from groups.core.model.events import EventKind
 from groups.core.model.types import VerdictKind
 from kcoord.config import Config
+from kcoord.database.paging import EVERYTHING, Visible
 from kcoord.database.pool import Connection
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
-from kcoord.rest.paging import EVERYTHING, Visible
-from kcoord.sql import queries
 from offsets.core.types import Millis
 from offsets.core.verdicts import (
     FIRST_SEEN,

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from kcoord.client import CommitFailedError, Consumer, RebalanceInProgressError
-from kcoord.sources.postgres import PostgresTable
+from kcoord.client.sources.postgres import PostgresTable
 
 GROUP = "signup-counts"
 COUNT = """

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from kcoord.client import InvalidRecordStateError, Item, ShareConsumer
-from kcoord.sources.postgres import PostgresTable
+from kcoord.client.sources.postgres import PostgresTable
 
 GROUP = "mailing"
 SENT = "insert into queue.sent (mail, address, attempt) values (%s, %s, %s)"

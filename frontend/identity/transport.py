@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from frontend.identity.refusals import Reason, SignInRefused
-from kcoord.http.outgoing import Answer, AnswerTooLarge, OutgoingError, exchange
+from kcoord.door.http.outgoing import Answer, AnswerTooLarge, OutgoingError, exchange
 from kcoord.process import bridge
 from kcoord.protocol.errors import ProtocolError
 

@@ -20,7 +20,7 @@ from frontend.ui.viewer import viewer_of
 from frontend.ui.wording import duration, ranges
 from groups.core.model.replies import Done, HoldReply
 from groups.engine.service import GroupService
-from kcoord.audit.refusals import is_temporary
+from kcoord.access.audit.refusals import is_temporary
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError

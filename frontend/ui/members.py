@@ -9,7 +9,7 @@ from typing import Any
 from frontend.ui.rows import Member, Millis
 from frontend.ui.states import State
 from kcoord.database.pool import Connection, Database
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 
 ACTIVE = State("active", "Active", "good", "It sends heartbeats in time.")
 LATE = State("late", "Late", "warn", "It misses heartbeats: it loses its partitions when its session ends.")

@@ -20,8 +20,8 @@ from django.views import defaults
 from psycopg import errors as pg
 
 from kcoord.database.django_backend.base import limited_statements
-from kcoord.http import problem
-from kcoord.http.logs import outage
+from kcoord.door.http import problem
+from kcoord.door.http.logs import outage
 from kcoord.protocol.errors import Error, ProtocolError
 
 log = structlog.get_logger(__name__)

@@ -30,11 +30,12 @@ from frontend.ui.viewer import Forbidden, Viewer, tokens_missing, viewer_of
 from frontend.ui.wording import iso
 from kcoord.access import read_only
 from kcoord.access.rights import Resource
-from kcoord.http import problem
-from kcoord.process import bridge, current
+from kcoord.database.paging import MAX_CURSOR_LENGTH, Key, decode_cursor, encode_cursor
+from kcoord.door.http import problem
+from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import MAX_CURSOR_LENGTH, Key, decode_cursor, encode_cursor
+from kcoord.requests import current
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def page(view: View[P]) -> View[P]:
 def form_page(act: str = "request", **forms: str) -> Callable[[View[P]], View[P]]:
     """As `page`, for a page that also takes what its own forms send (POST).
 
-    `act`: what its form does, by `kcoord.audit.acts`; `forms`: what those do whose field `act` has this value.
+    `act`: what its form does, by `kcoord.access.audit.acts`; `forms`: what those do whose field `act` has this value.
     """
 
     def taking_forms(view: View[P]) -> View[P]:

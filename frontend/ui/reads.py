@@ -12,7 +12,7 @@ from frontend.ui.rows import Event, GroupHeader, Millis, Names
 from frontend.ui.viewer import Forbidden, Viewer
 from frontend.ui.wording import client_at
 from kcoord.database.pool import Connection, Database
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 
 Q = queries("frontend")
 

@@ -29,7 +29,7 @@ from frontend.ui.verdicts import VERDICTS
 from frontend.ui.viewer import Viewer
 from groups.core.model.types import VerdictKind
 from groups.readmodel import GroupSort
-from kcoord.http.outgoing import OutgoingError, exchange
+from kcoord.door.http.outgoing import OutgoingError, exchange
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.secret_tables import SecretTablesError, is_http_address, read_secret_tables

@@ -16,9 +16,9 @@ from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
 from frontend.ui.page import BadAddress, address, attached, number
 from frontend.ui.wording import iso_if_known
+from kcoord.database.paging import Page
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
-from kcoord.rest.paging import Page
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from kcoord.access import read_only
 from kcoord.access.administration import administers_cluster, sees_all
 from kcoord.access.people import principal_of
 from kcoord.access.rights import CLUSTER_NAME, Operation, Principal, Resource
-from kcoord.rest.paging import Visible
+from kcoord.database.paging import Visible
 from offsets.runs.findings import SeenBy
 
 _ATTRIBUTE = "kcoord_viewer"

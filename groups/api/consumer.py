@@ -24,9 +24,9 @@ from groups.engine.service import GroupService
 from groups.readmodel import GroupReads, Holdings
 from groups.topics import TopicService, unknown_partition
 from kcoord.access.rights import Operation, Resource
-from kcoord.http.problem import invalid
-from kcoord.http.serving import Call, Endpoint, serve
-from kcoord.http.types import rfc3339
+from kcoord.door.http.problem import invalid
+from kcoord.door.http.serving import Call, Endpoint, serve
+from kcoord.door.http.types import rfc3339
 from kcoord.process.off_loop import settled, then
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.setting_table import REBALANCE_PROTOCOLS

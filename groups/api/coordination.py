@@ -10,15 +10,15 @@ from groups.engine.assign import member_subscription
 from groups.engine.availability import CoordinatorAvailability
 from groups.nodes.directory import GroupCoordinator, NodeDirectory
 from groups.topics import TopicService, partition_counts
+from kcoord.access.quotas.budgets import Budget, Metering
 from kcoord.access.rights import Operation
 from kcoord.assignors import MemberSubscription
-from kcoord.http.addresses import came_by
-from kcoord.http.paths import check_group_id
-from kcoord.http.problem import invalid
-from kcoord.http.serving import Call, serve
+from kcoord.door.http.addresses import came_by
+from kcoord.door.http.paths import check_group_id
+from kcoord.door.http.problem import invalid
+from kcoord.door.http.serving import Call, serve
 from kcoord.process import off_loop
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.quotas.budgets import Budget, Metering
 
 MOST_KEYS = 1_000
 

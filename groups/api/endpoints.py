@@ -6,7 +6,7 @@ Source: http-api.md 2, and the error tables of classic.md 2 to 5.
 from __future__ import annotations
 
 from groups.api import wire
-from kcoord.http.serving import Endpoint, Query
+from kcoord.door.http.serving import Endpoint, Query
 from kcoord.protocol.errors import Error
 
 GROUP = "/v1/groups/{group_id}"

@@ -33,16 +33,17 @@ from groups.core.model.replies import (
 )
 from groups.core.model.types import Protocol
 from groups.engine.service import GroupService
+from kcoord.access.quotas.budgets import Budget, Metering
+from kcoord.access.quotas.quotas import Quotas
 from kcoord.access.rights import Operation, Principal
-from kcoord.http.paths import check_group_id
-from kcoord.http.problem import invalid
-from kcoord.http.serving import Call, serve
-from kcoord.http.types import rfc3339
+from kcoord.door.http.paths import check_group_id
+from kcoord.door.http.problem import invalid
+from kcoord.door.http.serving import Call, serve
+from kcoord.door.http.types import rfc3339
 from kcoord.metrics import commands
 from kcoord.process import off_loop
 from kcoord.process.off_loop import then
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.consumer_protocol import (
     Assignment,
     Subscription,
@@ -52,8 +53,7 @@ from kcoord.protocol.consumer_protocol import (
     encode_subscription,
 )
 from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
-from kcoord.quotas.budgets import Budget, Metering
-from kcoord.quotas.quotas import Quotas
+from kcoord.requests.turnstile import Turnstile
 
 V = TypeVar("V", Subscription, Assignment)
 

@@ -12,7 +12,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from groups.topics import MAX_PARTITIONS
-from kcoord.http.types import (
+from kcoord.door.http.types import (
     INT32_MAX,
     ClientId,
     Expiry,
@@ -34,7 +34,7 @@ Items = Meta(max_length=MOST_ITEMS)
 
 
 class Request(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
-    """Base of what clients send: an unknown field is an error. Defaults: see `kcoord.http.body`."""
+    """Base of what clients send: an unknown field is an error. Defaults: see `kcoord.door.http.body`."""
 
 
 class Response(Struct, frozen=True):

@@ -1,8 +1,8 @@
 """Which commits of offsets change nothing in a group but the session of their member.
 
-For the lane that takes commits of many groups together (`offsets.service`). What is said here holds while no timer of
-the group is due and its deadlines need not start over; the lane finds that out under the lock of the group, in the same
-statement in which it compares the version of its copy.
+For the lane that takes commits of many groups together (`offsets.commits.service`). What is said here holds while no
+timer of the group is due and its deadlines need not start over; the lane finds that out under the lock of the group, in
+the same statement in which it compares the version of its copy.
 
 Source: architecture.md 4, "Fast lanes"; classic.md 6; consumer.md 7.1.
 """

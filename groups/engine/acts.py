@@ -8,7 +8,7 @@ from groups.core.model.commands import Command, DeleteGroup, HoldGroup, KickMemb
 from groups.core.model.group import Group
 from groups.core.model.replies import HoldReply, Parked, Reply
 from groups.core.model.types import Hold
-from kcoord.audit.recording import Act
+from kcoord.access.audit.recording import Act
 from kcoord.protocol.errors import Error
 
 OF_OPERATORS = (DeleteGroup, HoldGroup, KickMember, ReleaseHold)

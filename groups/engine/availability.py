@@ -9,9 +9,9 @@ import asyncio
 import time
 
 from groups.engine.service import GroupService
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from kcoord.sql import queries
 
 Q = queries("groups")
 

@@ -45,9 +45,9 @@ from kcoord.constants import FLUSH_INTERVAL, LANE
 from kcoord.database.notifications import ECHO
 from kcoord.database.pool import Database
 from kcoord.metrics import FLUSH_SECONDS, HEARTBEATS_FROM_MEMORY, SESSIONS_FLUSHED
-from kcoord.process import current
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.requests import current
 
 log = structlog.get_logger(__name__)
 

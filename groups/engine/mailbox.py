@@ -48,15 +48,16 @@ from groups.engine.parked_requests import Claim, ParkedRequests, Waiter
 from groups.store.locked import Deletion, Guard, LockedGroup, ShareChange, Within, run_deletion_hooks, run_share_hooks
 from groups.store.rows import GroupAppeared, OwnerLapsed, Ownership, Stored
 from groups.store.store import GroupStore
-from kcoord.audit.recording import Act, record
+from kcoord.access.audit.recording import Act, record
 from kcoord.constants import RENEWAL
 from kcoord.database.clock import DatabaseClock
 from kcoord.database.pool import MAX_ATTEMPTS, Connection, Database
 from kcoord.metrics import BATCH_SIZE, TRANSACTIONS
-from kcoord.process import current, off_loop
-from kcoord.process.current import Caller, Receipt
+from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.requests import current
+from kcoord.requests.current import Caller, Receipt
 
 log = structlog.get_logger(__name__)
 

@@ -51,9 +51,9 @@ from groups.store.locked import Guard, Within
 from groups.store.rows import MISSING, Stored
 from groups.store.store import GroupStore
 from kcoord.database.pool import Connection
-from kcoord.process import current
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Action, Error, ProblemFields, ProtocolError
+from kcoord.requests import current
 
 log = structlog.get_logger(__name__)
 

@@ -12,8 +12,8 @@ from groups.core.model.types import Millis
 from groups.store.store import Copy
 from kcoord.database.notifications import ECHO
 from kcoord.database.pool import Connection, Database
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
-from kcoord.sql import queries
 
 if TYPE_CHECKING:
     from groups.engine.heartbeats import Unstored

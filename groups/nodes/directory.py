@@ -16,10 +16,10 @@ from groups.nodes.store import NodeStore
 from groups.nodes.view import Node, View
 from kcoord.config import ANY_ADDRESS, Config
 from kcoord.constants import RENEWAL
-from kcoord.http.addresses import advertised_url
+from kcoord.control.rest.answers import Int32, Natural32, doc
+from kcoord.door.http.addresses import advertised_url
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import NamedCoordinator
-from kcoord.rest.answers import Int32, Natural32, doc
 
 BELIEVED_RENEWALS = 2
 """After this many intervals of a renewal without a look at the other nodes a process looks before it answers."""

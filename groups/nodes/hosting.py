@@ -14,9 +14,9 @@ from collections.abc import Callable
 from groups.core.model.group import partition_of
 from groups.core.shards import Shards, ShardState
 from groups.nodes.directory import NodeDirectory
-from kcoord.process import current
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
+from kcoord.requests import current
 
 API = "/v1/"
 

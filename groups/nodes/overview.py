@@ -11,10 +11,10 @@ from typing import Annotated
 
 from groups.core.model.types import Millis
 from groups.nodes.view import Node, Partition
+from kcoord.control.rest.answers import Instant, Natural, Natural32, doc, one_of
 from kcoord.database.pool import Database
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
-from kcoord.rest.answers import Instant, Natural, Natural32, doc, one_of
-from kcoord.sql import queries
 
 Q = queries("groups")
 

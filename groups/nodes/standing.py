@@ -15,7 +15,7 @@ from groups.engine.heartbeats import Lease
 from groups.nodes.agent import NodeAgent
 from groups.nodes.directory import NodeDirectory, node_name
 from groups.nodes.hosting import Hosting
-from kcoord.http.health import Check
+from kcoord.door.http.health import Check
 from kcoord.metrics import COORDINATOR_PARTITIONS, LIVE_NODES, NODE_LEASE, RENEWAL_AGE
 from kcoord.process.runtime import Runtime
 from kcoord.setting_table import LEASE

@@ -13,9 +13,9 @@ from groups.core.model.types import Millis
 from groups.nodes.view import Node, Partition, View, plan
 from kcoord.database.notifications import NODES
 from kcoord.database.pool import Connection, Database
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from kcoord.setting_table import LEASE
-from kcoord.sql import queries
 
 Q = queries("groups")
 

@@ -15,9 +15,9 @@ from groups.core.model.types import Millis
 from groups.store import classic, consumer
 from groups.store.rows import GroupRow
 from kcoord.database.pool import Connection, Database
+from kcoord.database.sql import queries
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
-from kcoord.sql import queries
 
 log = structlog.get_logger(__name__)
 

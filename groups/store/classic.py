@@ -22,9 +22,9 @@ from groups.core.model.types import (
 )
 from groups.store.rows import GroupRow, bytea_array, hold_columns, number_array, text_array
 from kcoord.database.pool import Connection, Database
+from kcoord.database.sql import queries
 from kcoord.process import off_loop
 from kcoord.protocol.consumer_protocol import decode_assignment
-from kcoord.sql import queries
 
 
 def group_columns(group: ClassicGroup) -> dict[str, Any]:

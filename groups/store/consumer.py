@@ -33,8 +33,8 @@ from groups.core.model.persistent import DeadlineMap, Timer
 from groups.core.model.types import Millis, Protocol
 from groups.store.rows import GroupRow, hold_columns
 from kcoord.database.pool import Connection, Database
+from kcoord.database.sql import queries
 from kcoord.process import off_loop
-from kcoord.sql import queries
 
 Owned = tuple[str, int, str, int, bool]
 """Topic id, partition, member id, assignment epoch, whether it is to be given up."""

@@ -13,7 +13,7 @@ from groups.core.model.events import GroupEvent
 from groups.core.model.group import Group
 from groups.core.model.replies import Reply
 from groups.core.model.types import Millis
-from kcoord.audit.recording import Act
+from kcoord.access.audit.recording import Act
 from kcoord.database.pool import Connection
 
 

@@ -39,9 +39,9 @@ from groups.store.consumer import KINDS, ConsumerRows
 from groups.store.rows import MISSING, GroupAppeared, GroupRow, Ownership, Stored, number_array, text_array
 from kcoord.database.notifications import CHANGED, WAKE
 from kcoord.database.pool import Connection, Database, by_name
+from kcoord.database.sql import queries
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
-from kcoord.sql import queries
 
 
 @dataclass(slots=True)

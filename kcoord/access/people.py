@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from kcoord.access.rights import ALL_ALLOWED, Holder, Principal, Rules
 from kcoord.database.notifications import TOKENS
+from kcoord.database.sql import queries
 from kcoord.process import bridge
 from kcoord.process import runtime as runtimes
-from kcoord.sql import queries
 
 if TYPE_CHECKING:
     from kcoord.process.runtime import Runtime

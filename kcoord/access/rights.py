@@ -26,9 +26,9 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from kcoord.database.notifications import TOKENS
+from kcoord.database.paging import Visible
+from kcoord.database.sql import queries
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import Visible
-from kcoord.sql import queries
 
 if TYPE_CHECKING:
     from kcoord.process.runtime import Runtime
@@ -233,7 +233,7 @@ Q = queries("kcoord")
 
 TRUSTED_CALLER = "kcoord.trusted_caller"
 """Key in the state of a connection that names the caller where that is this process itself
-(`kcoord.http.local_transport`).
+(`kcoord.door.http.local_transport`).
 
 No part of a request can set it: the state is what the application's lifespan gives to a server, and of a request's
 content a server passes on only bytes and text, never a `Principal`.

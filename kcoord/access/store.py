@@ -16,8 +16,8 @@ from django.db import transaction
 from django.db.models import F, Model, Q, QuerySet, TextField, Value
 from django.db.models.functions import StrIndex
 
+from kcoord.access.audit.recording import Act, record_here
 from kcoord.access.tokens import Rule, check_rule
-from kcoord.audit.recording import Act, record_here
 from kcoord.models import AccessRule, ApiToken
 
 KINDS = ("User", "Group", "Token")

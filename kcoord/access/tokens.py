@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kcoord.access.audit.recording import Act, record_here
 from kcoord.access.rights import digest
-from kcoord.audit.recording import Act, record_here
 
 if TYPE_CHECKING:
     from kcoord.models import ApiToken
@@ -106,8 +106,8 @@ def rotate_token(token_id: int, overlap_ms: int = 0) -> NewToken | None:
     """
     from django.db import connection, transaction
 
+    from kcoord.database.sql import queries
     from kcoord.models import ApiToken
-    from kcoord.sql import queries
 
     secret = generate_secret()
     with transaction.atomic():
@@ -160,8 +160,8 @@ def create_token(name: str, rules: Iterable[Rule], expires_at_ms: int | None = N
     """
     from django.db import connection, transaction
 
+    from kcoord.database.sql import queries
     from kcoord.models import AccessRule, ApiToken
-    from kcoord.sql import queries
 
     wanted = tuple(check_rule(rule) for rule in dict.fromkeys(rules))
     if not name.strip():

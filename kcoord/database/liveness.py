@@ -33,7 +33,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.generators import send
 from psycopg.rows import TupleRow
 
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 
 log = structlog.get_logger(__name__)
 

@@ -23,7 +23,7 @@ import structlog
 from psycopg.rows import TupleRow
 
 from kcoord.database.liveness import ANSWER_SECONDS, Origins, hang_up
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 
 log = structlog.get_logger(__name__)
 

@@ -35,11 +35,11 @@ from kcoord.config import Config
 from kcoord.database import sessions
 from kcoord.database.clock import Clock, DatabaseClock
 from kcoord.database.liveness import LivenessWatch, Origins, WatchedConnection
-from kcoord.process import current
-from kcoord.process.current import Receipt, RequestAge
-from kcoord.process.turnstile import Places
+from kcoord.database.sql import queries
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.sql import queries
+from kcoord.requests import current
+from kcoord.requests.current import Receipt, RequestAge
+from kcoord.requests.turnstile import Places
 
 log = structlog.get_logger(__name__)
 

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from kcoord.database.liveness import TCP_BOUNDS
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 
 Q = queries("kcoord")
 

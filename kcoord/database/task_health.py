@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from kcoord.database.pool import Connection, Database
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 
 Q = queries("kcoord")
 

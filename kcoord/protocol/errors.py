@@ -137,7 +137,7 @@ class NamedCoordinator(TypedDict):
 class ProblemFields(TypedDict, total=False):
     """What a problem body may carry besides its fixed members. No other code may add any: the type checker sees to it.
 
-    The OpenAPI document describes each (`kcoord.rest.schema.Problem`).
+    The OpenAPI document describes each (`kcoord.control.rest.schema.Problem`).
     """
 
     field: str

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kcoord import __version__
 from kcoord.config import Config
-from kcoord.http.addresses import advertised_url, local_url
+from kcoord.door.http.addresses import advertised_url, local_url
 from kcoord.stack import address, credentials, embedded, install, preflight, services
 from kcoord.stack.alive import wait_until_ready
 from kcoord.stack.embedded import Embedded

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from kcoord.config import ANY_ADDRESS, Config
-from kcoord.http.addresses import http_url
+from kcoord.door.http.addresses import http_url
 from kcoord.setting_table import BY_NAME
 
 EXIT_STATUS = 2

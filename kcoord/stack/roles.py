@@ -14,7 +14,7 @@ import structlog
 
 from kcoord.config import Config
 from kcoord.database.address import libpq_conninfo
-from kcoord.http import logs
+from kcoord.door.http import logs
 from kcoord.stack import bootstrap, services
 from kcoord.stack.preflight import EXIT_STATUS, StartProblem, bind, check_broker, read_config
 

@@ -23,9 +23,9 @@ import structlog
 import uvicorn
 
 from kcoord.config import Config
-from kcoord.http import logs
-from kcoord.http.connection import HttpProtocol
-from kcoord.http.peers import HttpPeers, PeerLimits
+from kcoord.door.http import logs
+from kcoord.door.http.connection import HttpProtocol
+from kcoord.door.http.peers import HttpPeers, PeerLimits
 from kcoord.process import runtime as runtimes
 from kcoord.process.off_loop import in_slices
 from kcoord.stack.preflight import EXIT_STATUS, StartProblem, bind, read_config

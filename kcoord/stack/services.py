@@ -66,7 +66,7 @@ def services(plan: Plan, environ: Mapping[str, str], gate: Gate) -> list[Command
     def held(imports: str) -> list[str]:
         return ["-m", "kcoord.stack.gate", str(gate.descriptor), imports]
 
-    serve = [*held("kcoord.asgi,kcoord.http.connection,uvloop"), "kcoord.stack.server", "--fd", str(listener)]
+    serve = [*held("kcoord.asgi,kcoord.door.http.connection,uvloop"), "kcoord.stack.server", "--fd", str(listener)]
     servers = [
         _python(plan, {**environ, **node.identity}, node.name, [*serve, *node.options], gate.descriptor, listener)
         for node in plan.nodes

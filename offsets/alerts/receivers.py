@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from kcoord.http.outgoing import OutgoingError, exchange
+from kcoord.door.http.outgoing import OutgoingError, exchange
 from kcoord.secret_tables import SecretTablesError, is_http_address, read_secret_tables
 from kcoord.setting_table import RECEIVERS_FILE
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from groups.core.model.types import VerdictKind
-from kcoord.http.paths import check_group_id
+from kcoord.control.rest.labels import name_fault, value_fault
+from kcoord.door.http.paths import check_group_id
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.labels import name_fault, value_fault
 from kcoord.setting_table import RECEIVERS_FILE
 from offsets.alerts.receivers import Receiver
 from offsets.alerts.types import RuleSpec

@@ -12,12 +12,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
+from kcoord.access.audit.recording import Act, record
 from kcoord.access.rights import Operation, Principal
-from kcoord.audit.recording import Act, record
+from kcoord.database.paging import (
+    DEFAULT_LIMIT,
+    EVERYTHING,
+    INT64_MAX,
+    Page,
+    Visible,
+    cut,
+    decode_cursor,
+    encode_cursor,
+)
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, INT64_MAX, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.secret_tables import SecretTablesError
 from kcoord.setting_table import RECEIVERS_FILE
 from offsets.alerts import wording

@@ -10,10 +10,10 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from groups.core.model.types import VerdictKind
+from kcoord.database.paging import Visible
 from kcoord.database.pool import Connection
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
-from kcoord.rest.paging import Visible
-from kcoord.sql import queries
 from offsets.alerts.types import AlertRow, Message, MessageRow, Outcomes, Rule, RuleSpec
 from offsets.core.alerts import Alert, Decision, Finding, Notice
 from offsets.core.types import Millis

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from kcoord.rest.answers import Instant, doc
+from kcoord.control.rest.answers import Instant, doc
 from offsets.core.alerts import AlertRule
 from offsets.core.types import Millis
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from offsets.alerts.types import Message, Rule
 from offsets.core.alerts import Alert, Notice
 

@@ -5,7 +5,7 @@ Source: http-api.md 2, and the error tables of offsets.md 3, 4 and 5.
 
 from __future__ import annotations
 
-from kcoord.http.serving import Endpoint
+from kcoord.door.http.serving import Endpoint
 from kcoord.protocol.errors import Error
 from offsets.api import wire
 

@@ -21,25 +21,25 @@ from groups.core.model.commands import Heartbeat
 from groups.core.model.types import TopicView
 from groups.engine.service import GroupService
 from groups.topics import TopicService, partition_counts
+from kcoord.access.quotas.budgets import Budget, Metering
+from kcoord.access.quotas.quotas import Quotas
 from kcoord.access.rights import Operation, Principal
-from kcoord.http.paths import check_group_id
-from kcoord.http.problem import invalid
-from kcoord.http.serving import Call, serve
-from kcoord.http.types import int64, rfc3339
+from kcoord.door.http.paths import check_group_id
+from kcoord.door.http.problem import invalid
+from kcoord.door.http.serving import Call, serve
+from kcoord.door.http.types import int64, rfc3339
 from kcoord.metrics import OFFSETS_COMMITTED, commands
 from kcoord.process import off_loop
 from kcoord.process.off_loop import Later, settled, then
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.quotas.budgets import Budget, Metering
-from kcoord.quotas.quotas import Quotas
-from offsets.acknowledged import AcknowledgedCommits
 from offsets.api import endpoints, wire
+from offsets.commits.acknowledged import AcknowledgedCommits
+from offsets.commits.service import OffsetService
+from offsets.commits.transactions.service import TransactionService, accepted, counted
 from offsets.core.commit import NO_RETENTION, Commit, Lines, take
 from offsets.core.transactions import Producer
 from offsets.core.types import FetchedOffset, OffsetCommitReply, OffsetFetch, OffsetFetchReply, PartitionCounts
-from offsets.service import OffsetService
-from offsets.transactions.service import TransactionService, accepted, counted
 
 R = TypeVar("R")
 

@@ -14,13 +14,13 @@ import msgspec
 from msgspec import Meta
 
 from groups.topics import TopicService, unknown_topic
+from kcoord.access.quotas.budgets import Budget, Metering
 from kcoord.access.rights import Operation
-from kcoord.http.problem import invalid
-from kcoord.http.serving import Call, Endpoint, serve
-from kcoord.http.types import INT32_MAX, Expiry, Int32, MemberId, Millis32, ResultName, TopicName, rfc3339
+from kcoord.door.http.problem import invalid
+from kcoord.door.http.serving import Call, Endpoint, serve
+from kcoord.door.http.types import INT32_MAX, Expiry, Int32, MemberId, Millis32, ResultName, TopicName, rfc3339
 from kcoord.metrics import SHARE_ACKNOWLEDGED, SHARE_ACQUIRED, commands
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.quotas.budgets import Budget, Metering
 from offsets.api.wire import Items, Request, Response
 from offsets.share.service import ItemService
 from offsets.share.store import Acquired, ItemRequest, Outcome

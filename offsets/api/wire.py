@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kcoord.http.types import (
+from kcoord.door.http.types import (
     CommitInstanceId,
     Expiry,
     Int32,
@@ -27,7 +27,7 @@ Items = Meta(max_length=10_000)
 
 
 class Request(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
-    """Base of what clients send: an unknown field is an error. Defaults: see `kcoord.http.body`."""
+    """Base of what clients send: an unknown field is an error. Defaults: see `kcoord.door.http.body`."""
 
 
 class Response(Struct, frozen=True):

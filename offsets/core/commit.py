@@ -191,7 +191,7 @@ def _by_topic(lines: Lines) -> dict[str, frozenset[int]]:
 
 OVERTAKEN_MS: Millis = 500
 """By how much a commit must have been received before the other one was written. Clients that give up have waited for
-longer. Clocks of processes differ by less, and shorter gaps of a process are not seen (`kcoord.process.current`).
+longer. Clocks of processes differ by less, and shorter gaps of a process are not seen (`kcoord.requests.current`).
 """
 
 

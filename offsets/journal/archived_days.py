@@ -12,9 +12,9 @@ import asyncio
 from dataclasses import dataclass
 
 from kcoord.database.pool import Connection
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from kcoord.spark_packages import SparkUnavailable, require_spark
-from kcoord.sql import queries
 from offsets.core.days import Day, bounds
 from offsets.spark.archive import manifest as manifests
 from offsets.spark.archive.address import resolved

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.spark_packages import SparkUnavailable, require_spark
-from kcoord.sql import queries
 from offsets.core.types import Millis, TopicPartition
 from offsets.journal.archived_days import Published
 from offsets.spark.archive import manifest as manifests

@@ -27,8 +27,8 @@ from psycopg import errors as pg
 from psycopg import sql
 
 from kcoord.database.pool import Connection
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
-from kcoord.sql import queries
 from offsets.core.days import Calendar, Day, bounds, day_named, partition_name
 from offsets.core.types import Millis
 from offsets.journal.archived_days import ArchivedDays

@@ -10,11 +10,20 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from groups.readmodel import unknown_group
+from kcoord.control.rest.answers import Instant, Int32, Natural32, doc, one_of
+from kcoord.database.paging import (
+    DEFAULT_LIMIT,
+    EVERYTHING,
+    INT64_MAX,
+    Page,
+    Visible,
+    cut,
+    decode_cursor,
+    encode_cursor,
+)
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.answers import Instant, Int32, Natural32, doc, one_of
-from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, INT64_MAX, Page, Visible, cut, decode_cursor, encode_cursor
-from kcoord.sql import queries
 from offsets.core.days import DAY_MS, bounds, day_of
 from offsets.core.types import ChangeKind, Millis
 

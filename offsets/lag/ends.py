@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
-from kcoord.sql import queries
 from offsets.core.samples import offset_at
 from offsets.core.types import Millis
 from offsets.lag.samples import SampleReads

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kcoord.database.pool import Connection, Database
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from offsets.core.lag import PartitionLag, Watermark, partition_lag, position
 from offsets.core.samples import Sample
 from offsets.core.types import Millis

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import psycopg
 
 from kcoord.database.pool import Connection
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
-from kcoord.sql import queries
 from offsets.core.samples import DAY_MS, TIERS, Sample, thinned
 from offsets.core.types import Millis
 

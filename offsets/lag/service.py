@@ -14,11 +14,11 @@ from groups.core.model.consumer_group import ShareGroup
 from groups.core.subscription import SubscribedTopics, subscribed_topics
 from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
+from kcoord.control.rest.answers import Instant, Natural, doc
+from kcoord.database.paging import EVERYTHING, MAX_LIMIT, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.database.sql import queries
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
-from kcoord.rest.answers import Instant, Natural, doc
-from kcoord.rest.paging import EVERYTHING, MAX_LIMIT, Page, Visible, cut, decode_cursor, encode_cursor
-from kcoord.sql import queries
 from offsets.core import lag as rules
 from offsets.core.lag import PartitionLag, TotalLag, Watermark
 from offsets.core.samples import TimeLag

@@ -1,4 +1,4 @@
-"""Committed offsets: where each group is now. Rows are written only by `offsets.store`."""
+"""Committed offsets: where each group is now. Rows are written only by `offsets.commits.store`."""
 
 from __future__ import annotations
 

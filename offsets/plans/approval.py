@@ -12,8 +12,8 @@ from __future__ import annotations
 import structlog
 
 from groups.engine.service import GroupService
+from kcoord.access.audit.recording import Act, record
 from kcoord.access.rights import Operation, Principal
-from kcoord.audit.recording import Act, record
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from offsets.core.plan_types import PlanHeader, PlanState

@@ -17,14 +17,14 @@ from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from groups.topics import TopicService, partition_counts
-from kcoord.audit.recording import Act
+from kcoord.access.audit.recording import Act
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.setting import Value
+from offsets.commits.store import OffsetStore
 from offsets.core.commit import utf16_length
 from offsets.core.types import ChangeKind, OffsetRecord, Provenance
 from offsets.journal.events import offsets_event
-from offsets.store import OffsetStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,14 +25,15 @@ from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.readmodel import unknown_group
 from groups.store.locked import LockedGroup
+from kcoord.access.audit.recording import Act
 from kcoord.access.rights import Operation, Principal
-from kcoord.audit.recording import Act
-from kcoord.process import current
+from kcoord.database.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.requests import current
 from kcoord.resets.instants import parse_duration
 from kcoord.resets.strategies import OF_COMMITTED, PARAMETER, Reset, Strategy, check
-from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
+from offsets.commits.store import OffsetStore
 from offsets.core.days import DAY_MS
 from offsets.core.plan import application, plan, restoration, revised, totals
 from offsets.core.plan_types import Change, Line, PlanHeader, PlanState, Problem
@@ -53,7 +54,6 @@ from offsets.plans.refusals import (
 from offsets.plans.sources import PlanSources, check_readable
 from offsets.plans.store import BEFORE_ALL, PlanStore, chunks
 from offsets.share.store import rules_of
-from offsets.store import OffsetStore
 
 
 def request_of(found: PlanHeader, lines: Sequence[Line]) -> Reset:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from groups.readmodel import unknown_group
 from groups.topics import TopicService, partition_counts
 from kcoord.access.rights import Operation, Principal
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import Reset, Scope, Strategy, invalid

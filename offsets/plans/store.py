@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 from psycopg.types.json import Jsonb
 
 from groups.store.locked import LockedGroup
+from kcoord.access.audit.recording import Act, record
 from kcoord.access.rights import Principal
-from kcoord.audit.recording import Act, record
+from kcoord.database.paging import EVERYTHING, Visible
 from kcoord.database.pool import Connection, Database
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
-from kcoord.rest.paging import EVERYTHING, Visible
-from kcoord.sql import queries
 from offsets.core.days import bounds, day_of
 from offsets.core.plan import MAX_LINES
 from offsets.core.plan_types import Committed, Line, Log, PlanHeader, PlanState, Position, Totals

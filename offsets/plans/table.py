@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from kcoord.rest.paging import MAX_LIMIT
+from kcoord.database.paging import MAX_LIMIT
 from offsets.core.plan_types import Line, PlanHeader
 from offsets.plans.service import PlanService
 

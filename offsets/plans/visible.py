@@ -8,9 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from kcoord.access.rights import Operation, Principal
+from kcoord.database.paging import Visible
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
-from kcoord.rest.paging import Visible
-from kcoord.sql import queries
 from offsets.core.plan_types import UNKNOWN_THEN, PlanHeader, Totals
 
 Q = queries("offsets")

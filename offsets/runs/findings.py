@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from kcoord.control.rest.answers import Int32, doc, one_of
+from kcoord.database.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.answers import Int32, doc, one_of
-from kcoord.rest.paging import DEFAULT_LIMIT, EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
-from kcoord.sql import queries
 from offsets.core.types import Millis
 from offsets.models import ReconcileFinding
 from offsets.runs.service import SparkRun, SparkRuns, checked, unknown_run

@@ -20,14 +20,14 @@ from groups.core.model.events import EventKind
 from groups.core.model.replies import Done
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
+from kcoord.access.audit.recording import Act
 from kcoord.access.rights import Operation, Principal
-from kcoord.audit.recording import Act
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from kcoord.sql import queries
+from offsets.commits.store import OffsetStore
 from offsets.core.types import ChangeKind, Millis, OffsetRecord, Provenance, TopicPartition
 from offsets.journal.events import offsets_event
-from offsets.store import OffsetStore
 
 log = structlog.get_logger(__name__)
 

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from groups.engine.service import GroupService
 from groups.topics import TopicService
 from kcoord.access.rights import Principal
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import Reset, Strategy
-from kcoord.sql import queries
+from offsets.commits.store import OffsetStore
 from offsets.core.plan_types import PlanHeader
 from offsets.core.types import Millis, TopicPartition
 from offsets.journal.archived_offsets import ArchivedOffsets, ReadAhead
 from offsets.plans.service import PlanService
 from offsets.plans.sources import NothingMeant, Past
 from offsets.plans.store import PlanStore
-from offsets.store import OffsetStore
 
 Q = queries("offsets")
 

@@ -14,13 +14,13 @@ from typing import Any, Unpack
 
 import structlog
 
-from kcoord.audit.recording import Act, record
+from kcoord.access.audit.recording import Act, record
+from kcoord.database.paging import DEFAULT_LIMIT, Page, cut, decode_cursor, encode_cursor
 from kcoord.database.pool import Connection
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
-from kcoord.rest.paging import DEFAULT_LIMIT, Page, cut, decode_cursor, encode_cursor
 from kcoord.spark_packages import spark_packages
-from kcoord.sql import queries
 from offsets.core.types import Millis
 from offsets.runs.run_process import LogTail, RunLogs, start_process
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from groups.store.locked import Deletion, ShareChange
 from groups.topics import TopicDeletion
 from kcoord.database.pool import Connection
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from offsets.core.types import Millis
 
 Q = queries("offsets")

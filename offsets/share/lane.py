@@ -23,10 +23,10 @@ import structlog
 from kcoord import metrics
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Batches
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.requests.turnstile import Batches
+from offsets.commits.service import NotWritten
 from offsets.core.types import Millis
-from offsets.service import NotWritten
 from offsets.share.store import Acquired, ItemRequest, Met, Outcome, ShareMember, ShareStore
 
 log = structlog.get_logger(__name__)

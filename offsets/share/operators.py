@@ -20,15 +20,15 @@ from groups.core.share import no_share_group
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from groups.topics import TopicService, unknown_partition, unknown_topic
+from kcoord.access.audit.recording import Act, record
 from kcoord.access.rights import Operation, Principal
-from kcoord.audit.recording import Act, record
+from kcoord.control.rest.answers import Instant, Natural, Natural32, Offset, doc, one_of
+from kcoord.database.paging import EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
 from kcoord.database.pool import Connection
-from kcoord.http.types import INT32_MAX
+from kcoord.database.sql import queries
+from kcoord.door.http.types import INT32_MAX
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.answers import Instant, Natural, Natural32, Offset, doc, one_of
-from kcoord.rest.paging import EVERYTHING, Page, Visible, cut, decode_cursor, encode_cursor
-from kcoord.sql import queries
 from offsets.core.types import INT64_MAX, Millis
 from offsets.share.store import Ranges, composite, ranges, rules_of
 

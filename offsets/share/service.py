@@ -19,9 +19,9 @@ from groups.core.share import check_epoch, no_share_group
 from groups.engine.service import GroupService
 from groups.topics import TopicService
 from kcoord.access.rights import Operation, Principal
-from kcoord.process import current
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.requests import current
 from offsets.core.types import Millis
 from offsets.share.lane import Admitted, ItemLane, Served
 from offsets.share.store import ItemRequest, Outcome, ShareMember, rules_of

@@ -14,10 +14,10 @@ from uuid import UUID
 
 from groups.store.rows import number_array, text_array
 from kcoord.database.pool import Connection, Database
-from kcoord.process.current import Receipt
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
+from kcoord.requests.current import Receipt
 from kcoord.setting import Value
-from kcoord.sql import queries
 from offsets.core.types import Millis
 
 Q = queries("offsets")

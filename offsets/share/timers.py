@@ -11,9 +11,9 @@ import structlog
 from groups.configs import GroupConfigs
 from groups.engine.service import GroupService
 from kcoord.database.pool import Connection
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from kcoord.sql import queries
 from offsets.core.types import Millis
 from offsets.share.store import composite, rules_of
 

@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow, class_row
 
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from offsets.spark.errors import JobError, first_line
 
 Q = queries("offsets.spark")

@@ -27,7 +27,14 @@ from offsets.spark.source import PostgresSource
 CODE = Path(__file__).resolve().parent.parent.parent
 """The directory of kcoord's packages."""
 
-SHIPPED = ("kcoord/__init__.py", "kcoord/sql/*", "offsets/__init__.py", "offsets/spark/**/*", "offsets/core/**/*")
+SHIPPED = (
+    "kcoord/__init__.py",
+    "kcoord/database/__init__.py",
+    "kcoord/database/sql/*",
+    "offsets/__init__.py",
+    "offsets/spark/**/*",
+    "offsets/core/**/*",
+)
 """The packages that Python workers on other machines import."""
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"

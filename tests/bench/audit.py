@@ -16,8 +16,8 @@ import time
 
 import psycopg
 
-from kcoord.audit.recording import Act, Q, parameters
-from kcoord.process.current import Caller, Door, Kind
+from kcoord.access.audit.recording import Act, Q, parameters
+from kcoord.requests.current import Caller, Door, Kind
 from tests.support.database import ephemeral_database
 
 ROUNDS, ACTS = 9, 200

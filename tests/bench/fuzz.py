@@ -19,9 +19,9 @@ from typing import Any
 import django
 from kio.serial import entity_writer
 
-from kcoord.wire import dispatch, session
-from kcoord.wire.api import request_class
-from kcoord.wire.codec import Frame, Malformed
+from kcoord.door.kafka import dispatch, session
+from kcoord.door.kafka.api import request_class
+from kcoord.door.kafka.codec import Frame, Malformed
 from tests.wire.generate import instance
 
 LENGTHS = (
@@ -40,8 +40,8 @@ def examples(chance: random.Random) -> list[tuple[Any, int, bytes]]:
     """Valid frames: the API, its version, the bytes."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
     django.setup()
-    from groups.wire.apis import APIS as OF_GROUPS
-    from offsets.wire.apis import APIS as OF_OFFSETS
+    from groups.api.kafka.apis import APIS as OF_GROUPS
+    from offsets.api.kafka.apis import APIS as OF_OFFSETS
 
     found = []
     for api in (*session.APIS, *OF_GROUPS, *OF_OFFSETS):

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from kcoord.wire.gateway import REMEMBERED
+from kcoord.door.kafka.gateway import REMEMBERED
 from tests.bench.fuzz import EXAMPLES, examples, mutated
 from tests.bench.kafka import frames
 from tests.bench.usage import rss_of

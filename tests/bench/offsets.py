@@ -9,8 +9,8 @@ from groups.core.model.replies import JoinReply
 from groups.topics import TopicService
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
+from offsets.commits.service import OffsetService
 from offsets.journal.journal_days import JournalDays
-from offsets.service import OffsetService
 from tests.bench.load import per_second
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.offsets import reply_to

@@ -27,7 +27,7 @@ from pathlib import Path
 import httpx
 import psycopg
 
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from tests.bench.scrape import fill
 from tests.bench.screen import Seen, seen
 from tests.frontend.plan_seed import put_plan

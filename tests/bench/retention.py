@@ -20,8 +20,8 @@ from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
 from kcoord.protocol.errors import Error
-from offsets.retention.sweep import RetentionService
-from offsets.service import OffsetService
+from offsets.commits.retention.sweep import RetentionService
+from offsets.commits.service import OffsetService
 from tests.bench.load import start_node
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.members import join, sync

@@ -7,7 +7,7 @@ import sys
 
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
-from offsets.retention.sweep import RetentionService
+from offsets.commits.retention.sweep import RetentionService
 
 
 async def sweep(conninfo: str) -> int:

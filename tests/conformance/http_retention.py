@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
-from offsets.retention.sweep import RetentionService
+from offsets.commits.retention.sweep import RetentionService
 from tests.conformance.driver import Response
 from tests.conformance.http_terms import Args, Exchange, HttpAnswer, HttpRequest
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groups.wire.apis import APIS as OF_GROUPS
-from offsets.wire.apis import APIS as OF_OFFSETS
+from groups.api.kafka.apis import APIS as OF_GROUPS
+from offsets.api.kafka.apis import APIS as OF_OFFSETS
 from tests.conformance.cases import Case, Suite
 from tests.conformance.runner import Status, run_case
 from tests.conformance.skips import OLDEST_OVER_THE_WIRE

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kcoord.wire.gateway import Gateway
+from kcoord.door.kafka.gateway import Gateway
 from tests.conformance.cases import Case, Suite
 from tests.conformance.driver import Call
 from tests.conformance.http_backend import HttpBackend
@@ -45,8 +45,8 @@ class WireDriver(HttpDriver):
 
     async def start(self) -> None:
         """As the base, with a gateway on a port of its own."""
-        from groups.wire.apis import APIS as OF_GROUPS  # they need Django, which the backend sets up
-        from offsets.wire.apis import APIS as OF_OFFSETS
+        from groups.api.kafka.apis import APIS as OF_GROUPS  # they need Django, which the backend sets up
+        from offsets.api.kafka.apis import APIS as OF_OFFSETS
 
         self._gateway = Gateway(self._runtime, (*OF_GROUPS, *OF_OFFSETS))
         self._gateway.start()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from kcoord.wire.codec import Fields
+from kcoord.door.kafka.codec import Fields
 from tests.conformance.driver import BrokenPromise
 from tests.conformance.http_terms import Args, HttpAnswer, HttpRequest
 from tests.conformance.skips import OLDEST_OVER_THE_WIRE

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from kcoord.door.kafka.api import UNSUPPORTED_VERSION
+from kcoord.door.kafka.codec import Fields
 from kcoord.protocol.errors import BY_CODE
-from kcoord.wire.api import UNSUPPORTED_VERSION
-from kcoord.wire.codec import Fields
 from tests.conformance.conventions import NEWEST_VERSIONS
 from tests.conformance.driver import BrokenPromise
 from tests.conformance.http_terms import Args, HttpAnswer, HttpRequest

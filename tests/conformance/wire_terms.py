@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from kcoord.wire.codec import Fields
+from kcoord.door.kafka.codec import Fields
 from tests.conformance import wire_offsets
 from tests.conformance.http_terms import Args, HttpAnswer, HttpRequest
 from tests.conformance.wire_requests import Translation, WireRequest, body_of, group_of, refused, version_of

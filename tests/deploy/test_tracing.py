@@ -158,7 +158,7 @@ def test_a_collector_that_does_not_answer_delays_nothing(database: str, token: s
 LOADED = """
 import sys
 import kcoord.asgi
-of_options = ("opentelemetry", "kcoord.http.tracing", "authlib", "joserfc")
+of_options = ("opentelemetry", "kcoord.door.http.tracing", "authlib", "joserfc")
 print(sorted(m for m in sys.modules if m.startswith(of_options)))
 print([m.cls.__name__ for m in kcoord.asgi.application.user_middleware])
 """

@@ -12,7 +12,7 @@ from opentelemetry.trace import StatusCode, Tracer
 
 from kcoord.config import Config
 from kcoord.database.pool import Connection
-from kcoord.http.tracing import TracedDatabase
+from kcoord.door.http.tracing import TracedDatabase
 from kcoord.protocol.errors import Error, ProtocolError
 
 

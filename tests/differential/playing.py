@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from kcoord.wire.codec import Fields
+from kcoord.door.kafka.codec import Fields
 from tests.differential.sequences import LONG_METADATA, SLOTS, STATIC, TOPICS, UNKNOWN_TOPIC, Step
 from tests.wire.client import WireClient
 

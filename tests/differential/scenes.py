@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from kcoord.wire.codec import Fields
+from kcoord.door.kafka.codec import Fields
 from tests.differential.playing import ANSWER_SECONDS, WITH_IDS, Place, until_ready
 from tests.differential.rules import canonical, compared
 from tests.differential.sequences import UNKNOWN_TOPIC, Step

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kcoord.wire.codec import Fields
+from kcoord.door.kafka.codec import Fields
 from tests.differential.scenes import Scene, scenario
 
 DIFFERS = "a partition needs no initialising, so that the first epoch is 1 and has partitions (share.md 2.3)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from kcoord.openapi.page import document
+from kcoord.control.openapi.page import document
 from kcoord.protocol.errors import Error
 from tests.docs.pages import PAGES, ROOT
 

@@ -12,7 +12,7 @@ from groups.api import endpoints
 from groups.api.consumer import CONSUMER_HEARTBEAT
 from kcoord.client.core.consumer_group import reactions as consumer
 from kcoord.client.core.reactions import REACTIONS, Api, Reaction
-from kcoord.http.serving import COMMON_ERRORS, Endpoint
+from kcoord.door.http.serving import COMMON_ERRORS, Endpoint
 from kcoord.protocol.errors import BY_CODE, Action, Error
 from offsets.api.endpoints import COMMIT
 from tests.docs.pages import ROOT

@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 
-from groups.wire.apis import APIS as OF_GROUPS
-from kcoord.wire.session import APIS as OF_SESSIONS
-from offsets.wire.apis import APIS as OF_OFFSETS
+from groups.api.kafka.apis import APIS as OF_GROUPS
+from kcoord.door.kafka.session import APIS as OF_SESSIONS
+from offsets.api.kafka.apis import APIS as OF_OFFSETS
 from tests.differential.scenes import VERSIONS
 from tests.docs.pages import ROOT
 

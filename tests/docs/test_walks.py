@@ -14,19 +14,19 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
+from groups.api.kafka.apis import APIS as GROUPS
 from groups.topics import TopicService
-from groups.wire.apis import APIS as GROUPS
 from kcoord.access.rights import digest
 from kcoord.asgi import BY_PATH, application
 from kcoord.database.clock import VirtualClock
-from kcoord.http.connection import HttpProtocol
-from kcoord.http.door import DOOR, Door
-from kcoord.http.peers import HttpPeers, PeerLimits, Phase
+from kcoord.door.http.connection import HttpProtocol
+from kcoord.door.http.door import DOOR, Door
+from kcoord.door.http.peers import HttpPeers, PeerLimits, Phase
+from kcoord.door.kafka import connection as connections
+from kcoord.door.kafka.dispatch import SIZE
+from kcoord.door.kafka.gateway import Gateway
 from kcoord.process.runtime import Runtime
-from kcoord.wire import connection as connections
-from kcoord.wire.dispatch import SIZE
-from kcoord.wire.gateway import Gateway
-from offsets.wire.apis import APIS as OFFSETS
+from offsets.api.kafka.apis import APIS as OFFSETS
 from tests.docs.walks import Walk, walking
 from tests.groups.lane.support import Process, from_memory, register
 from tests.support.doors import post
@@ -36,7 +36,7 @@ from tests.wire.client import request_frame
 
 MOST_FILES = {"join": 36, "consumer-heartbeat": 35, "offsets/commit": 36, "heartbeat": 15}
 """Entered for a function or two, of an idea of their own: whether this node answers (`groups.nodes.hosting`), counts
-without a lock (`kcoord.metrics`), and what was acknowledged before a fail-over (`offsets.acknowledged`)."""
+without a lock (`kcoord.metrics`), and what was acknowledged before a fail-over (`offsets.commits.acknowledged`)."""
 
 JOIN = {
     "member_id": "",

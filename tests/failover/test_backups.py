@@ -15,10 +15,10 @@ from psycopg.conninfo import make_conninfo
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from kcoord.stack.embedded import find_programs
-from offsets import acknowledged
-from offsets.acknowledged import AcknowledgedCommits
+from offsets.commits import acknowledged
+from offsets.commits.acknowledged import AcknowledgedCommits
+from offsets.commits.service import OffsetService
 from offsets.core.types import OffsetFetch
-from offsets.service import OffsetService
 from tests.failover.pair import STANDBY_PORT, Pair, primary_alone
 from tests.failover.test_lagging import Members
 

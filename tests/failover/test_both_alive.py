@@ -16,7 +16,7 @@ from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.database import liveness
 from kcoord.database.django_backend.base import _connect, limited_statements
-from kcoord.http.health import readiness
+from kcoord.door.http.health import readiness
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.failover.pair import Pair, asynchronous

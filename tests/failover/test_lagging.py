@@ -17,9 +17,9 @@ from kcoord.metrics import LOST_COMMITS
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets import acknowledged
-from offsets.acknowledged import AcknowledgedCommits
-from offsets.service import OffsetService
+from offsets.commits import acknowledged
+from offsets.commits.acknowledged import AcknowledgedCommits
+from offsets.commits.service import OffsetService
 from tests.failover.pair import Pair, asynchronous
 from tests.support.api import client_of
 from tests.support.commits import OffsetCommit, PartitionCommit

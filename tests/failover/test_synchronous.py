@@ -12,7 +12,7 @@ from groups.nodes.agent import NodeAgent
 from kcoord.config import Config
 from kcoord.database import liveness
 from kcoord.database.pool import Connection
-from kcoord.http.health import readiness
+from kcoord.door.http.health import readiness
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.failover.pair import Pair, synchronous

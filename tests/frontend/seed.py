@@ -9,7 +9,7 @@ from uuid import UUID, uuid5
 import psycopg
 from psycopg.types.json import Jsonb
 
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 
 NAMESPACE = UUID("5c1f7e0e-7a55-4f0c-9c7e-6d6f9f1a2b3c")
 NOBYTES = b""

@@ -13,9 +13,9 @@ from django.test import Client
 from django.urls import reverse
 from psycopg.rows import namedtuple_row
 
+from kcoord.access.audit.chain import Audit
 from kcoord.access.store import HolderName, add_rules
 from kcoord.access.tokens import create_token, parse_rule
-from kcoord.audit.chain import Audit
 from kcoord.models import AccessRule, ApiToken, Quota
 from kcoord.process import bridge
 from tests.frontend.conftest import PASSWORD

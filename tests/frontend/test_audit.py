@@ -11,9 +11,9 @@ from django.db import transaction
 from django.test import Client
 
 from frontend.pages.audit.view import PAGE_SIZE, WHAT, acts_of
-from kcoord.audit.acts import ACTS
-from kcoord.audit.recording import Act, record_here
-from kcoord.process.current import Caller, Door, Kind
+from kcoord.access.audit.acts import ACTS
+from kcoord.access.audit.recording import Act, record_here
+from kcoord.requests.current import Caller, Door, Kind
 from tests.frontend.seed import Seed
 
 MARA = Caller(Door.DASHBOARD, Kind.PERSON, "mara", "7", "10.1.2.3", "req-1")

@@ -22,10 +22,10 @@ from frontend.urls import urlpatterns
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from groups.topics import TopicService, Watermark
+from kcoord.access.audit.acts import ACTS, resource_of
+from kcoord.access.audit.chain import Audit
 from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.access.tokens import create_token, parse_rule
-from kcoord.audit.acts import ACTS, resource_of
-from kcoord.audit.chain import Audit
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.resets.strategies import Reset, Strategy

@@ -13,8 +13,8 @@ from pytest_django.fixtures import SettingsWrapper
 
 from frontend.ui import commands
 from frontend.ui.commands import Command
-from kcoord.kgroups.arguments import Arguments, check
-from kcoord.kgroups.options import declare
+from kcoord.client.kgroups.arguments import Arguments, check
+from kcoord.client.kgroups.options import declare
 from kcoord.resets.strategies import PARAMETER, Reset, Strategy
 
 URL = "https://kcoord.example"

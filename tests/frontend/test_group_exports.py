@@ -22,7 +22,7 @@ from frontend.pages.member.view import PARTITIONS
 from frontend.pages.offsets import edit
 from kcoord.access.tokens import ALL_RULES, create_token, parse_rule
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
-from offsets.reports import MOST_MEMBERS as REPORTED_MEMBERS
+from offsets.runs.reports import MOST_MEMBERS as REPORTED_MEMBERS
 from tests.frontend.seed import Seed, member_id, reconciling_group, working_group
 from tests.frontend.test_exports import table
 from tests.support.spark_reports import busy_report

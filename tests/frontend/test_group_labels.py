@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
 from frontend.ui.labels import MOST_SHOWN, link_of, shown, whom_to_call
-from kcoord.rest.labels import MAX_LABELS
+from kcoord.control.rest.labels import MAX_LABELS
 from tests.frontend.seed import Seed
 from tests.frontend.verdict_seed import troubled
 from tests.frontend.viewers import allow

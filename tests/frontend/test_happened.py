@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 from frontend.pages.history import timeline
 from frontend.pages.history.timeline import APART_MS, FOLDED, KINDS, Happened, Rebalance, lines
 from frontend.ui import zones
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from tests.conftest import START_MS
 from tests.frontend.alert_seed import put_alert, put_rule
 from tests.frontend.conftest import PASSWORD

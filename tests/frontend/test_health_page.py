@@ -26,7 +26,7 @@ from groups.nodes.overview import Overview as Nodes
 from groups.nodes.standing import checks
 from kcoord.database.pool import PoolUsage
 from kcoord.database.task_health import TaskHealth
-from kcoord.http.health import Check, readiness
+from kcoord.door.http.health import Check, readiness
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.alerts.types import Outcomes

@@ -10,10 +10,10 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.test import Client
 
+from kcoord.access.audit.recording import Act, record_here
 from kcoord.access.tokens import create_token, parse_rule
-from kcoord.audit.recording import Act, record_here
-from kcoord.process.current import Caller, Door, Kind
 from kcoord.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
+from kcoord.requests.current import Caller, Door, Kind
 from tests.frontend.node_seed import four_nodes
 from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, now_ms

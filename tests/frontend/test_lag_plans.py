@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from tests.conftest import START_MS
 from tests.frontend.viewers import ALL
 from tests.support.database import cloned_database

@@ -12,9 +12,9 @@ import pytest
 from frontend.pages.groups.reads import DRAWN_TOPICS, PAGE_SIZE
 from frontend.pages.search import view as reads
 from groups.readmodel import GroupFilter, GroupSort
-from kcoord.rest.paging import EVERYTHING, Visible
-from kcoord.rest.ranges import BEYOND, ranges
-from kcoord.sql import queries
+from kcoord.control.rest.ranges import BEYOND, ranges
+from kcoord.database.paging import EVERYTHING, Visible
+from kcoord.database.sql import queries
 from offsets.group_orders import ORDERS, places
 from tests.frontend.node_seed import node, own
 from tests.frontend.seed import Seed

@@ -17,9 +17,9 @@ from frontend.pages.groups.saved import COLUMNS, NAMES, SORTS, USUAL
 from groups.core.model.group import partition_of
 from groups.core.model.types import GroupState
 from groups.readmodel import GroupFilter, GroupSort
+from kcoord.database.paging import Visible
 from kcoord.database.pool import Database
-from kcoord.rest.paging import Visible
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from offsets.group_list import GroupFinder
 from offsets.group_orders import ORDERS, Position
 from tests.frontend.node_seed import node, own

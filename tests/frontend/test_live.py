@@ -11,7 +11,7 @@ import pytest
 from frontend import live
 from frontend.live import _event
 from kcoord.database.notifications import Notifications
-from kcoord.rest.paging import EVERYTHING, Visible
+from kcoord.database.paging import EVERYTHING, Visible
 
 RETRY = "retry: 2000\n\n"
 BEAT = 'event: beat\ndata: {"listening":true}\n\n'

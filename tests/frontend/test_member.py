@@ -15,8 +15,8 @@ from frontend.pages.member.view import EVENTS, EVENTS_SEARCHED, PARTITIONS, STAR
 from frontend.ui.page import member_url
 from frontend.ui.wording import short_id
 from kcoord.database.pool import Database
+from kcoord.database.sql import queries
 from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
-from kcoord.sql import queries
 from tests.frontend.seed import Seed, member_id, now_ms, reconciling_group, working_group
 from tests.frontend.test_queries import Counting
 from tests.frontend.viewers import ALL

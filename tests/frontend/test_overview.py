@@ -43,7 +43,7 @@ from groups.nodes.overview import SeenPartition
 from kcoord.config import Config
 from kcoord.database.pool import PoolUsage
 from kcoord.database.task_health import TaskHealth
-from kcoord.http.health import Check
+from kcoord.door.http.health import Check
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.alerts.types import Outcomes

@@ -16,7 +16,7 @@ import frontend
 from frontend.middleware import ADMIN_POLICY, JOINED, POLICY
 from frontend.ui.page import group_url
 from frontend.urls import urlpatterns
-from kcoord.rest.paging import encode_cursor
+from kcoord.database.paging import encode_cursor
 from tests.frontend.seed import Seed, working_group
 from tests.frontend.viewers import allow
 

@@ -12,8 +12,8 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from frontend.pages.offsets.plans import LAST_ID, PAGE_SIZE
-from kcoord.rest.paging import INT64_MAX
-from kcoord.sql import queries
+from kcoord.database.paging import INT64_MAX
+from kcoord.database.sql import queries
 from tests.conftest import START_MS
 from tests.frontend.conftest import PASSWORD
 from tests.frontend.plan_seed import put_plan

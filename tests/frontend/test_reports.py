@@ -13,7 +13,7 @@ from pytest_django.fixtures import SettingsWrapper
 from frontend.pages.archive import reports as archive_exports
 from frontend.pages.archive.reports import BUSIEST, DAYS_SHOWN, PAGE_SIZE, SORTS, causes, day_plots, totals
 from frontend.ui.wording import per_second
-from offsets.reports import MOST_MEMBERS
+from offsets.runs.reports import MOST_MEMBERS
 from offsets.spark.report import reading
 from tests.frontend.seed import Seed
 from tests.frontend.test_archive import text_of

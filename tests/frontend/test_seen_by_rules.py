@@ -25,10 +25,10 @@ from kcoord.access.people import People
 from kcoord.access.rights import Resource, digest
 from kcoord.access.tokens import Rule
 from kcoord.database.notifications import Changes
+from kcoord.database.paging import Visible
 from kcoord.models import AccessRule, ApiToken
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
-from kcoord.rest.paging import Visible
 from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, now_ms
 

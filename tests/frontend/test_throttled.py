@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 
 from frontend.pages.overview.health import EARLIER, NOBODY, SHOWN, THROTTLED, card
+from kcoord.access.quotas.stored import ThrottledRow, throttled_since
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.quotas.stored import ThrottledRow, throttled_since
 from tests.frontend.seed import Seed
 
 NOW = 1_700_000_000_000

@@ -10,7 +10,7 @@ from django.test import Client
 
 from frontend.pages.topics.topic import GROUP_ROWS, GROUPS, LEGEND, PARTITIONS, READERS, Cell, TopicPartition, heat
 from frontend.ui.states import level
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from tests.conftest import START_MS
 from tests.frontend.item_seed import queue
 from tests.frontend.seed import Seed, now_ms, working_group

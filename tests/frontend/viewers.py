@@ -7,7 +7,7 @@ from typing import Any
 from frontend.ui.viewer import Viewer
 from kcoord.access.rights import ALL_ALLOWED, Holder, Principal, Resource, Rules
 from kcoord.access.tokens import parse_rule
-from kcoord.rest.paging import EVERYTHING
+from kcoord.database.paging import EVERYTHING
 
 ALL = Viewer(Principal(0, "mara", ALL_ALLOWED, Holder.USER), EVERYTHING, EVERYTHING)
 """Somebody who sees and may do everything."""

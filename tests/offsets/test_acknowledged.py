@@ -6,11 +6,11 @@ import psycopg
 import pytest
 
 from groups.topics import TopicService
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
-from kcoord.sql import queries
-from offsets import acknowledged
-from offsets.acknowledged import AcknowledgedCommits
-from offsets.service import OffsetService
+from offsets.commits import acknowledged
+from offsets.commits.acknowledged import AcknowledgedCommits
+from offsets.commits.service import OffsetService
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.offsets import reply_to
 

@@ -13,8 +13,8 @@ from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
+from offsets.commits.store import OffsetStore
 from offsets.core.types import ChangeKind, OffsetRecord, Provenance, TopicPartition
-from offsets.store import OffsetStore
 
 BY_MEMBER = Provenance(
     ChangeKind.COMMIT, principal="billing", member_id="m1", generation_id=4, client_id="c1", transactional_id="t"

@@ -10,7 +10,7 @@ import httpx
 import psycopg
 import pytest
 
-from kcoord.audit.chain import Audit
+from kcoord.access.audit.chain import Audit
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from tests.support.http_members import make_token

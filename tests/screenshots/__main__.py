@@ -13,8 +13,8 @@ import httpx
 from PIL import Image
 from playwright.sync_api import Browser, StorageState, sync_playwright
 
-from kcoord.demo.run import Narrator
-from kcoord.showcase.cast import cast
+from kcoord.tools.demo.run import Narrator
+from kcoord.tools.showcase.cast import cast
 from tests.browser.conftest import ARGUMENTS
 from tests.screenshots.shots import HEIGHTS, Shot, everything, pictures
 from tests.support import chromium

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from urllib.parse import quote
 
-from kcoord.showcase.cast import Behaviour, Part
+from kcoord.tools.showcase.cast import Behaviour, Part
 
 WIDE, NARROW = 1440, 390
 HEIGHTS = {WIDE: 900, NARROW: 844}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kcoord.showcase.cast import cast
+from kcoord.tools.showcase.cast import cast
 from tests.screenshots.__main__ import GROUPS, SEED
 from tests.screenshots.shots import everything, pictures
 from tests.support.processes import ROOT

@@ -12,7 +12,7 @@ import httpx
 
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
-from kcoord.http.local_transport import InProcessTransport
+from kcoord.door.http.local_transport import InProcessTransport
 from kcoord.protocol.errors import Error
 from tests.support.members import eventually
 

@@ -21,12 +21,12 @@ from groups.core.model.replies import ConsumerHeartbeatReply, HeartbeatReply
 from groups.engine.service import GroupService
 from kcoord.access.rights import Access, Principal, Rules, digest
 from kcoord.config import Config
-from kcoord.http.body import BodyLimit
-from kcoord.http.connection import HttpProtocol
-from kcoord.http.door import DOOR, Operations
-from kcoord.http.door import Door as ServerDoor
-from kcoord.http.middleware import NotAnOperation, RequestLog
-from kcoord.http.peers import HttpPeers, PeerLimits
+from kcoord.door.http.body import BodyLimit
+from kcoord.door.http.connection import HttpProtocol
+from kcoord.door.http.door import DOOR, Operations
+from kcoord.door.http.door import Door as ServerDoor
+from kcoord.door.http.middleware import NotAnOperation, RequestLog
+from kcoord.door.http.peers import HttpPeers, PeerLimits
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError

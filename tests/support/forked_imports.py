@@ -12,8 +12,9 @@ from django.urls import get_resolver
 MODULES = (
     "celery.apps.beat", "celery.apps.worker", "celery.bin.celery", "celery.concurrency.thread",
     "django_celery_beat.schedulers", "groups.api.routes", "groups.nodes.agent", "groups.nodes.standing",
-    "groups.tasks", "groups.wire.apis", "kcoord.client", "kcoord.stack.server", "kcoord.tasks", "kcoord.wire.gateway",
-    "offsets.api.routes", "offsets.metrics", "offsets.tasks", "offsets.wire.apis", "uvloop",
+    "groups.tasks", "groups.api.kafka.apis", "kcoord.client", "kcoord.stack.server", "kcoord.tasks",
+    "kcoord.door.kafka.gateway", "offsets.api.routes", "offsets.metrics", "offsets.tasks", "offsets.api.kafka.apis",
+    "uvloop",
 )  # fmt: skip
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")

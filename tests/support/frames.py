@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kcoord.wire.codec import Fields, Frame, Malformed, read
+from kcoord.door.kafka.codec import Fields, Frame, Malformed, read
 
 
 def read_all(cls: type, data: Frame, at: int) -> Fields:

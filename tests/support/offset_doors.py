@@ -13,9 +13,9 @@ from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.process.off_loop import Later
 from kcoord.protocol.errors import Error, ProtocolError
+from offsets.commits.service import OffsetService
 from offsets.core.commit import Commit
 from offsets.core.types import FetchedOffset, OffsetCommitReply, OffsetFetch, OffsetFetchReply
-from offsets.service import OffsetService
 from tests.support.doors import CLOSE, DEADLINE, Door, heartbeat
 
 TOPIC = Topic("00000000-0000-0000-0000-000000000001", "t", 8)

@@ -7,8 +7,8 @@ from typing import Any
 from groups.topics import TopicService, Watermark, partition_counts
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
+from offsets.commits.service import OffsetService
 from offsets.core.commit import Commit
-from offsets.service import OffsetService
 from tests.support.commits import OffsetCommit, PartitionCommit, Reply, results_of, take
 
 MINUTE_MS = 60_000

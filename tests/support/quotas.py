@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kcoord.access.quotas.budgets import Budget
+from kcoord.access.quotas.quotas import Limits, Quotas
 from kcoord.process.runtime import Runtime
-from kcoord.quotas.budgets import Budget
-from kcoord.quotas.quotas import Limits, Quotas
 
 
 def limit(runtime: Runtime, **limits: float) -> Quotas:

@@ -27,7 +27,7 @@ class Showcase:
 @contextmanager
 def run_showcase(*arguments: str) -> Iterator[Showcase]:
     """Start one and wait until its service answers; end it and its service afterwards."""
-    with start("showcase", ["-m", "kcoord.showcase", *arguments], None) as running:
+    with start("showcase", ["-m", "kcoord.tools.showcase", *arguments], None) as running:
         running.wait_for_output(" while the demo runs)", START_SECONDS)
         said = re.search(r"dashboard: (\S+)/ \(user and password are in (\S+) while", running.output)
         assert said is not None, running.output

@@ -10,8 +10,8 @@ from kcoord.database.clock import VirtualClock
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
+from offsets.commits.service import OffsetService
 from offsets.journal.journal_days import JournalDays
-from offsets.service import OffsetService
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.members import join, sync
 from tests.support.offsets import reply_to

@@ -15,16 +15,16 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from kio.serial import entity_reader, entity_writer
 
-from groups.wire.apis import APIS as OF_GROUPS
+from groups.api.kafka.apis import APIS as OF_GROUPS
 from kcoord.access.rights import ALL_ALLOWED, Principal, Rules
-from kcoord.http.peers import Peer
+from kcoord.door.http.peers import Peer
+from kcoord.door.kafka.api import Api, Call, Session, Software, request_class, response_class
+from kcoord.door.kafka.codec import Frame
+from kcoord.door.kafka.dispatch import encoded
+from kcoord.door.kafka.gateway import limits_of
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from kcoord.wire.api import Api, Call, Session, Software, request_class, response_class
-from kcoord.wire.codec import Frame
-from kcoord.wire.dispatch import encoded
-from kcoord.wire.gateway import limits_of
-from offsets.wire.apis import APIS as OF_OFFSETS
+from offsets.api.kafka.apis import APIS as OF_OFFSETS
 from tests.support.frames import read_all
 
 BY_NAME: dict[str, Api] = {api.name: api for api in (*OF_GROUPS, *OF_OFFSETS)}

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from kcoord.wire.api import request_class, response_class
-from kcoord.wire.codec import Fields, Frame, varint, write
-from kcoord.wire.dispatch import API_VERSIONS
+from kcoord.door.kafka.api import request_class, response_class
+from kcoord.door.kafka.codec import Fields, Frame, varint, write
+from kcoord.door.kafka.dispatch import API_VERSIONS
 from tests.support.frames import read_all
 
 

@@ -7,10 +7,10 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from groups.wire.apis import APIS as OF_GROUPS
+from groups.api.kafka.apis import APIS as OF_GROUPS
+from kcoord.door.kafka.gateway import Gateway
 from kcoord.process.runtime import Runtime
-from kcoord.wire.gateway import Gateway
-from offsets.wire.apis import APIS as OF_OFFSETS
+from offsets.api.kafka.apis import APIS as OF_OFFSETS
 from tests.support.database import cloned_database
 from tests.wire.client import WireClient
 from tests.wire.kafka_workers import Listening, listening_on

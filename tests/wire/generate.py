@@ -11,7 +11,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from kcoord.wire.codec import shape_of
+from kcoord.door.kafka.codec import shape_of
 
 RANGES = {
     "int8": (-128, 127),

@@ -15,7 +15,7 @@ from typing import Any
 
 from kio.serial import entity_writer
 
-from kcoord.wire.api import Api, request_class, response_class
+from kcoord.door.kafka.api import Api, request_class, response_class
 from tests.wire import java
 from tests.wire.generate import instance
 
@@ -29,9 +29,9 @@ SEEDS = 30
 
 def served() -> Iterator[tuple[Api, int]]:
     """Every API with every version that is served."""
-    from groups.wire.apis import APIS as OF_GROUPS
-    from kcoord.wire.session import APIS as OF_SESSIONS
-    from offsets.wire.apis import APIS as OF_OFFSETS
+    from groups.api.kafka.apis import APIS as OF_GROUPS
+    from kcoord.door.kafka.session import APIS as OF_SESSIONS
+    from offsets.api.kafka.apis import APIS as OF_OFFSETS
 
     for api in sorted((*OF_SESSIONS, *OF_GROUPS, *OF_OFFSETS), key=lambda api: api.key):
         for version in range(api.versions[0], api.versions[1] + 1):

@@ -7,7 +7,7 @@ from typing import Any
 
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
-from kcoord.wire.codec import Fields
+from kcoord.door.kafka.codec import Fields
 from tests.support.api import REBALANCE_DELAY_MS, Members
 from tests.wire.client import WireClient
 

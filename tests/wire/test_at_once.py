@@ -13,10 +13,10 @@ import pytest
 from groups.store.store import GroupStore
 from kcoord.access.rights import Access
 from kcoord.database.clock import VirtualClock
+from kcoord.door.kafka import connection, dispatch
+from kcoord.door.kafka.gateway import Gateway
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Kind
-from kcoord.wire import connection, dispatch
-from kcoord.wire.gateway import Gateway
+from kcoord.requests.turnstile import Kind
 from tests.groups.lane.support import Process, from_memory, joined_consumer, register
 from tests.support.members import eventually, stable_member
 from tests.wire.client import WireClient, request_frame

@@ -13,10 +13,10 @@ from psycopg.rows import namedtuple_row
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from groups.topics import TopicService
+from kcoord.access.audit.acts import KAFKA
+from kcoord.access.audit.refusals import Refusals
 from kcoord.access.rights import Access
 from kcoord.access.tokens import create_token, parse_rule
-from kcoord.audit.acts import KAFKA
-from kcoord.audit.refusals import Refusals
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Action, Error, ProtocolError
 from tests.support.rest_groups import group

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from kcoord.http.peers import Phase
+from kcoord.door.http.peers import Phase
+from kcoord.door.kafka.connection import LARGEST_BEFORE_LOGIN, READ_AHEAD
+from kcoord.door.kafka.gateway import Gateway
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Kind, Places
-from kcoord.wire.connection import LARGEST_BEFORE_LOGIN, READ_AHEAD
-from kcoord.wire.gateway import Gateway
+from kcoord.requests.turnstile import Kind, Places
 from tests.support.members import eventually
 from tests.wire.client import WireClient, request_frame
 from tests.wire.conftest import Connect

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 
-from groups.wire.apis import APIS as OF_GROUPS
-from kcoord.wire import dispatch, session
-from kcoord.wire.api import request_class, response_class
-from kcoord.wire.codec import Columns, Frame, Malformed, read, write
-from offsets.wire.apis import APIS as OF_OFFSETS
+from groups.api.kafka.apis import APIS as OF_GROUPS
+from kcoord.door.kafka import dispatch, session
+from kcoord.door.kafka.api import request_class, response_class
+from kcoord.door.kafka.codec import Columns, Frame, Malformed, read, write
+from offsets.api.kafka.apis import APIS as OF_OFFSETS
 from tests.support.frames import read_all
 from tests.wire.generate import instance
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from groups.topics import TopicService
+from kcoord.door.kafka.connection import Connection
+from kcoord.door.kafka.gateway import Gateway
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.wire.connection import Connection
-from kcoord.wire.gateway import Gateway
+from offsets.commits.service import OffsetService
 from offsets.core.types import OffsetCommitReply
-from offsets.service import OffsetService
 from tests.support.members import eventually
 from tests.support.told import told
 from tests.wire.client import WireClient

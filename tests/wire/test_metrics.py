@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import REGISTRY
 
-from kcoord.wire.gateway import Gateway
+from kcoord.door.kafka.gateway import Gateway
 from tests.support.members import eventually
 from tests.wire.client import WireClient
 from tests.wire.conftest import Connect

@@ -16,15 +16,15 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
+from groups.api.kafka.apis import APIS as OF_GROUPS
 from groups.engine.service import GroupService
-from groups.wire.apis import APIS as OF_GROUPS
 from kcoord.database.clock import VirtualClock
+from kcoord.door.kafka.api import request_class
+from kcoord.door.kafka.codec import CHECKED, SHOWN, shape_of
+from kcoord.door.kafka.session import APIS as OF_SESSIONS
 from kcoord.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from kcoord.protocol.errors import Error
-from kcoord.wire.api import request_class
-from kcoord.wire.codec import CHECKED, SHOWN, shape_of
-from kcoord.wire.session import APIS as OF_SESSIONS
-from offsets.wire.apis import APIS as OF_OFFSETS
+from offsets.api.kafka.apis import APIS as OF_OFFSETS
 from tests.wire.client import request_frame
 from tests.wire.conftest import Connect
 from tests.wire.support import join_fields, joined, sync_fields

@@ -10,12 +10,12 @@ import pytest
 
 from groups.engine.service import GroupService
 from groups.topics import TopicService
+from kcoord.access.quotas.budgets import Budget
 from kcoord.database.clock import VirtualClock
+from kcoord.door.kafka.connection import Connection
+from kcoord.door.kafka.gateway import Gateway
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from kcoord.quotas.budgets import Budget
-from kcoord.wire.connection import Connection
-from kcoord.wire.gateway import Gateway
 from tests.support.members import eventually
 from tests.support.quotas import limit
 from tests.wire.client import WireClient

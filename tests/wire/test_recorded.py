@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from kcoord.wire import dispatch
-from kcoord.wire.api import request_class, response_class
-from kcoord.wire.codec import Columns, Fields, Frame, write
+from kcoord.door.kafka import dispatch
+from kcoord.door.kafka.api import request_class, response_class
+from kcoord.door.kafka.codec import Columns, Fields, Frame, write
 from tests.support.frames import read_all
 from tests.wire.record import FRAMES, served
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcoord.config import Config
-from kcoord.wire.gateway import Gateway
+from kcoord.door.kafka.gateway import Gateway
 from tests.differential.playing import prepared
 from tests.differential.scenarios import ALL
 from tests.differential.scenes import SILENT, heard, recorded, unexpected

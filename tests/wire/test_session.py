@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kcoord.wire import dispatch
-from kcoord.wire.dispatch import API_VERSIONS
-from kcoord.wire.gateway import Gateway
+from kcoord.door.kafka import dispatch
+from kcoord.door.kafka.dispatch import API_VERSIONS
+from kcoord.door.kafka.gateway import Gateway
 from tests.wire.client import read_answer, request_frame
 from tests.wire.conftest import Connect
 

@@ -10,7 +10,7 @@ import pytest
 from groups.engine.service import GroupService
 from kcoord.access.tokens import create_token, parse_rule
 from kcoord.database.clock import VirtualClock
-from kcoord.wire.gateway import Gateway
+from kcoord.door.kafka.gateway import Gateway
 from tests.wire.client import WireClient
 from tests.wire.conftest import Connect
 from tests.wire.support import joined, sync_fields

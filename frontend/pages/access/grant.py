@@ -26,8 +26,8 @@ from kcoord.access import store
 from kcoord.access.rights import Principal, Resource
 from kcoord.access.store import HolderName, UnknownHolder
 from kcoord.access.tokens import Rule
+from kcoord.database.paging import Visible
 from kcoord.models import ApiToken
-from kcoord.rest.paging import Visible
 
 NAMES_OFFERED = 200
 """Names of each kind of holder that the form completes."""

@@ -22,8 +22,8 @@ from frontend.ui.wording import iso
 from kcoord.access import read_only
 from kcoord.access.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from kcoord.access.tokens import NAME_MAX, NewToken, Rule, create_token, delete_token, parse_rule, rotate_token
+from kcoord.database.paging import MAX_LIMIT
 from kcoord.models import ApiToken
-from kcoord.rest.paging import MAX_LIMIT
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from frontend.ui.verdicts import VERDICTS
 from frontend.ui.viewer import ALERT_RULE, MUTE, SEE_RULES, TEST_RECEIVER, Viewer, action, missing, require, viewer_of
 from frontend.ui.wording import duration, joined, number, time_lag
 from kcoord.access import read_only
+from kcoord.database.paging import MAX_CURSOR_LENGTH, MAX_LIMIT, Page
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import MAX_CURSOR_LENGTH, MAX_LIMIT, Page
 from offsets.alerts.receivers import Receiver
 from offsets.alerts.service import AlertService, may_change
 from offsets.alerts.types import AlertRow, MessageRow, Outcomes, Rule

@@ -25,7 +25,7 @@ from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.resets.instants import clock
 from offsets.core.days import DAY_MS
-from offsets.reports import Reports, ReportUnreadable
+from offsets.runs.reports import Reports, ReportUnreadable
 from offsets.runs.service import RunRefused, SparkRun
 
 if TYPE_CHECKING:

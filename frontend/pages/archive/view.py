@@ -28,10 +28,10 @@ from frontend.ui.table import all_rows, csv_of, rows_of
 from frontend.ui.viewer import RUN, SEE_LOG, SEE_RUNS, Action, Viewer, action, missing, require, viewer_of
 from frontend.ui.wording import duration, member_name, plural
 from frontend.ui.zones import instant
+from kcoord.database.paging import MAX_LIMIT, Page
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import MAX_LIMIT, Page
 from kcoord.spark_packages import SparkState, spark_packages
 from offsets.runs.findings import FindingFilter, FindingReads, FindingView
 from offsets.runs.run_process import LogTail

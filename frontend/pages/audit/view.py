@@ -18,14 +18,14 @@ from frontend.ui.shown import Hidden, Shown, Unknown, cell, shown
 from frontend.ui.table import all_rows, csv_of
 from frontend.ui.viewer import viewer_of
 from frontend.ui.wording import number, plural
-from kcoord.audit.acts import ACTS
-from kcoord.audit.encoding import Record
-from kcoord.audit.reading import AuditFilter, Sight, read_records
+from kcoord.access.audit.acts import ACTS
+from kcoord.access.audit.encoding import Record
+from kcoord.access.audit.reading import AuditFilter, Sight, read_records
+from kcoord.database.paging import MAX_LIMIT
 from kcoord.database.pool import Database
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.resets.instants import LATEST_MS
-from kcoord.rest.paging import MAX_LIMIT
 
 PAGE_SIZE = 50
 

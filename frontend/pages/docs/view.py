@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
 from frontend.ui.commands import curl, service_url
-from kcoord.openapi.page import document
+from kcoord.control.openapi.page import document
 
 Schema = Mapping[str, Any]
 

@@ -14,7 +14,7 @@ from frontend.ui.viewer import Viewer
 from frontend.ui.zones import current
 from groups.core.subscription import SubscribedTopics
 from kcoord.database.pool import Connection, Database
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ from groups.core.model.types import VerdictKind
 from groups.labels import GroupLabels, Labelled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
+from offsets.commits.retention.sweep import RetentionService
 from offsets.core.retention import RetentionRule
 from offsets.core.verdicts import STUCK_STATES, Verdict
-from offsets.retention.sweep import RetentionService
 from offsets.runs.findings import FindingReads, GroupFindings
 from offsets.share.operators import ItemOperators, ShareOffset
 from offsets.verdicts import Check, VerdictChecks

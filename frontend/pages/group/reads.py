@@ -18,7 +18,7 @@ from frontend.ui.rows import Event, GroupHeader, Member, Millis, Names, Partitio
 from frontend.ui.shown import shares
 from frontend.ui.viewer import Viewer
 from kcoord.database.pool import Connection, Database
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from frontend.ui.members import member_rates
 from frontend.ui.rows import Member, Millis, PartitionOffset
 from frontend.ui.viewer import Viewer
 from kcoord.database.pool import Connection, Database
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from offsets.core.lag import longest
 from offsets.core.samples import NOT_KNOWN, TimeLag
 from offsets.lag.positions import lags

@@ -48,9 +48,9 @@ from frontend.ui.wording import iso_if_known, joined
 from groups.core.subscription import NONE as NO_TOPICS
 from groups.readmodel import unknown_group
 from kcoord.access.rights import Resource
+from kcoord.database.paging import MAX_LIMIT
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
-from kcoord.rest.paging import MAX_LIMIT
 from offsets.lag.service import LagReads, TopicLag
 from offsets.readmodel import OffsetReads
 from offsets.verdicts import summaries, thresholds

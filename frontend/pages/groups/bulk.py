@@ -21,11 +21,11 @@ from frontend.ui.states import State, state
 from frontend.ui.viewer import CHANGE_LABELS, DELETE_GROUP, HOLD, Need, Viewer, missing, require, viewer_of
 from frontend.ui.wording import joined, plural
 from groups.labels import GroupLabels
-from kcoord.audit.recording import Act as Record
-from kcoord.audit.requests import note
+from kcoord.access.audit.recording import Act as Record
+from kcoord.access.audit.requests import note
+from kcoord.control.rest.labels import merged
 from kcoord.process import bridge
 from kcoord.protocol.errors import ProtocolError
-from kcoord.rest.labels import merged
 
 MOST_GROUPS = 100
 """In one review: what a person can be expected to read before confirming it."""

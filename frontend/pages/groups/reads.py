@@ -10,7 +10,7 @@ from frontend.ui.viewer import Forbidden, Viewer
 from groups.core.assignors import BUILT_IN
 from groups.readmodel import OF_ALL_TOPICS, GroupFilter, GroupSort, GroupSummary
 from kcoord.database.pool import Database
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from offsets.group_list import GroupFinder
 from offsets.group_orders import cursor_at, position
 

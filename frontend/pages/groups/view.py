@@ -45,10 +45,10 @@ from groups.core.model.group import partition_of
 from groups.core.model.types import VerdictKind
 from groups.models import Group
 from groups.readmodel import OF_ALL_TOPICS, ON_PAGES, GroupFilter, GroupSort, GroupSummary
+from kcoord.database.paging import MAX_LIMIT
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import MAX_LIMIT
 
 TOPICS_SHOWN = 3
 MOST_LABELS = 8

@@ -23,8 +23,8 @@ from frontend.ui.viewer import Viewer, viewer_of
 from frontend.ui.wording import duration, elided
 from groups.core.model.group import partition_of
 from kcoord.database.pool import Connection, Database
+from kcoord.database.sql import queries
 from kcoord.process import bridge
-from kcoord.sql import queries
 from offsets.core.days import DAY_MS, bounds, day_of
 from offsets.core.samples import TIERS
 

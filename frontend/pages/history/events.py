@@ -31,10 +31,10 @@ from frontend.ui.rows import Event, Names
 from frontend.ui.table import all_rows, csv_of, rows_of
 from frontend.ui.viewer import Viewer, viewer_of
 from groups.readmodel import unknown_group
+from kcoord.database.paging import MAX_LIMIT, Page
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import MAX_LIMIT, Page
 from offsets.core.types import ChangeKind
 from offsets.journal.reading import FREQUENT, JournalFilter, JournalLineView, JournalReads
 

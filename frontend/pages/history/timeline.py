@@ -27,9 +27,9 @@ from frontend.ui.viewer import Viewer, viewer_of
 from frontend.ui.wording import duration, elided, iso, plural
 from groups.core.model.events import EventKind
 from groups.core.model.types import VerdictKind
+from kcoord.database.sql import queries
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
-from kcoord.sql import queries
 from offsets.verdicts import Minute, VerdictReads
 
 LINES = 100

@@ -22,8 +22,8 @@ from frontend.ui.reads import History, Wanted, history
 from frontend.ui.rows import Millis
 from frontend.ui.viewer import viewer_of
 from frontend.ui.wording import duration, iso, plural, span
+from kcoord.database.paging import encode_cursor
 from kcoord.process import bridge
-from kcoord.rest.paging import encode_cursor
 from offsets.core.types import ChangeKind
 from offsets.core.verdicts import of_window
 from offsets.journal.reading import FREQUENT, JournalFilter

@@ -28,10 +28,10 @@ from frontend.ui.reads import GroupBrief
 from frontend.ui.states import State
 from frontend.ui.viewer import OPERATE_ITEMS, missing, require, viewer_of
 from frontend.ui.wording import plural
+from kcoord.database.paging import Page
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import Page
 from offsets.share.operators import Chosen, DeadLetterView, ItemOperators, ItemView
 
 STATES: Mapping[str, State] = {

@@ -24,13 +24,13 @@ from frontend.ui.viewer import KICK, Viewer, action, viewer_of
 from frontend.ui.wording import Due, client_at, number, plural
 from groups.core.model.events import EventKind
 from groups.core.model.types import VerdictKind
+from kcoord.database.paging import MAX_LIMIT
 from kcoord.database.pool import Connection, Database
+from kcoord.database.sql import queries
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import decode_subscription
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import MAX_LIMIT
-from kcoord.sql import queries
 from offsets.core.lag import PartitionLag
 from offsets.core.verdicts import Verdict
 from offsets.lag.positions import lags

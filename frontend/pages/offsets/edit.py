@@ -19,17 +19,17 @@ from frontend.ui.viewer import CREATE_GROUP, DELETE_OFFSETS, PIN, missing, requi
 from frontend.ui.wording import plural
 from groups.topics import TopicService, partition_counts
 from kcoord.access.rights import Principal
-from kcoord.http.paths import check_group_id
+from kcoord.database.paging import MAX_LIMIT
+from kcoord.door.http.paths import check_group_id
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.offset_file import read_offset_file
-from kcoord.rest.paging import MAX_LIMIT
+from offsets.commits.deletion import OffsetDeletion
+from offsets.commits.retention.pins import PinService
 from offsets.core.deletion import OffsetDelete, OffsetDeleteReply
-from offsets.deletion import OffsetDeletion
 from offsets.plans.creation import CreatedGroup, GroupCreation, NewGroup, StartOffset
 from offsets.plans.sources import check_readable
-from offsets.retention.pins import PinService
 
 
 @form_page("offsets.pin", remove="offsets.unpin")

@@ -22,10 +22,10 @@ from frontend.ui.reads import GroupBrief, group_brief
 from frontend.ui.states import state
 from frontend.ui.viewer import APPLY, APPROVE, HOLD, PLAN, Need, Viewer, missing, require, viewer_of
 from frontend.ui.wording import joined, plural
+from kcoord.database.paging import Page
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import Reset
-from kcoord.rest.paging import Page
 from offsets.core.plan_types import Line, PlanHeader, PlanState
 from offsets.plans.approval import PlanApproval, is_maker
 from offsets.plans.service import PlanService

@@ -20,10 +20,10 @@ from frontend.ui.table import all_rows, csv_of, rows_of
 from frontend.ui.viewer import Viewer, viewer_of
 from frontend.ui.wording import elided, number, plural, wall, zone_name
 from frontend.ui.zones import zone_of
+from kcoord.database.paging import INT64_MAX, MAX_LIMIT
+from kcoord.database.sql import queries
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
-from kcoord.rest.paging import INT64_MAX, MAX_LIMIT
-from kcoord.sql import queries
 from offsets.core.plan_types import PlanState
 from offsets.plans.approval import PlanApproval
 from offsets.plans.service import PlanService

@@ -11,7 +11,7 @@ from frontend.ui.rows import Millis
 from frontend.ui.viewer import Viewer
 from frontend.ui.wording import duration, number, plural
 from kcoord.database.pool import Connection, Database
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from offsets.core.plan_types import PlanHeader, PlanState
 
 SHORTEST_MS = 120_000

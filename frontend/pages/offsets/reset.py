@@ -46,11 +46,11 @@ from frontend.ui.states import state
 from frontend.ui.viewer import HOLD, PLAN, Viewer, missing, require, viewer_of
 from frontend.ui.wording import ranges
 from frontend.ui.zones import zone_of
+from kcoord.database.paging import Page
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import OF_COMMITTED, Reset
-from kcoord.rest.paging import Page
 from offsets.core.plan_types import PlanHeader
 from offsets.plans.service import PlanService
 from offsets.plans.visible import shown_parameters, with_seen_totals

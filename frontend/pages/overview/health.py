@@ -35,13 +35,13 @@ from frontend.ui.states import State
 from frontend.ui.viewer import SEE_CLUSTER, require, tokens_missing, viewer_of
 from frontend.ui.wording import duration, joined, plural
 from groups.nodes.overview import Overview as Nodes
+from kcoord.access.quotas.budgets import BY_KEY
+from kcoord.access.quotas.stored import ThrottledRow, throttled_since
 from kcoord.config import Config
-from kcoord.http.health import Check
+from kcoord.door.http.health import Check
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from kcoord.quotas.budgets import BY_KEY
-from kcoord.quotas.stored import ThrottledRow, throttled_since
 
 
 def limits_of(config: Config) -> Limits:

@@ -21,16 +21,16 @@ from groups.core.model.types import VerdictKind
 from groups.nodes.overview import NodeOverviews
 from groups.nodes.overview import Overview as Nodes
 from kcoord.database import task_health
+from kcoord.database.paging import Visible
 from kcoord.database.pool import PoolUsage
+from kcoord.database.sql import queries
 from kcoord.database.task_health import TaskHealth
-from kcoord.http.health import Check, readiness
+from kcoord.door.http.health import Check, readiness
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from kcoord.rest.paging import Visible
-from kcoord.sql import queries
-from offsets import acknowledged
 from offsets.alerts.service import AlertService
 from offsets.alerts.types import Outcomes
+from offsets.commits import acknowledged
 from offsets.runs.service import SparkRun, SparkRuns
 from offsets.verdicts import Attention, Minute, VerdictReads
 

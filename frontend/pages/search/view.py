@@ -39,10 +39,10 @@ from frontend.ui.viewer import (
 from frontend.ui.wording import client_at, elided, plural, short_id
 from kcoord.access import read_only
 from kcoord.database.pool import Connection, Database
+from kcoord.database.sql import queries
 from kcoord.models import ApiToken
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
-from kcoord.sql import queries
 
 Q = queries("frontend")
 

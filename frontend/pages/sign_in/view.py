@@ -45,12 +45,12 @@ from frontend.identity.provider import Attempt, Provider, Vouched
 from frontend.identity.refusals import Reason, SignInRefused
 from frontend.ui.page import header, message
 from kcoord.access import read_only
-from kcoord.audit.recording import Act
-from kcoord.audit.refusals import network
-from kcoord.audit.requests import note
+from kcoord.access.audit.recording import Act
+from kcoord.access.audit.refusals import network
+from kcoord.access.audit.requests import note
+from kcoord.database.sql import queries
 from kcoord.identity_settings import ISSUER, PASSWORDS, SIGN_OUT, is_safe_url
-from kcoord.process import current
-from kcoord.sql import queries
+from kcoord.requests import current
 
 Q = queries("frontend")
 

@@ -25,8 +25,8 @@ from frontend.ui.viewer import Viewer, viewer_of
 from frontend.ui.wording import client_at, compact, member_name, number, plural, short_id
 from kcoord.access.rights import Resource
 from kcoord.database.pool import Database
+from kcoord.database.sql import queries
 from kcoord.process import bridge
-from kcoord.sql import queries
 from offsets.core.lag import position
 from offsets.share.store import Standing, standing
 

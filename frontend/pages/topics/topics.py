@@ -17,12 +17,12 @@ from frontend.ui.rows import Millis
 from frontend.ui.table import Column, all_rows, csv_of, heads, orders
 from frontend.ui.viewer import Forbidden, Viewer, viewer_of
 from frontend.ui.wording import plural
+from kcoord.database.paging import decode_cursor, encode_cursor
 from kcoord.database.pool import Connection, Database
+from kcoord.database.sql import queries
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import decode_cursor, encode_cursor
-from kcoord.sql import queries
 
 Q = queries("frontend")
 

@@ -67,7 +67,7 @@ def _invalid(detail: str) -> ProtocolError:
 OVERTAKEN_MS = 2_500
 """By how much a heartbeat must have been received before the member was last heard from. A client that gives up has
 waited for longer. Clocks of processes differ by less, and a busy process that read nothing for a while counts what it
-then reads from the beginning of that while (`kcoord.process.current`)."""
+then reads from the beginning of that while (`kcoord.requests.current`)."""
 
 
 def check_order(group: EpochGroup, member_id: str, age_ms: Millis, now: Millis) -> None:

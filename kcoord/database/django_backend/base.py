@@ -16,7 +16,7 @@ import psycopg
 from django.db.backends.postgresql import base
 
 from kcoord.database.liveness import TCP_BOUNDS, PatientConnection, refuse_past
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 
 Q = queries("kcoord")
 

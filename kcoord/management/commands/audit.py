@@ -12,13 +12,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from rest_framework.exceptions import ValidationError
 
-from kcoord.audit.chain import Audit, Head, Verifier, verify_lines
-from kcoord.audit.encoding import Record, from_json, to_json
+from kcoord.access.audit.chain import Audit, Head, Verifier, verify_lines
+from kcoord.access.audit.encoding import Record, from_json, to_json
+from kcoord.control.rest.fields import InstantInput
+from kcoord.database.paging import INT64_MAX
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from kcoord.rest.fields import InstantInput
-from kcoord.rest.paging import INT64_MAX
 
 LONGEST_RUN_SECONDS = 3_600.0
 BROKEN = 1

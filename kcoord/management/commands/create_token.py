@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
 from kcoord.access import tokens
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 
 DAY_MS = 24 * 60 * 60 * 1000
 

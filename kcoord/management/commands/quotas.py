@@ -8,10 +8,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
+from kcoord.access.quotas.budgets import BY_KEY, Budget
+from kcoord.access.quotas.quotas import Kind
+from kcoord.access.quotas.stored import change, checked_limit
 from kcoord.models import Quota
-from kcoord.quotas.budgets import BY_KEY, Budget
-from kcoord.quotas.quotas import Kind
-from kcoord.quotas.stored import change, checked_limit
 
 TYPES = {"tokens": Kind.TOKEN, "users": Kind.USER, "groups": Kind.GROUP}
 UNLIMITED = "unlimited"

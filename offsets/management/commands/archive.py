@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from kcoord.http.local_transport import local_operator
+from kcoord.door.http.local_transport import local_operator
 
 
 class Command(BaseCommand):

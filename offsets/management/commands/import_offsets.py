@@ -20,9 +20,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from groups.engine.service import GroupService
 from kcoord.access.rights import Principal
-from kcoord.http import logs
-from kcoord.http.local_transport import local_operator
-from kcoord.http.paths import check_group_id
+from kcoord.door.http import logs
+from kcoord.door.http.local_transport import local_operator
+from kcoord.door.http.paths import check_group_id
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError

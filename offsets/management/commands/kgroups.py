@@ -15,13 +15,13 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from groups.configs import regex_error
-from kcoord.http import local_transport as local
-from kcoord.http import logs
-from kcoord.kgroups import arguments, options
-from kcoord.kgroups.api import Api
-from kcoord.kgroups.output import Output
-from kcoord.kgroups.remote import service_at
-from kcoord.kgroups.run import FAILURE, SUCCESS, run, validate_regex
+from kcoord.client.kgroups import arguments, options
+from kcoord.client.kgroups.api import Api
+from kcoord.client.kgroups.output import Output
+from kcoord.client.kgroups.remote import service_at
+from kcoord.client.kgroups.run import FAILURE, SUCCESS, run, validate_regex
+from kcoord.door.http import local_transport as local
+from kcoord.door.http import logs
 from kcoord.process import bridge
 from kcoord.stack.preflight import one_line
 

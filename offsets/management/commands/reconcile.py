@@ -12,8 +12,8 @@ from uuid import UUID
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from kcoord.http import logs
-from kcoord.http.local_transport import local_operator
+from kcoord.door.http import logs
+from kcoord.door.http.local_transport import local_operator
 from kcoord.process import bridge
 from kcoord.protocol.errors import ProtocolError
 from offsets.models import ReconcileFinding, SparkRun

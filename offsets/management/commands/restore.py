@@ -14,11 +14,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from rest_framework.exceptions import ValidationError
 
-from kcoord.http import logs
-from kcoord.http.local_transport import local_operator
-from kcoord.http.paths import check_group_id
+from kcoord.control.rest.fields import InstantInput
+from kcoord.door.http import logs
+from kcoord.door.http.local_transport import local_operator
+from kcoord.door.http.paths import check_group_id
 from kcoord.protocol.errors import ProtocolError
-from kcoord.rest.fields import InstantInput
 from offsets.plans.table import HEADINGS, cells, table_row
 
 KIND = "restore"

@@ -10,7 +10,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 from pyspark.sql import DataFrame
 
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from offsets.spark.archive.storage import Storage
 from offsets.spark.errors import JobError, first_line
 from offsets.spark.postgres import Q, connect

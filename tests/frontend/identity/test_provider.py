@@ -13,7 +13,7 @@ from django.test import Client
 from pytest_django.fixtures import SettingsWrapper
 from structlog.testing import capture_logs
 
-from kcoord.http import outgoing
+from kcoord.door.http import outgoing
 from tests.frontend.identity.browsing import another, approve, broken, leave, sign_in, use
 from tests.support.identity_provider import Provider
 

@@ -11,7 +11,7 @@ import pytest
 from groups.engine.service import GroupService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.support.api import assert_problem

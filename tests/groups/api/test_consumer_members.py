@@ -12,7 +12,7 @@ from groups.core.model.types import TopicView
 from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.kcoord.http.test_disconnect import goes_away

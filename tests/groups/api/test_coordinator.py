@@ -7,7 +7,7 @@ import pytest
 
 from groups.nodes.directory import named_by
 from kcoord.config import Config
-from kcoord.http.addresses import advertised_url
+from kcoord.door.http.addresses import advertised_url
 from kcoord.protocol.errors import Error
 from tests.support.api import Members, assert_problem
 from tests.support.fixtures import ClientWith

@@ -9,7 +9,7 @@ import pytest
 
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.protocol.errors import Error
 from tests.support.api import SESSION_TIMEOUT_MS, Members, abandon, assert_problem, identity
 from tests.support.fixtures import ClientWith

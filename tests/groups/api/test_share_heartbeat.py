@@ -11,7 +11,7 @@ from groups.core.model.consumer_group import ShareGroup
 from groups.engine.service import GroupService
 from groups.store.store import GroupStore
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.support.api import assert_problem

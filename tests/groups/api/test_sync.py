@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.protocol.consumer_protocol import Assignment, encode_assignment
 from kcoord.protocol.errors import Error
 from tests.support.api import SESSION_TIMEOUT_MS, Members, assert_problem, b64, sync_body

@@ -9,10 +9,10 @@ import pytest
 
 from groups.engine.service import GroupService
 from groups.store.store import GroupStore
-from kcoord.http.door import BIG_BYTES
+from kcoord.door.http.door import BIG_BYTES
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Kind, Places, Turnstile, places_of
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.requests.turnstile import Kind, Places, Turnstile, places_of
 from tests.support.api import Members, identity, join_body
 from tests.support.members import eventually
 
@@ -74,7 +74,7 @@ async def test_big_requests_that_find_the_queue_full_are_told_to_come_back(
 async def test_a_big_request_that_parks_keeps_no_place(
     api: httpx.AsyncClient, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kcoord.http.door.BIG_BYTES", 0)
+    monkeypatch.setattr("kcoord.door.http.door.BIG_BYTES", 0)
     named = (await api.post("/v1/groups/g/join", json=join_body(""))).json()["member_id"]
     parked = asyncio.create_task(api.post("/v1/groups/g/join", json=join_body(named)))
     service = runtime.get(GroupService)

@@ -17,11 +17,11 @@ from groups.core.model.types import TopicRights
 from groups.engine.service import GroupService
 from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
-from kcoord.process import current
-from kcoord.process.current import Receipt
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
+from kcoord.requests import current
+from kcoord.requests.current import Receipt
 from tests.support.members import eventually
 
 

@@ -21,11 +21,11 @@ from groups.store.locked import LockedGroup
 from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.metrics import TRANSACTIONS
-from kcoord.process import current
-from kcoord.process.current import Receipt
 from kcoord.process.off_loop import settled
-from kcoord.process.turnstile import Places
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.requests import current
+from kcoord.requests.current import Receipt
+from kcoord.requests.turnstile import Places
 from tests.support.members import eventually, heartbeat, join, leave, parked_join, pending_id, stable_member
 
 T = TypeVar("T")

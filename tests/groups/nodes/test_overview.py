@@ -12,7 +12,7 @@ from groups.nodes.overview import CHANGES_SHOWN
 from kcoord import __version__
 from kcoord.config import Config
 from kcoord.database import counters
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.groups.nodes.support import LEASE_MS, PARTITIONS, Cluster, beat

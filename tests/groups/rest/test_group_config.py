@@ -28,7 +28,7 @@ from groups.server_assignors import AssignorLoadError, load_assignors
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Database
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.conftest import START_MS

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
 from groups.labels import GroupLabels
+from kcoord.control.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE, MAX_LABELS, merged
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE, MAX_LABELS, merged
 from offsets import group_list
 from offsets.group_list import Q
 from tests.support.api import assert_problem

@@ -14,7 +14,7 @@ from groups.core.model.group import partition_of
 from groups.core.model.types import ClassicGroup, GroupState, JoinTimer, PendingIds
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from kcoord.protocol.errors import Error
 from tests.conftest import START_MS

@@ -11,7 +11,7 @@ import pytest
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.protocol.errors import Error
 from tests.conftest import START_MS
 from tests.groups.rest.test_groups import all_ids, ids

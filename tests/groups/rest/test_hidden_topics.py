@@ -18,10 +18,10 @@ from groups.core.model.types import ClassicMember, GroupState, Protocol
 from groups.engine.service import GroupService
 from groups.topics import TopicService, Watermark
 from kcoord.database.clock import VirtualClock
+from kcoord.database.paging import Visible
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from kcoord.protocol.errors import Error
-from kcoord.rest.paging import Visible
 from offsets.core.plan import totals
 from offsets.core.plan_types import PlanHeader
 from offsets.lag.samples import SampleService

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from groups.rest import group_views
+from groups.api.rest import group_views
 from groups.topics import TopicService
 from kcoord.process import off_loop
 from offsets.core import lag as lag_rules

@@ -7,8 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from kcoord.rest.paging import EVERYTHING
-from kcoord.sql import queries
+from kcoord.database.paging import EVERYTHING
+from kcoord.database.sql import queries
 
 Q = queries("groups")
 

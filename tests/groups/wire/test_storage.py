@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from groups.api.kafka import storage
+from groups.api.kafka.brokers import Broker
 from groups.topics import TopicService
-from groups.wire import storage
-from groups.wire.brokers import Broker
+from kcoord.door.kafka.api import Call
 from kcoord.process.runtime import Runtime
-from kcoord.wire.api import Call
 from tests.support.wire import BY_NAME, Wire, WireWith
 
 VERSIONS = range(BY_NAME["describe_log_dirs"].versions[0], BY_NAME["describe_log_dirs"].versions[1] + 1)

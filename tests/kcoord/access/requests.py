@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from kcoord.openapi.page import document
+from kcoord.control.openapi.page import document
 
 METHODS = ("get", "post", "put", "patch", "delete")
 NO_TEXT = {"integer": 1, "number": 1, "boolean": False, "object": {}, "null": None}

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kcoord.access.rights import ALL_ALLOWED, FEW, Operation, Principal, Resource, Rule, Rules
-from kcoord.rest.paging import EVERYTHING, Visible
+from kcoord.database.paging import EVERYTHING, Visible
 
 texts = st.text("ab", max_size=3)
 OPERATIONS = [operation.value for operation in Operation]

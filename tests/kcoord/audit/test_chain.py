@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg import errors as pg
 
-from kcoord.audit.chain import TRIM_BATCH, Audit, Chain, Head, Problem, Verifier, verify_lines
-from kcoord.audit.encoding import GENESIS, HIDDEN, Record, canonical, digest, from_json, to_json
-from kcoord.audit.recording import Act, record
+from kcoord.access.audit.chain import TRIM_BATCH, Audit, Chain, Head, Problem, Verifier, verify_lines
+from kcoord.access.audit.encoding import GENESIS, HIDDEN, Record, canonical, digest, from_json, to_json
+from kcoord.access.audit.recording import Act, record
 from kcoord.config import Config
-from kcoord.process.current import Caller, Door, Kind, calling
 from kcoord.process.runtime import Runtime
+from kcoord.requests.current import Caller, Door, Kind, calling
 from tests.conftest import START_MS
 
 MARA = Caller(Door.DASHBOARD, Kind.PERSON, "mara", "7", "10.1.2.3", "req-1")

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 
-from kcoord.audit.acts import ACTS
-from kcoord.audit.chain import Audit
+from kcoord.access.audit.acts import ACTS
+from kcoord.access.audit.chain import Audit
 from kcoord.process.runtime import Runtime
 from tests.support.fixtures import ClientWith
 

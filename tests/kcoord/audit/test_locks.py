@@ -10,10 +10,10 @@ import pytest
 
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
-from kcoord.audit.chain import Audit
-from kcoord.audit.recording import Act, Q, parameters
-from kcoord.process.current import Caller, Door, Kind
+from kcoord.access.audit.chain import Audit
+from kcoord.access.audit.recording import Act, Q, parameters
 from kcoord.process.runtime import Runtime
+from kcoord.requests.current import Caller, Door, Kind
 from tests.support.members import eventually
 from tests.support.rest_groups import group
 

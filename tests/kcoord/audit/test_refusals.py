@@ -10,11 +10,11 @@ import psycopg
 import pytest
 from psycopg.rows import namedtuple_row
 
-from kcoord.audit import refusals as module
-from kcoord.audit.recording import Act
-from kcoord.audit.refusals import Refusals
-from kcoord.process.current import Caller, Door, Kind
+from kcoord.access.audit import refusals as module
+from kcoord.access.audit.recording import Act
+from kcoord.access.audit.refusals import Refusals
 from kcoord.process.runtime import Runtime
+from kcoord.requests.current import Caller, Door, Kind
 from tests.support.api import client_of, join_body
 from tests.support.fixtures import ClientWith
 from tests.support.members import eventually

@@ -19,8 +19,8 @@ from psycopg.rows import namedtuple_row
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from groups.topics import TopicService, Watermark
-from kcoord.audit.acts import ACTS, resource_of
-from kcoord.audit.chain import Audit
+from kcoord.access.audit.acts import ACTS, resource_of
+from kcoord.access.audit.chain import Audit
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from offsets.alerts.checks import AlertChecks
@@ -230,7 +230,7 @@ OPERATIONS = dict(declared(get_resolver("kcoord.urls").url_patterns))
 
 def changing() -> dict[str, tuple[str, str]]:
     """Operation -> method and path, of all that may change something."""
-    from kcoord.openapi.page import document
+    from kcoord.control.openapi.page import document
 
     found = {}
     for path, methods in json.loads(document())["paths"].items():

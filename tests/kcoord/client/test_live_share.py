@@ -25,8 +25,8 @@ from kcoord.client import (
     ShareConsumer,
     WakeupError,
 )
-from kcoord.sources.lists import Lists
-from kcoord.sources.postgres import PostgresTable
+from kcoord.client.sources.lists import Lists
+from kcoord.client.sources.postgres import PostgresTable
 from tests.kcoord.client.blocking import BlockingShareConsumer
 from tests.kcoord.client.drivers import DRIVERS, THREADS
 from tests.kcoord.client.live import DEADLINE_S, FAST, Service, running_service

@@ -16,8 +16,8 @@ from kcoord.client.core import wire
 from kcoord.client.http import Disconnected, Http
 from kcoord.client.proxies import proxy_for
 from kcoord.client.tasks import Tasks
-from kcoord.demo.service import DemoProblem, Service
 from kcoord.protocol.errors import Action, ProtocolError
+from kcoord.tools.demo.service import DemoProblem, Service
 from tests.support.processes import free_port
 
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")

@@ -11,7 +11,7 @@ from kcoord.client.core.share.held import Held, Phase, offsets_in, ranges_of
 from kcoord.client.core.share.reading import MOST_SPANNED, Reading
 from kcoord.client.core.wire import AcquiredLock
 from kcoord.client.share_config import ShareConsumerConfig
-from kcoord.sources.lists import Lists
+from kcoord.client.sources.lists import Lists
 
 JOB = TopicPartition("job", 0)
 

@@ -15,9 +15,10 @@ import pytest
 from kcoord.config import Config
 from kcoord.database import sessions
 from kcoord.database.pool import Connection, Database
-from kcoord.process import current, off_loop
-from kcoord.process.current import Receipt
+from kcoord.process import off_loop
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.requests import current
+from kcoord.requests.current import Receipt
 
 ROWS = "create table if not exists bounds_row (id int primary key, value int not null)"
 

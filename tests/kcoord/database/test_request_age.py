@@ -7,8 +7,8 @@ import time
 import pytest
 
 from kcoord.config import Config
-from kcoord.process import current
-from kcoord.process.current import DatabaseTime, FreezeDetector, Receipt, RequestAge
+from kcoord.requests import current
+from kcoord.requests.current import DatabaseTime, FreezeDetector, Receipt, RequestAge
 
 
 class Clocks:

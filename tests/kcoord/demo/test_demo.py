@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.whole("workers of a demo; the default has a stack under chaos"),
 ]
 
-DEMO = ["-m", "kcoord.demo", "--lines", "14000", "--partitions", "12", "--pace", "900", "--timeout", "120"]
+DEMO = ["-m", "kcoord.tools.demo", "--lines", "14000", "--partitions", "12", "--pace", "900", "--timeout", "120"]
 RUN_SECONDS = 900.0
 END_SECONDS = 30.0
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from kcoord.client import OffsetOutOfRangeError, Record
-from kcoord.demo.__main__ import main, parse
-from kcoord.demo.corpus import Corpus, CorpusSource, plain_count, standard_library, words
-from kcoord.demo.run import Demo, Narrator, is_equal
-from kcoord.demo.service import DemoProblem, Service, reach
-from kcoord.demo.sink import LinesMissing, Sink
+from kcoord.tools.demo.__main__ import main, parse
+from kcoord.tools.demo.corpus import Corpus, CorpusSource, plain_count, standard_library, words
+from kcoord.tools.demo.run import Demo, Narrator, is_equal
+from kcoord.tools.demo.service import DemoProblem, Service, reach
+from kcoord.tools.demo.sink import LinesMissing, Sink
 from tests.support.processes import ROOT, free_port
 
 
@@ -85,7 +85,7 @@ def test_sink_of_a_process_that_is_killed_holds_whole_batches(tmp_path: Path) ->
     """SIGKILL between the statements of a transaction: neither counts nor progress of the batch are there."""
     script = (
         "import os, signal, sys; from pathlib import Path\n"
-        "from kcoord.client import Record; from kcoord.demo import sink as module\n"
+        "from kcoord.client import Record; from kcoord.tools.demo import sink as module\n"
         "sink = module.Sink(Path(sys.argv[1])); sink.add(0, [Record('t', 0, 0, value='a')])\n"
         "def kill(statement):\n"
         "    if statement.startswith('insert into progress'): os.kill(os.getpid(), signal.SIGKILL)\n"

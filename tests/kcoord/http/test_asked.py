@@ -18,10 +18,10 @@ from structlog.testing import capture_logs
 from groups.api.handlers import MOST_AT_ONCE
 from kcoord.access.rights import Access, digest
 from kcoord.config import Config
-from kcoord.http.connection import MOST_HEADS, HttpProtocol
-from kcoord.http.door import Admission, Head
-from kcoord.process import current
-from kcoord.process.turnstile import Kind, Turnstile
+from kcoord.door.http.connection import MOST_HEADS, HttpProtocol
+from kcoord.door.http.door import Admission, Head
+from kcoord.requests import current
+from kcoord.requests.turnstile import Kind, Turnstile
 from tests.support.doors import (
     DATE,
     FORBIDDEN,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from kcoord.process import current
+from kcoord.requests import current
 from tests.kcoord.http.test_asked import asked, other, told
 from tests.support.doors import DATE, FORBIDDEN, TOKEN, heartbeat, run
 from tests.support.offset_doors import Offsets, commit, fetch, offset_door

@@ -8,7 +8,7 @@ from groups.core.machine import decide
 from groups.core.model.commands import JoinGroup
 from groups.core.model.replies import JoinReply
 from groups.core.model.types import Env, Protocol
-from kcoord.http import body as bodies
+from kcoord.door.http import body as bodies
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.support.members import join
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcoord.http.connection import Cutter
-from kcoord.http.door import BadFraming, body_length
+from kcoord.door.http.connection import Cutter
+from kcoord.door.http.door import BadFraming, body_length
 
 LONGEST = 200
 HEADS = {

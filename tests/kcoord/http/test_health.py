@@ -17,7 +17,7 @@ from kcoord.database import counters, pool
 from kcoord.database.clock import VirtualClock
 from kcoord.database.counters import Counted
 from kcoord.database.pool import Connection
-from kcoord.http import health
+from kcoord.door.http import health
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError

@@ -13,11 +13,11 @@ from structlog.testing import capture_logs
 from groups.engine.service import GroupService
 from kcoord import metrics
 from kcoord.config import Config
-from kcoord.http.middleware import ProblemNet, RequestLog
+from kcoord.door.http.middleware import ProblemNet, RequestLog
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Turnstile
 from kcoord.protocol.errors import Action, Error, ProtocolError
+from kcoord.requests.turnstile import Turnstile
 from tests.support.api import assert_problem, client_of
 
 HEARTBEAT = {"member_id": "m", "generation_id": 1}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import structlog
 
-from kcoord.http import logs
-from kcoord.process import current
+from kcoord.door.http import logs
+from kcoord.requests import current
 
 Written = pytest.CaptureFixture[str]
 

@@ -34,7 +34,7 @@ Place = tuple[str | int, ...]
 
 
 def document() -> Any:
-    from kcoord.openapi.page import document as text
+    from kcoord.control.openapi.page import document as text
 
     return json.loads(text())
 

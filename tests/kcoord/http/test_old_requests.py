@@ -13,9 +13,9 @@ from psycopg import sql
 
 from groups.topics import TopicService
 from kcoord.config import Config
-from kcoord.process.current import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
+from kcoord.requests.current import Receipt
 from tests.kcoord.openapi.test_openapi import document, operations  # noqa: F401 - a fixture
 from tests.support.api import Members, identity, join_body, sync_body
 from tests.support.api_consumers import joining

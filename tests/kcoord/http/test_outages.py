@@ -10,7 +10,7 @@ import kombu.exceptions
 import psycopg
 import pytest
 
-from kcoord.http.logs import SILENCE_SECONDS, Outages
+from kcoord.door.http.logs import SILENCE_SECONDS, Outages
 
 FULL = psycopg.errors.DiskFull("could not extend file\nHINT: Check free disk space.")
 

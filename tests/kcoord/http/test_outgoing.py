@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kcoord.http import outgoing
-from kcoord.http.outgoing import AnswerTooLarge, OutgoingError, exchange
+from kcoord.door.http import outgoing
+from kcoord.door.http.outgoing import AnswerTooLarge, OutgoingError, exchange
 
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 ENOUGH = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12345"

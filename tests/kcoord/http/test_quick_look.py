@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groups.api.wire import ConsumerHeartbeatRequest, HeartbeatRequest, JoinRequest, ManyHeartbeatsRequest
-from kcoord.http import body as bodies
-from kcoord.http.types import rfc3339
+from kcoord.door.http import body as bodies
+from kcoord.door.http.types import rfc3339
 from kcoord.protocol.errors import ProtocolError
 from offsets.api.wire import CommitRequest
 

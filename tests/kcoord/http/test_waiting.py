@@ -12,7 +12,7 @@ import pytest
 from groups.engine.service import GroupService
 from kcoord.access.rights import Access
 from kcoord.database.clock import VirtualClock
-from kcoord.http.door import Admission
+from kcoord.door.http.door import Admission
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.support.api import SESSION_TIMEOUT_MS, Members, assert_problem, client_of, sync_body

@@ -18,7 +18,7 @@ from django.db import connections
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from groups.topics import TopicService, Watermark
-from kcoord.http import logs
+from kcoord.door.http import logs
 from kcoord.process.runtime import Runtime
 from offsets.management.commands.kgroups import Command
 from tests.support.api_consumers import Consumers
@@ -134,7 +134,7 @@ def consumers(api: httpx.AsyncClient, runtime: Runtime) -> Consumers:
 @pytest.fixture
 async def many(service: GroupService, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """More groups than one page of the tool has."""
-    monkeypatch.setattr("kcoord.kgroups.api.PAGE", 10)
+    monkeypatch.setattr("kcoord.client.kgroups.api.PAGE", 10)
     ids = [f"group-{number:02}" for number in range(25)]
     for group_id in ids:
         await service.put(group(group_id, GroupState.EMPTY))

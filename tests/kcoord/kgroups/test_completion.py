@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kcoord.kgroups import completion, options
-from kcoord.kgroups.__main__ import main
+from kcoord.client.kgroups import completion, options
+from kcoord.client.kgroups.__main__ import main
 
 SUPPRESSED = ("token", *options.OF_KAFKA)
 

@@ -68,7 +68,7 @@ class TestGroups:
     async def test_more_groups_than_an_address_can_name(
         self, kgroups: Kgroups, many: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("kcoord.kgroups.api.LONGEST_QUERY", 50)
+        monkeypatch.setattr("kcoord.client.kgroups.api.LONGEST_QUERY", 50)
         run = await kgroups("--delete", "--all-groups")
         assert run.status == 0
         assert all(f"'{group_id}'" in run.out for group_id in many)

@@ -219,7 +219,7 @@ async def test_each_group_once_in_the_order_of_their_ids(kgroups: Kgroups, commi
 async def test_more_offsets_than_a_page_has(
     kgroups: Kgroups, commit: Committer, topics: TopicService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kcoord.kgroups.api.PAGE", 10)
+    monkeypatch.setattr("kcoord.client.kgroups.api.PAGE", 10)
     await topics.create("wide", 25)
     await topics.set_watermarks("wide", [Watermark(partition, 0, 100) for partition in range(25)])
     await commit("g", {partition: partition for partition in range(25)}, topic="wide")
@@ -230,7 +230,7 @@ async def test_more_offsets_than_a_page_has(
 async def test_more_watermarks_than_a_page_has(
     kgroups: Kgroups, service: GroupService, topics: TopicService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kcoord.kgroups.api.PAGE", 10)
+    monkeypatch.setattr("kcoord.client.kgroups.api.PAGE", 10)
     await topics.create("wide", 25)
     await topics.set_watermarks("wide", [Watermark(partition, 0, 100 + partition) for partition in range(25)])
     await service.put(group("g", GroupState.STABLE, member("m1", *range(25), topic="wide")))

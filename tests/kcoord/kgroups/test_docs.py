@@ -8,8 +8,8 @@ import shlex
 
 import pytest
 
-from kcoord.kgroups import options
-from kcoord.kgroups.arguments import check
+from kcoord.client.kgroups import options
+from kcoord.client.kgroups.arguments import check
 from tests.support.processes import ROOT
 
 PAGE = (ROOT / "docs" / "kgroups.md").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 
 from groups.engine.service import GroupService
-from kcoord.rest.labels import MAX_LABEL_NAME
+from kcoord.control.rest.labels import MAX_LABEL_NAME
 from tests.kcoord.kgroups.conftest import Kgroups
 from tests.support.rest_groups import stable_group
 

@@ -7,7 +7,7 @@ import pytest
 
 from groups.core.model.types import GroupState, VerdictKind
 from groups.engine.service import GroupService
-from kcoord.kgroups.arguments import VERDICTS
+from kcoord.client.kgroups.arguments import VERDICTS
 from tests.kcoord.kgroups.conftest import Committer, Kgroups
 from tests.support.api_consumers import Consumers
 from tests.support.rest_groups import group, member, stable_group

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from groups.topics import TopicService
 from kcoord.access.rights import TRUSTED_CALLER, Principal, Rules, trusted_caller
-from kcoord.http.local_transport import BASE_URL, LocalTransport, local_operator
+from kcoord.door.http.local_transport import BASE_URL, LocalTransport, local_operator
 from kcoord.process import bridge
 from kcoord.process import runtime as runtimes
 from kcoord.process.runtime import Runtime
@@ -108,7 +108,7 @@ def test_the_operator_is_the_account_of_the_process(monkeypatch: pytest.MonkeyPa
     def nameless() -> str:
         raise OSError("no name for this uid")
 
-    monkeypatch.setattr("kcoord.http.local_transport.getpass.getuser", nameless)
+    monkeypatch.setattr("kcoord.door.http.local_transport.getpass.getuser", nameless)
     assert local_operator().name.removeprefix("local:").isdecimal()
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from kcoord.kgroups.api import Api
-from kcoord.kgroups.arguments import check
-from kcoord.kgroups.options import declare
-from kcoord.kgroups.output import Output
-from kcoord.kgroups.run import run
+from kcoord.client.kgroups.api import Api
+from kcoord.client.kgroups.arguments import check
+from kcoord.client.kgroups.options import declare
+from kcoord.client.kgroups.output import Output
+from kcoord.client.kgroups.run import run
 from kcoord.protocol.errors import Error, ProtocolError
 from tests.kcoord.client.hosts import elsewhere
 from tests.kcoord.kgroups.conftest import Run

@@ -14,8 +14,8 @@ import pytest
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from groups.topics import TopicService, Watermark
+from kcoord.client.kgroups.api import Api
 from kcoord.database.clock import VirtualClock
-from kcoord.kgroups.api import Api
 from kcoord.process.runtime import Runtime
 from offsets.lag.samples import SampleService
 from tests.kcoord.kgroups.conftest import Committer, Kgroups, Run

@@ -8,10 +8,10 @@ import io
 import pytest
 from django.core.management import CommandError, call_command
 
-from kcoord.kgroups import options
-from kcoord.kgroups.arguments import Arguments, UsageError, View, check
-from kcoord.kgroups.options import STRATEGIES, TAKEN_BY, Action
-from kcoord.kgroups.scope import TopicScope, topics_of
+from kcoord.client.kgroups import options
+from kcoord.client.kgroups.arguments import Arguments, UsageError, View, check
+from kcoord.client.kgroups.options import STRATEGIES, TAKEN_BY, Action
+from kcoord.client.kgroups.scope import TopicScope, topics_of
 from tests.kcoord.kgroups.conftest import run_tool
 
 G = ("--group", "g")

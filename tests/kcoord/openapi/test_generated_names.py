@@ -12,7 +12,7 @@ import pytest
 @pytest.fixture
 def schemas(django_db_setup: None) -> dict[str, Any]:
     """The components of the document."""
-    from kcoord.openapi.page import document
+    from kcoord.control.openapi.page import document
 
     found: dict[str, Any] = json.loads(document())["components"]["schemas"]
     return found

@@ -19,7 +19,7 @@ UNREACHABLE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "dial tcp", "no such ho
 @pytest.fixture
 def folder(django_db_setup: None, tmp_path: Path) -> Path:
     """A folder with the document as openapi.json."""
-    from kcoord.openapi.page import document
+    from kcoord.control.openapi.page import document
 
     content = document()
     (tmp_path / "openapi.json").write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -15,8 +15,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from groups.topics import TopicService, Watermark
-from kcoord.http.serving import Endpoint
-from kcoord.openapi.examples import EXAMPLES
+from kcoord.control.openapi.examples import EXAMPLES
+from kcoord.door.http.serving import Endpoint
 from kcoord.protocol.errors import Action, Error
 from tests.support.api import client_of
 from tests.support.rest_groups import group, member
@@ -27,7 +27,7 @@ METHODS = ("get", "post", "patch", "put", "delete")
 @pytest.fixture
 def document(django_db_setup: None) -> dict[str, Any]:
     """The document."""
-    from kcoord.openapi.page import document
+    from kcoord.control.openapi.page import document
 
     found: dict[str, Any] = json.loads(document())
     return found
@@ -120,8 +120,8 @@ def test_every_operation_says_what_it_is_and_how_it_fails(document: dict[str, An
 
 
 def test_the_service_endpoints_are_in_it_and_need_no_token(document: dict[str, Any]) -> None:
-    from kcoord.http.health import routes
-    from kcoord.http.metrics_page import PATH
+    from kcoord.door.http.health import routes
+    from kcoord.door.http.metrics_page import PATH
 
     described = {path for path in document["paths"] if not path.startswith("/v1/")}
     assert described == {*(route.path for route in routes(lambda runtime: {})), PATH}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kcoord.http import problem
+from kcoord.door.http import problem
 from kcoord.protocol.errors import Error, ProblemFields
 from tests.docs.citations import tracked
 from tests.docs.pages import ROOT
@@ -24,7 +24,7 @@ CARRIERS = ("PlanRefused", "RunRefused")
 
 @pytest.fixture(scope="module")
 def described() -> dict[str, Any]:
-    from kcoord.openapi.page import document
+    from kcoord.control.openapi.page import document
 
     found: dict[str, Any] = json.loads(document())["components"]["schemas"]["Problem"]
     return found
@@ -91,7 +91,7 @@ def test_no_field_replaces_a_fixed_member() -> None:
 
 @pytest.mark.parametrize("name", ["problems", "lines", "partitions"])
 def test_the_items_of_lists_are_described(described: dict[str, Any], name: str) -> None:
-    from kcoord.openapi.page import document
+    from kcoord.control.openapi.page import document
     from kcoord.protocol import errors
 
     item = described["properties"][name]["items"]["$ref"].rsplit("/", 1)[1]

@@ -20,11 +20,11 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from schemathesis.specs.openapi import checks
 
+from kcoord.access.quotas.budgets import Budget
+from kcoord.access.quotas.quotas import Kind
+from kcoord.access.quotas.stored import change
 from kcoord.access.tokens import ALL_RULES, create_token
 from kcoord.process import bridge
-from kcoord.quotas.budgets import Budget
-from kcoord.quotas.quotas import Kind
-from kcoord.quotas.stored import change
 from kcoord.stack.server import make_server
 from tests.conftest import EMPTIED
 from tests.support.rest_groups import stable_group

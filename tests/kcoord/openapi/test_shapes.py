@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
-from kcoord.openapi import shapes
-from kcoord.openapi.shapes import NULL, PREFIX, reachable
+from kcoord.control.openapi import shapes
+from kcoord.control.openapi.shapes import NULL, PREFIX, reachable
 from kcoord.protocol.errors import ProblemFields
 
 SOMETIMES_ABSENT = {
@@ -128,7 +128,7 @@ POST /v1/transactions/{transactional_id}/init initProducerId
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    from kcoord.openapi.page import document
+    from kcoord.control.openapi.page import document
 
     found: dict[str, Any] = json.loads(document())
     return found

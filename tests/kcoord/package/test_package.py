@@ -114,7 +114,7 @@ def test_wheel_contains_the_client_and_nothing_else(wheel: Path) -> None:
     needed = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
     assert [re.split(r"[<>=]", line)[0] for line in needed] == ["httpx", "msgspec"]
     assert all("<" in line and ">=" in line for line in needed), needed
-    assert "kgroups = kcoord.kgroups.__main__:main" in scripts
+    assert "kgroups = kcoord.client.kgroups.__main__:main" in scripts
 
 
 def test_contract_forbids_everything_that_the_wheel_leaves_out() -> None:
@@ -136,7 +136,7 @@ def test_extra_is_the_requirements_file(name: str, file: str) -> None:
 @pytest.mark.whole("installs the wheel with psycopg in an environment of its own")
 def test_extra_postgres_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     python = environment_of(f"{wheel}[postgres]", tmp_path / "empty") / "python"
-    program = "import kcoord.sources.postgres, psycopg; psycopg.pq.version()"
+    program = "import kcoord.client.sources.postgres, psycopg; psycopg.pq.version()"
     done = run(python, "-c", program, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 

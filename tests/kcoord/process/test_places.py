@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcoord.process.turnstile import Places
+from kcoord.requests.turnstile import Places
 
 
 def gone() -> bool:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kcoord.http.middleware import RequestLog
-from kcoord.process import current
-from kcoord.process.current import RECEIPT, Receipt
-from kcoord.process.turnstile import Kind, Rounds
+from kcoord.door.http.middleware import RequestLog
+from kcoord.requests import current
+from kcoord.requests.current import RECEIPT, Receipt
+from kcoord.requests.turnstile import Kind, Rounds
 from tests.support.members import eventually
 from tests.support.rounds import counted_rounds
 

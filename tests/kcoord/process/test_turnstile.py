@@ -9,12 +9,12 @@ import pytest
 from prometheus_client import REGISTRY
 
 from kcoord.config import Config
-from kcoord.http.door import Admission
-from kcoord.http.peers import HttpPeers, PeerLimits
+from kcoord.door.http.door import Admission
+from kcoord.door.http.peers import HttpPeers, PeerLimits
+from kcoord.door.kafka.gateway import Gateway
 from kcoord.process.runtime import Runtime
-from kcoord.process.turnstile import Kind, Lines, Turnstile, places_of
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.wire.gateway import Gateway
+from kcoord.requests.turnstile import Kind, Lines, Turnstile, places_of
 from offsets.share.lane import ItemLane
 from tests.support.database import ROOT
 from tests.support.rounds import counted_rounds

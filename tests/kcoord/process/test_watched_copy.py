@@ -8,9 +8,9 @@ import pytest
 
 from kcoord.config import Config
 from kcoord.database.notifications import TOPICS
-from kcoord.process import current
 from kcoord.process.runtime import Runtime, WatchedCopy
 from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.requests import current
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from kcoord.quotas.quotas import Bucket
+from kcoord.access.quotas.quotas import Bucket
 
 RATES = st.floats(0.01, 1_000)
 COSTS = st.floats(0.01, 50)

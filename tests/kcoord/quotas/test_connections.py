@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
+from kcoord.access.quotas.budgets import Budget
+from kcoord.access.quotas.connections import Connections
 from kcoord.access.rights import Access, Principal
 from kcoord.database.clock import VirtualClock
-from kcoord.http.local_transport import InProcessTransport
+from kcoord.door.http.local_transport import InProcessTransport
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from kcoord.quotas.budgets import Budget
-from kcoord.quotas.connections import Connections
 from tests.kcoord.quotas.test_over_http import BEATS, COMMITS, assert_throttled, commit_body
 from tests.support.api import SESSION_TIMEOUT_MS, Members, assert_problem, identity, join_body, sync_body
 from tests.support.quotas import limit

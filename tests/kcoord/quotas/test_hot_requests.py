@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
+from kcoord.access.quotas.budgets import Budget
+from kcoord.access.quotas.quotas import Quotas
 from kcoord.access.rights import Access
 from kcoord.config import Config
-from kcoord.http.peers import PeerLimits, Peers
-from kcoord.quotas.budgets import Budget
-from kcoord.quotas.quotas import Quotas
+from kcoord.door.http.peers import PeerLimits, Peers
 from tests.support.doors import TOKEN, Client, Door, beat, post, run, statuses, until
 from tests.support.quotas import limit
 

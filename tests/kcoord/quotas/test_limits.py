@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kcoord.quotas.budgets import Budget
-from kcoord.quotas.quotas import Kind, Limit, Limits, Owner
+from kcoord.access.quotas.budgets import Budget
+from kcoord.access.quotas.quotas import Kind, Limit, Limits, Owner
 
 READS, CPU = Budget.READS, Budget.CPU
 OWNERS = {7: Owner("ada", ("ops", "night"))}

@@ -8,12 +8,12 @@ import httpx
 import pytest
 from prometheus_client import REGISTRY
 
+from kcoord.access.quotas.budgets import Budget
+from kcoord.access.quotas.quotas import Quotas
 from kcoord.database.clock import VirtualClock
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from kcoord.quotas.budgets import Budget
-from kcoord.quotas.quotas import Quotas
 from tests.support.api import SESSION_TIMEOUT_MS, Members, assert_problem, identity, join_body
 from tests.support.api_consumers import BEAT, Consumers
 from tests.support.fixtures import ClientWith

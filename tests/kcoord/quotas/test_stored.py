@@ -13,15 +13,15 @@ import pytest
 from django.core.management import CommandError, call_command
 from structlog.testing import capture_logs
 
+from kcoord.access.quotas.budgets import Budget
+from kcoord.access.quotas.quotas import Kind, Limit, Quotas
+from kcoord.access.quotas.stored import StoredQuotas, change, checked_limit
+from kcoord.access.quotas.throttled import Throttled
 from kcoord.access.rights import Access, Principal
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.quotas.budgets import Budget
-from kcoord.quotas.quotas import Kind, Limit, Quotas
-from kcoord.quotas.stored import StoredQuotas, change, checked_limit
-from kcoord.quotas.throttled import Throttled
 from tests.support.api import assert_problem
 from tests.support.fixtures import ClientWith
 from tests.support.members import eventually

@@ -11,11 +11,11 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from kcoord.rest.answers import Answer, From, Instant, doc, shown
-from kcoord.rest.base import AnswerRenderer
+from kcoord.control.rest.answers import Answer, From, Instant, doc, shown
+from kcoord.control.rest.base import AnswerRenderer
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("kcoord/rest", "groups/rest", "offsets/rest")
+PACKAGES = ("kcoord/control/rest", "groups/api/rest", "offsets/api/rest")
 
 
 @dataclass(frozen=True, slots=True)

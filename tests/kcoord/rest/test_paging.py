@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kcoord.database.paging import INT64_MAX, cut, decode_cursor, encode_cursor
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.rest.paging import INT64_MAX, cut, decode_cursor, encode_cursor
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=300)
 NUMBERS = st.integers(-INT64_MAX, INT64_MAX)

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kcoord.access.rights import Operation, Resource, Rules
-from kcoord.rest.paging import EVERYTHING, Visible
-from kcoord.rest.ranges import BEYOND, ranges
-from kcoord.sql import queries
+from kcoord.control.rest.ranges import BEYOND, ranges
+from kcoord.database.paging import EVERYTHING, Visible
+from kcoord.database.sql import queries
 
 LETTERS = "\x01a\ud7ff\ue000b\U0010ffff"
 texts = st.text(LETTERS, max_size=3)

@@ -11,8 +11,8 @@ from django.db import OperationalError
 from rest_framework import exceptions
 
 from groups.topics import TopicService
+from kcoord.control.rest.base import problem_handler
 from kcoord.protocol.errors import Error
-from kcoord.rest.base import problem_handler
 from tests.support.api import assert_problem, client_of
 
 TOPICS = "/v1/topics"

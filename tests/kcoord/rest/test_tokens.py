@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.database.paging import INT64_MAX
+from kcoord.door.http.types import rfc3339
 from kcoord.protocol.errors import Error
-from kcoord.rest.paging import INT64_MAX
 from tests.conftest import START_MS
 from tests.support.api import assert_problem, client_of
 from tests.support.fixtures import ClientWith

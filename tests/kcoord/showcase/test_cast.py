@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kcoord.client import OffsetOutOfRangeError
-from kcoord.showcase.__main__ import main
-from kcoord.showcase.cast import CLASSIC_ONLY, CONSUMER_ONLY, LEAST_GROUPS, Behaviour, Topic, cast, topics
-from kcoord.showcase.logs import GrowingSource, Logs
-from kcoord.showcase.run import PERFORM
+from kcoord.tools.showcase.__main__ import main
+from kcoord.tools.showcase.cast import CLASSIC_ONLY, CONSUMER_ONLY, LEAST_GROUPS, Behaviour, Topic, cast, topics
+from kcoord.tools.showcase.logs import GrowingSource, Logs
+from kcoord.tools.showcase.run import PERFORM
 
 
 @settings(max_examples=20)

@@ -10,7 +10,7 @@ import httpx
 import psutil
 import pytest
 
-from kcoord.showcase.cast import LEAST_GROUPS
+from kcoord.tools.showcase.cast import LEAST_GROUPS
 from tests.support.processes import wait_until_gone
 from tests.support.showcase import run_showcase
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kcoord.client import OffsetOutOfRangeError
-from kcoord.sources import lines
-from kcoord.sources.lines import LineFiles
-from kcoord.sources.lists import Lists
+from kcoord.client.sources import lines
+from kcoord.client.sources.lines import LineFiles
+from kcoord.client.sources.lists import Lists
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from kcoord.client import OffsetOutOfRangeError
-from kcoord.sources.files import NumberedFiles
+from kcoord.client.sources.files import NumberedFiles
 from tests.support.processes import ROOT
 
 EACH = 150
 WRITER = """
 import sys
-from kcoord.sources.files import NumberedFiles
+from kcoord.client.sources.files import NumberedFiles
 files = NumberedFiles(sys.argv[1], ".txt")
 for turn in range(int(sys.argv[3])):
     print(files.append("t", 0, f"{sys.argv[2]} {turn}".encode()))

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from kcoord.client import Record
-from kcoord.sources import postgres
-from kcoord.sources.postgres import PostgresTable
+from kcoord.client.sources import postgres
+from kcoord.client.sources.postgres import PostgresTable
 
 TABLE = """
 create table job (id bigint generated always as identity primary key, shard int not null default 0, made_at bigint,

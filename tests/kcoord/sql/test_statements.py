@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import _queries
 
-from kcoord.sql import parse, queries
+from kcoord.database.sql import parse, queries
 
 PACKAGES = ("kcoord", "groups", "offsets", "frontend")
 PARAMETER = re.compile(r"%\((\w+)\)s")

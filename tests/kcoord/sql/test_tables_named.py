@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.apps import apps
 
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 
 ROOT = Path(__file__).parents[3]
 BELOW = {

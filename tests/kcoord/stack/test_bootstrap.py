@@ -18,7 +18,7 @@ from kcoord.access import tokens
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.database.lineage import UNRELEASED
-from kcoord.http.health import readiness
+from kcoord.door.http.health import readiness
 from kcoord.models import AccessRule, ApiToken
 from kcoord.process.runtime import Runtime
 from kcoord.stack import bootstrap, credentials

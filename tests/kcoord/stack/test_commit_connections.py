@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
-from kcoord.http.connection import HttpProtocol
-from kcoord.http.door import Asked
-from kcoord.http.peers import Phase
-from kcoord.process.turnstile import Kind, Turnstile
+from kcoord.door.http.connection import HttpProtocol
+from kcoord.door.http.door import Asked
+from kcoord.door.http.peers import Phase
+from kcoord.requests.turnstile import Kind, Turnstile
 from tests.kcoord.stack.test_timers import wired
 from tests.support.doors import CLOSE, LAST, Client, Door, all_of, beat, one_by_one, run, statuses, until, without_ids
 from tests.support.offset_doors import (

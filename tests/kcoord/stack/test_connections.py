@@ -11,9 +11,9 @@ import pytest
 from prometheus_client import REGISTRY
 
 from kcoord.config import Config
-from kcoord.http.connection import HttpProtocol
-from kcoord.http.peers import Phase, Reason
-from kcoord.process import current
+from kcoord.door.http.connection import HttpProtocol
+from kcoord.door.http.peers import Phase, Reason
+from kcoord.requests import current
 from tests.support.doors import (
     CLOSE,
     LAST,

@@ -24,7 +24,7 @@ import kombu.transport.redis, redis
 from kcoord.stack.preflight import check_transport
 for scheme in ("redis", "rediss", "pgmq"):
     check_transport(scheme)
-import kcoord.asgi, kcoord.celery, kcoord.client, kcoord.demo.__main__, kcoord.kgroups.run, offsets.spark.__main__
+import kcoord.asgi, kcoord.celery, kcoord.client.kgroups.run, kcoord.tools.demo.__main__, offsets.spark.__main__
 """
 
 

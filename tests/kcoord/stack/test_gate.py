@@ -87,7 +87,7 @@ def test_services_import_what_they_name_and_the_server_its_views() -> None:
     named = {command.name: command.argv[command.argv.index("kcoord.stack.gate") + 2] for command in commands}
     assert set(named) == {"server", "worker", "beat"}
     program = "import sys, django; django.setup()\n" + "".join(f"import {names}\n" for names in named.values())
-    program += "print({'frontend.urls', 'groups.rest.urls', 'offsets.rest.urls'} <= set(sys.modules))"
+    program += "print({'frontend.urls', 'groups.api.rest.urls', 'offsets.api.rest.urls'} <= set(sys.modules))"
     environ = {**os.environ, "DJANGO_SETTINGS_MODULE": "kcoord.settings"}
     done = subprocess.run([sys.executable, "-c", program], cwd=BASE_DIR, env=environ, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("True\n", "")

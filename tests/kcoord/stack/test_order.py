@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from groups.core.model.commands import Heartbeat
 from groups.core.model.replies import HeartbeatReply
 from kcoord.config import Config
-from kcoord.process import current
-from kcoord.process.turnstile import Kind
+from kcoord.requests import current
+from kcoord.requests.turnstile import Kind
 from tests.support.doors import LAST, Client, Door, Service, all_of, beat, heartbeat, one_by_one, run, statuses, until
 from tests.support.selection import sample
 

@@ -9,8 +9,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from kcoord.config import Config
-from kcoord.http.door import ambiguous_framing
-from kcoord.http.peers import SLOWEST_BYTES_PER_SECOND, HttpPeers, Peer, PeerLimits, Peers, Phase, Reason
+from kcoord.door.http.door import ambiguous_framing
+from kcoord.door.http.peers import SLOWEST_BYTES_PER_SECOND, HttpPeers, Peer, PeerLimits, Peers, Phase, Reason
 from kcoord.stack import server
 
 LIMITS = PeerLimits.http(

@@ -14,8 +14,8 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from kcoord.config import Config
-from kcoord.http.connection import HttpProtocol
-from kcoord.http.peers import HttpPeers, PeerLimits
+from kcoord.door.http.connection import HttpProtocol
+from kcoord.door.http.peers import HttpPeers, PeerLimits
 
 SECONDS = 20.0
 HOST = b"Host: a\r\n"

@@ -9,7 +9,7 @@ from typing import Any
 
 from kcoord.access.rights import Access
 from kcoord.config import Config
-from kcoord.http.connection import HttpProtocol
+from kcoord.door.http.connection import HttpProtocol
 from kcoord.process import runtime as runtimes
 from tests.support.doors import TOKEN, Door, heartbeat
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from groups.core.model.types import VerdictKind
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan
 

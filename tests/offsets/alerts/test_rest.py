@@ -10,11 +10,11 @@ import pytest
 
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.alerts.checks import AlertChecks
-from offsets.rest.alert_views import EXAMPLE
+from offsets.api.rest.alert_views import EXAMPLE
 from tests.conftest import START_MS
 from tests.offsets.alerts.world import World
 from tests.support.api import assert_problem

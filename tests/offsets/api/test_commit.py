@@ -12,11 +12,11 @@ import pytest
 from groups.engine.service import GroupService
 from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from offsets import store
+from offsets.commits import store
 from tests.support.api import SESSION_TIMEOUT_MS, Members, abandon, assert_problem
 from tests.support.fixtures import ClientWith
 

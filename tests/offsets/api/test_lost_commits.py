@@ -11,8 +11,8 @@ import pytest
 
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
-from offsets import acknowledged
-from offsets.acknowledged import AcknowledgedCommits, Gone
+from offsets.commits import acknowledged
+from offsets.commits.acknowledged import AcknowledgedCommits, Gone
 from tests.offsets.api.test_commit import COMMIT, FETCH, commit_body, of_member
 from tests.support.api import Members
 from tests.support.members import eventually

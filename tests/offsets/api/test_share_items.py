@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY
 
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.share.timers import LockTimers

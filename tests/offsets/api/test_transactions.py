@@ -11,7 +11,7 @@ from kcoord.database.clock import VirtualClock
 from kcoord.metrics import COMMANDS, OFFSETS_COMMITTED
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from offsets.transactions import store as transaction_store
+from offsets.commits.transactions import store as transaction_store
 from tests.support.api import Members, assert_problem, identity
 from tests.support.api_transactions import end, ended, fetched, pend, plain_commit, txn_commit
 

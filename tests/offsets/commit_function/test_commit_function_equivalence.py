@@ -31,7 +31,7 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from offsets.service import OffsetService
+from offsets.commits.service import OffsetService
 from tests.support.commands import INSTANCES, random_command
 from tests.support.commit_function import Refusal, commit
 from tests.support.commits import OffsetCommit, PartitionCommit, Reply, take

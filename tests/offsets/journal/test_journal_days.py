@@ -14,10 +14,10 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
+from offsets.commits.service import OffsetService
 from offsets.core.days import DAY_MS, bounds, day_of, partition_name
 from offsets.journal import journal_days
 from offsets.journal.journal_days import JournalDays, UpkeepReport
-from offsets.service import OffsetService
 from tests.conftest import START_MS
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.journal import drop_days

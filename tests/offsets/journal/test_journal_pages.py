@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from kcoord.database.paging import INT64_MAX, Visible
 from kcoord.process.runtime import Runtime
-from kcoord.rest.paging import INT64_MAX, Visible
 from offsets.core.days import DAY_MS, bounds, day_of, partition_name
 from offsets.core.types import ChangeKind
 from offsets.journal.reading import JournalFilter, JournalReads, Span

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from groups.readmodel import GroupFilter
-from kcoord.rest.paging import EVERYTHING, INT64_MAX
-from kcoord.sql import queries
+from kcoord.database.paging import EVERYTHING, INT64_MAX
+from kcoord.database.sql import queries
 from offsets.core.days import DAY_MS, partition_name
 from offsets.journal.reading import Span
 from tests.kcoord.sql.test_statements import fill

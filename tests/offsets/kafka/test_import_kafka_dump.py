@@ -17,13 +17,13 @@ from django.db import connections
 from groups.engine.service import GroupService
 from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
-from kcoord.http import logs
-from kcoord.http.local_transport import local_operator
+from kcoord.door.http import logs
+from kcoord.door.http.local_transport import local_operator
 from kcoord.process.runtime import Runtime
 from kcoord.resets.strategies import Reset, Strategy
+from offsets.commits.service import OffsetService
 from offsets.kafka import KafkaOffset, read_kafka_dump
 from offsets.plans.service import PlanService
-from offsets.service import OffsetService
 from tests.conftest import START_MS
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.journal import assert_journal_agrees, journal_lines

@@ -12,12 +12,12 @@ import pytest
 from groups.topics import TopicService, Watermark
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
+from offsets.commits.service import OffsetService
 from offsets.core import lag as rules
 from offsets.core.lag import PartitionLag, TotalLag
 from offsets.core.samples import Sample, time_lag
 from offsets.lag.samples import SampleService, in_order
 from offsets.lag.service import GroupLag, LagReads, PartitionPosition
-from offsets.service import OffsetService
 from tests.conftest import START_MS
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.offsets import reply_to

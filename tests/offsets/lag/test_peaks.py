@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from kcoord.database.clock import VirtualClock
+from kcoord.database.paging import EVERYTHING, Visible
 from kcoord.process.runtime import Runtime
-from kcoord.rest.paging import EVERYTHING, Visible
 from offsets.core.samples import DAY_MS, HOUR_MS, MINUTE_MS
 from offsets.lag.samples import SampleService
 from offsets.lag.service import LagReads

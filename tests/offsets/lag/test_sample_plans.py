@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from tests.conftest import START_MS
 from tests.support.database import cloned_database
 

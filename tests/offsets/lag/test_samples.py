@@ -15,10 +15,10 @@ from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from offsets import tasks
+from offsets.commits.service import OffsetService
 from offsets.core.samples import DAY_MS, HOUR_MS, MINUTE_MS, Sample, offset_at, surplus
 from offsets.lag import samples as sampling
 from offsets.lag.samples import Sampled, SampleReads, SampleService
-from offsets.service import OffsetService
 from tests.conftest import START_MS
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.offsets import reply_to, report

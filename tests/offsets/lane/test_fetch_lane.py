@@ -15,9 +15,9 @@ from kcoord.database.clock import VirtualClock
 from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets import fetch_lane
+from offsets.commits import fetch_lane
+from offsets.commits.service import OffsetService
 from offsets.core.types import NO_OFFSET, OffsetFetch
-from offsets.service import OffsetService
 from tests.support.offsets import commit
 
 

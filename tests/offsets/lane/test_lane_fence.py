@@ -14,14 +14,14 @@ from groups.core.model.replies import JoinReply
 from groups.engine.service import GroupService
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
-from kcoord.process import current
-from kcoord.process.current import Receipt
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets import service as lane
+from kcoord.requests import current
+from kcoord.requests.current import Receipt
+from offsets.commits import service as lane
+from offsets.commits.service import OffsetService
 from offsets.core.commit import OVERTAKEN_MS
 from offsets.core.types import OffsetCommitReply
-from offsets.service import OffsetService
 from tests.offsets.lane.ways import ways
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.journal import assert_journal_agrees, journal_lines

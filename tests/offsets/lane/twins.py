@@ -22,7 +22,7 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.service import OffsetService
+from offsets.commits.service import OffsetService
 from tests.offsets.commit_function.test_commit_function_equivalence import random_commit
 from tests.support.commands import random_command
 from tests.support.commits import OffsetCommit

@@ -16,8 +16,8 @@ from django.db import connections
 from groups.engine.service import GroupService
 from groups.topics import TopicService, Watermark
 from kcoord.database.clock import VirtualClock
-from kcoord.http import logs
-from kcoord.http.local_transport import local_operator
+from kcoord.door.http import logs
+from kcoord.door.http.local_transport import local_operator
 from kcoord.process.runtime import Runtime
 from offsets.management.commands import import_offsets
 from offsets.plans.service import PlanService

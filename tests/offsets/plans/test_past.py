@@ -6,12 +6,12 @@ import psycopg
 
 from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
-from kcoord.http.local_transport import local_operator
+from kcoord.door.http.local_transport import local_operator
 from kcoord.process.runtime import Runtime
 from kcoord.resets.strategies import Reset, Strategy
+from offsets.commits.service import OffsetService
 from offsets.journal.archived_offsets import ArchivedOffsets, ReadAhead
 from offsets.plans.service import PlanService
-from offsets.service import OffsetService
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.offsets import reply_to
 

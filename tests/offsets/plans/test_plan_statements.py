@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 
 Q = queries("offsets")
 PLAN = UUID(int=7)

@@ -13,14 +13,14 @@ from groups.store.locked import LockedGroup
 from groups.topics import TopicService, Watermark
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
-from kcoord.http.local_transport import local_operator
+from kcoord.door.http.local_transport import local_operator
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import Reset, Strategy
+from offsets.commits.service import OffsetService
 from offsets.core.plan import MAX_LINES
 from offsets.core.plan_types import PlanHeader, PlanState
 from offsets.plans.service import PlanService
-from offsets.service import OffsetService
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.members import eventually
 from tests.support.offsets import reply_to

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.protocol.errors import Error
 from tests.support.api import assert_problem
 from tests.support.fixtures import ClientWith

@@ -12,7 +12,7 @@ from groups.core.model.types import ClassicGroup
 from groups.engine.service import GroupService
 from groups.topics import TopicService, Watermark
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.protocol.errors import Error
 from tests.conftest import START_MS
 from tests.support.api import Members, assert_problem

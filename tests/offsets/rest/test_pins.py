@@ -11,10 +11,10 @@ from groups.core.model.types import ClassicGroup
 from groups.engine.service import GroupService
 from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
-from offsets.retention import pins
+from offsets.commits.retention import pins
 from tests.conftest import START_MS
 from tests.support.api import assert_problem
 from tests.support.fixtures import ClientWith

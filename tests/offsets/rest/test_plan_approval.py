@@ -12,8 +12,8 @@ import pytest
 from groups.topics import TopicService
 from kcoord.access.rights import ALL_ALLOWED, Holder, Principal
 from kcoord.config import Config
-from kcoord.http.local_transport import local_operator
-from kcoord.http.types import rfc3339
+from kcoord.door.http.local_transport import local_operator
+from kcoord.door.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.plans.approval import PlanApproval

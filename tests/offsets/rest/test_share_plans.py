@@ -11,7 +11,7 @@ import pytest
 
 from groups.topics import TopicService, Watermark
 from kcoord.database.clock import VirtualClock
-from kcoord.http.types import rfc3339
+from kcoord.door.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from offsets.lag.samples import SampleService

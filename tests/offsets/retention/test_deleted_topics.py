@@ -12,8 +12,8 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.retention import deleted_topics
-from offsets.retention.deleted_topics import SETTLE_MS, DeletedTopicSweep, SweepFailed
+from offsets.commits.retention import deleted_topics
+from offsets.commits.retention.deleted_topics import SETTLE_MS, DeletedTopicSweep, SweepFailed
 from tests.support.offsets import commit, events, journal, make_topics, put_pending, rows, stored
 from tests.support.rest_groups import group, member
 

@@ -22,9 +22,9 @@ from kcoord.database.clock import VirtualClock
 from kcoord.database.counters import Counted
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from offsets.commits.retention.pins import PinService
+from offsets.commits.retention.sweep import BatchSize, Candidate, Report, RetentionFailed, RetentionService
 from offsets.readmodel import OffsetReads
-from offsets.retention.pins import PinService
-from offsets.retention.sweep import BatchSize, Candidate, Report, RetentionFailed, RetentionService
 from tests.support.offsets import MINUTE_MS, commit, events, journal, make_topics, put_pending, rows, stored
 from tests.support.rest_groups import group, member
 from tests.support.selection import sample

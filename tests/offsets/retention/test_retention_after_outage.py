@@ -9,7 +9,7 @@ import pytest
 
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
-from offsets.retention.sweep import MINUTE_MS, RetentionService
+from offsets.commits.retention.sweep import MINUTE_MS, RetentionService
 from tests.offsets.retention.test_retention import commit, config, topics  # noqa: F401 - fixtures
 
 WAIT_MS = 600_000

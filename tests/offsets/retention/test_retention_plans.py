@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from tests.kcoord.sql.test_statements import fill
 from tests.support.database import cloned_database
 

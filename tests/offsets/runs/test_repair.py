@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kcoord.http.local_transport import local_operator
+from kcoord.door.http.local_transport import local_operator
 from kcoord.process.runtime import Runtime
 from offsets.runs.repair import MENDED, Mend, RepairService
 from tests.support.journal import journal_lines

@@ -15,10 +15,10 @@ from django.db import connections
 from groups.engine.service import GroupService
 from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
-from kcoord.http import logs
-from kcoord.http.types import rfc3339
+from kcoord.door.http import logs
+from kcoord.door.http.types import rfc3339
 from kcoord.process.runtime import Runtime
-from offsets.service import OffsetService
+from offsets.commits.service import OffsetService
 from tests.conftest import START_MS
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.members import stable_member

@@ -10,7 +10,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from offsets.share.operators import _after, _cursor, _within
 from tests.support.database import cloned_database
 from tests.support.plans import executed_plan

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from psycopg import sql
 from pyspark.sql import SparkSession
 
-from kcoord.sql import queries
+from kcoord.database.sql import queries
 from offsets.core.days import bounds, partition_name
 from offsets.spark.archive.archiving import ArchiveOptions, ArchiveReport, archive
 from offsets.spark.archive.schema import COLUMNS

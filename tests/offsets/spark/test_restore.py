@@ -17,20 +17,20 @@ from groups.engine.service import GroupService
 from groups.topics import TopicService, Watermark
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
-from kcoord.http.local_transport import local_operator
-from kcoord.http.types import rfc3339
+from kcoord.door.http.local_transport import local_operator
+from kcoord.door.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import Reset, Strategy
+from offsets.commits.deletion import OffsetDeletion
+from offsets.commits.service import OffsetService
 from offsets.core.days import DAY_MS
 from offsets.core.deletion import OffsetDelete
-from offsets.deletion import OffsetDeletion
 from offsets.journal.journal_days import JournalDays
 from offsets.plans.service import PlanService
 from offsets.runs.refilling import RefillService
 from offsets.runs.restore_jobs import RefillJob, RestoreJob, UndoJob
 from offsets.runs.restoring import RestoreOrder
-from offsets.service import OffsetService
 from offsets.spark.command import Installation, SparkStart
 from offsets.spark.errors import JobError
 from offsets.spark.runs import Outcome, RunRequest, running

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from psycopg.rows import class_row, dict_row
 
-from kcoord.audit.acts import ACTS
-from kcoord.audit.encoding import Record, digest
+from kcoord.access.audit.acts import ACTS
+from kcoord.access.audit.encoding import Record, digest
 from offsets.spark.errors import JobError, RunCancelled, RunInProgress
 from offsets.spark.postgres import Q
 from offsets.spark.runs import Outcome, Run, RunRequest, running

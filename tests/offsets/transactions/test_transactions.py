@@ -24,11 +24,11 @@ from kcoord.database.counters import Counted
 from kcoord.database.pool import PAUSE_SECONDS
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from offsets.commits.service import OffsetService
+from offsets.commits.transactions.service import AbortFailed, TransactionService
 from offsets.core.transactions import Producer, TransactionEnd
 from offsets.core.types import OffsetCommitReply, OffsetFetch
-from offsets.service import OffsetService
 from offsets.tasks import abort_abandoned_transactions, forget_idle_producers
-from offsets.transactions.service import AbortFailed, TransactionService
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.members import eventually
 from tests.support.offsets import reply_to, taken
@@ -384,7 +384,7 @@ class TestAbandoned:
 
         with monkeypatch.context() as patch:
             patch.setattr(service._store, "replace", replace_others)
-            patch.setattr("offsets.transactions.service.ABANDONED_BATCH", 2)
+            patch.setattr("offsets.commits.transactions.service.ABANDONED_BATCH", 2)
             with pytest.raises(AbortFailed, match=r"1 abandoned .* t1"):
                 await service.abort_abandoned()
         assert await count_pending(runtime) == 1

@@ -20,12 +20,12 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
+from offsets.commits.deletion import OffsetDeletion
+from offsets.commits.service import OffsetService
+from offsets.commits.transactions.service import TransactionService
 from offsets.core.deletion import OffsetDelete
 from offsets.core.transactions import Producer, TransactionEnd
 from offsets.core.types import OffsetFetch, OffsetFetchReply
-from offsets.deletion import OffsetDeletion
-from offsets.service import OffsetService
-from offsets.transactions.service import TransactionService
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.offsets import reply_to, taken
 

@@ -12,8 +12,8 @@ import pytest
 from groups.core.model.types import VerdictKind
 from groups.engine.service import GroupService
 from kcoord.database.clock import VirtualClock
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
-from kcoord.sql import queries
 from offsets.core.types import Millis
 from offsets.core.verdicts import Verdict
 from offsets.lag.samples import GroupsFailed

@@ -10,6 +10,7 @@ import pytest
 from groups.core.model.types import VerdictKind
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
+from offsets.commits.retention.sweep import RetentionService
 from offsets.core.retention import StoredOffset
 from offsets.core.verdicts import (
     STUCK_STATES,
@@ -26,7 +27,6 @@ from offsets.core.verdicts import (
     uncovered,
     unsettled,
 )
-from offsets.retention.sweep import RetentionService
 from offsets.verdicts import VerdictChecks, thresholds
 from tests.conftest import START_MS
 from tests.offsets.verdicts.rows import LONG_AGO, Rows

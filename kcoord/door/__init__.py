@@ -1,0 +1,1 @@
+"""How requests come in: over HTTP and over Kafka's protocol."""

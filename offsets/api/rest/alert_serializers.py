@@ -1,0 +1,150 @@
+"""Requests and responses of the endpoints of alerts. Lengths in ms."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from rest_framework import serializers
+
+from groups.core.model.types import VerdictKind
+from kcoord.control.rest.answers import Answer, From, Instant, NextCursor, doc, one_of
+from kcoord.control.rest.fields import Choice, Flag, Number, PageQuery, StrictSerializer, Text
+from kcoord.control.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE
+from offsets.alerts.rules import PATTERNS
+from offsets.alerts.types import AlertView
+
+VERDICTS = [kind.value for kind in VerdictKind]
+MOST_RECEIVERS = 20
+LONGEST_MUTE_MS = 30 * 86_400_000
+
+
+class _RuleFields(StrictSerializer):
+    """The fields of a rule; `offsets.alerts.rules` checks them together."""
+
+    name = Text(max_length=100, help_text="Unique; messages begin with it.")
+    pattern = Choice(PATTERNS, help_text="Whether `group_name` is a group, or what the ids of groups begin with.")
+    group_name = Text(allow_blank=True, max_length=255)
+    label = Text(  # type: ignore[assignment]  # the metaclass removes it from the class
+        allow_blank=True,
+        max_length=MAX_LABEL_NAME + 1 + MAX_LABEL_VALUE,
+        required=False,
+        default="",
+        help_text="Only groups that have this label: `name=value`, or `name` for any value; empty: any group.",
+    )
+    verdicts = serializers.ListField(child=Choice(VERDICTS), max_length=len(VERDICTS), required=False, default=list)
+    min_lag = Number(min_value=1, max_value=2**63 - 1, required=False, allow_null=True, default=None)
+    min_time_lag_ms = Number(min_value=1, max_value=2**63 - 1, required=False, allow_null=True, default=None)
+    for_ms = Number(min_value=0, required=False, default=0, help_text="How long it lasts before an alert opens.")
+    remind_ms = Number(min_value=0, required=False, default=0, help_text="How often receivers are reminded; 0: never.")
+    send_resolved = Flag(required=False, default=True)
+    receivers = serializers.ListField(child=Text(max_length=64), max_length=MOST_RECEIVERS)
+    enabled = Flag(required=False, default=True)
+
+
+class NewAlertRule(_RuleFields):
+    """A rule: which groups, what is wrong with them, for how long, and who is told."""
+
+
+class AlertRuleChange(_RuleFields):
+    """The fields of a rule that change."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "partial": True})
+
+
+class AlertRuleView(Answer):
+    """A rule."""
+
+    id: int
+    name: str
+    enabled: bool
+    pattern: Annotated[str, one_of(PATTERNS)]
+    group_name: str
+    label: str
+    verdicts: list[Annotated[str, one_of(VERDICTS)]]
+    min_lag: int | None
+    min_time_lag_ms: int | None
+    for_ms: int
+    remind_ms: int
+    send_resolved: bool
+    receivers: list[str]
+    updated_at: Instant
+    updated_by: str
+
+
+class AlertRules(Answer):
+    """All rules, by name."""
+
+    rules: list[AlertRuleView]
+
+
+class AlertQuery(PageQuery):
+    """Which alerts to list."""
+
+    state = Choice(["open", "resolved"], required=False, default="open", help_text="`resolved`: those that ended.")
+    group_id = Text(required=False, max_length=255, help_text="Only those of this group.")
+
+
+class AlertPage(Answer):
+    """A page of alerts, the latest first."""
+
+    alerts: list[AlertView]
+    next_cursor: NextCursor
+
+
+class Mute(StrictSerializer):
+    """For how long nobody is told of an alert."""
+
+    duration_ms = Number(min_value=0, max_value=LONGEST_MUTE_MS, help_text="0: the mute ends; at most 30 days.")
+
+
+class ReceiverView(Answer):
+    """Who can be told. Addresses are secret."""
+
+    name: str
+    kind: Annotated[str, doc("`webhook`, or a scheme of Apprise, such as `slack` or `mailto`.")]
+
+
+class Receivers(Answer):
+    """Who can be told, by name."""
+
+    receivers: list[ReceiverView]
+
+
+class TestOutcome(Answer):
+    """How a test went."""
+
+    sent: bool
+    error: Annotated[str, doc("Why the receiver did not take it.")]
+
+
+class MessageQuery(StrictSerializer):
+    """How many messages to list."""
+
+    limit = serializers.IntegerField(
+        min_value=1, max_value=1_000, required=False, default=100, help_text="Largest number of messages."
+    )
+
+
+class MessageView(Answer):
+    """What a receiver was told, or is to be told."""
+
+    id: UUID
+    rule_id: int | None
+    rule_name: str
+    receiver: str
+    notice: Annotated[str, one_of(["opened", "reminder", "resolved"])]
+    state: Annotated[str, one_of(["sent", "waiting", "failed"])]
+    alert_count: Annotated[int, From("content.alert_count")]
+    created_at: Instant
+    attempts: int
+    next_at: Annotated[Instant | None, doc("When it is sent again.")]
+    sent_at: Instant | None
+    error: Annotated[str, doc("Why the last attempt failed.")]
+
+
+class Messages(Answer):
+    """The latest messages, the newest first."""
+
+    messages: list[MessageView]

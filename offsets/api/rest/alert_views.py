@@ -1,0 +1,258 @@
+"""Alerts: what is open, the rules behind it, and who is told.
+
+Everyone who may describe a group sees its alerts. Reading rules, receivers and messages takes `describe` on the
+cluster, and changing them takes `admin` there. For a rule that covers a single group, `admin` on that group is enough.
+"""
+
+from __future__ import annotations
+
+import re
+
+from drf_spectacular.utils import OpenApiExample
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kcoord.access.rights import Operation, Resource
+from kcoord.control.rest.answers import shown
+from kcoord.control.rest.schema import Name, describe
+from kcoord.control.rest.views import ControlView
+from kcoord.door.http.problem import RequestRefused
+from kcoord.protocol.errors import Error
+from offsets.alerts.service import AlertService
+from offsets.alerts.types import AlertView, RuleSpec
+from offsets.api.rest import alert_serializers as s
+
+RULE_ID = Name("rule_id", "Id of the rule.", {"type": "integer", "minimum": 1})
+ALERT_ID = Name("alert_id", "Id of the alert.", {"type": "integer", "minimum": 1})
+RECEIVER = Name("name", "Name of the receiver.", {"type": "string", "minLength": 1, "maxLength": 64})
+_ID = re.compile(r"[1-9][0-9]{0,17}")
+_DENIED = (Error.CLUSTER_AUTHORIZATION_FAILED,)
+_CHANGES = (*_DENIED, Error.GROUP_AUTHORIZATION_FAILED, Error.INVALID_GROUP_ID, Error.INVALID_CONFIG)
+EXAMPLE = {
+    "name": "billing is stuck",
+    "pattern": "prefix",
+    "group_name": "billing-",
+    "verdicts": ["stuck", "stalled"],
+    "min_lag": 10_000,
+    "for_ms": 300_000,
+    "remind_ms": 14_400_000,
+    "receivers": ["oncall"],
+}
+
+
+class AlertsView(ControlView):
+    """`/v1/alerts`."""
+
+    @describe(
+        "listAlerts",
+        "List alerts",
+        tag="alerts",
+        query=s.AlertQuery,
+        response=s.AlertPage,
+        description="The open ones, or with `state=resolved` those that ended; of groups that the caller may describe.",
+    )
+    def get(self, request: Request) -> Response:
+        """A page of alerts."""
+        query, visible = self.query(s.AlertQuery), self.visible(Resource.GROUP)
+        page = self.service(
+            lambda runtime: runtime.get(AlertService).alerts(
+                visible,
+                resolved=query["state"] == "resolved",
+                group_id=query.get("group_id"),
+                cursor=query.get("cursor"),
+                limit=query["limit"],
+            )
+        )
+        return self.listed(s.AlertPage, "alerts", page)
+
+
+class MuteView(ControlView):
+    """`/v1/alerts/{alert_id}/mute`."""
+
+    @describe(
+        "muteAlert",
+        "Mute an open alert",
+        tag="alerts",
+        audit="alert.mute",
+        path=[ALERT_ID],
+        request=s.Mute,
+        response=AlertView,
+        errors=(*_DENIED, Error.GROUP_AUTHORIZATION_FAILED),
+        missing="There is no such alert, or it is resolved.",
+        description="Nobody is told of it for a while; when that ends and it is still open, its receivers are told. "
+        "Takes `admin` on the group or the cluster.",
+    )
+    def post(self, request: Request, alert_id: str) -> Response:
+        """Mute, or end the mute."""
+        self.query()
+        number, given, principal = _number(alert_id, "alert"), self.given(s.Mute), self.principal
+        row = self.service(lambda runtime: runtime.get(AlertService).mute(number, given["duration_ms"], principal))
+        return Response(shown(AlertView, row))
+
+
+class RulesView(ControlView):
+    """`/v1/alerts/rules`."""
+
+    @describe(
+        "listAlertRules",
+        "List the rules of alerts",
+        tag="alerts",
+        response=s.AlertRules,
+        errors=_DENIED,
+        description="Takes `describe` on the cluster. A rule for a group that a rule of the caller denies is left out.",
+    )
+    def get(self, request: Request) -> Response:
+        """All rules."""
+        self.query()
+        self.principal.require_cluster(Operation.DESCRIBE)
+        visible = self.principal.listed_groups
+        rules = self.service(lambda runtime: runtime.get(AlertService).rules(visible))
+        return Response(shown(s.AlertRules, {"rules": rules}))
+
+    @describe(
+        "createAlertRule",
+        "Create a rule of alerts",
+        tag="alerts",
+        audit="alert.rule",
+        request=s.NewAlertRule,
+        response=s.AlertRuleView,
+        status=201,
+        errors=_CHANGES,
+        description="A rule has a condition: any of `verdicts`, a lag of `min_lag` records, or a time lag. Takes "
+        "`admin` on the cluster, or for a `literal` rule on its group.",
+        examples=[OpenApiExample("Groups of a team", EXAMPLE, request_only=True)],
+    )
+    def post(self, request: Request) -> Response:
+        """Create a rule."""
+        self.query()
+        spec, principal = RuleSpec(**self.given(s.NewAlertRule)), self.principal
+        rule = self.service(lambda runtime: runtime.get(AlertService).create(spec, principal))
+        return Response(shown(s.AlertRuleView, rule), status=201)
+
+
+class RuleDetailView(ControlView):
+    """`/v1/alerts/rules/{rule_id}`."""
+
+    @describe(
+        "getAlertRule",
+        "Get a rule of alerts",
+        tag="alerts",
+        path=[RULE_ID],
+        response=s.AlertRuleView,
+        errors=_DENIED,
+        missing="There is no such rule.",
+        description="Takes `describe` on the cluster.",
+    )
+    def get(self, request: Request, rule_id: str) -> Response:
+        """One rule."""
+        self.query()
+        self.principal.require_cluster(Operation.DESCRIBE)
+        number, visible = _number(rule_id, "alert rule"), self.principal.listed_groups
+        rule = self.service(lambda runtime: runtime.get(AlertService).rule(number, visible))
+        return Response(shown(s.AlertRuleView, rule))
+
+    @describe(
+        "updateAlertRule",
+        "Change a rule of alerts",
+        tag="alerts",
+        audit="alert.rule",
+        path=[RULE_ID],
+        request=s.AlertRuleChange,
+        response=s.AlertRuleView,
+        errors=_CHANGES,
+        missing="There is no such rule.",
+        description="Fields that are not given stay as they are; open alerts go on. Takes what creating it takes, for "
+        "the groups before and after.",
+    )
+    def patch(self, request: Request, rule_id: str) -> Response:
+        """Change a rule."""
+        self.query()
+        number, given, principal = _number(rule_id, "alert rule"), self.given(s.AlertRuleChange), self.principal
+        rule = self.service(lambda runtime: runtime.get(AlertService).change(number, given, principal))
+        return Response(shown(s.AlertRuleView, rule))
+
+    @describe(
+        "deleteAlertRule",
+        "Delete a rule of alerts",
+        tag="alerts",
+        audit="alert.delete",
+        path=[RULE_ID],
+        response=None,
+        status=204,
+        errors=(*_DENIED, Error.GROUP_AUTHORIZATION_FAILED),
+        missing="There is no such rule.",
+        description="Its alerts are deleted too; nobody is told. Takes what creating it takes.",
+    )
+    def delete(self, request: Request, rule_id: str) -> Response:
+        """Delete a rule."""
+        self.query()
+        number, principal = _number(rule_id, "alert rule"), self.principal
+        self.service(lambda runtime: runtime.get(AlertService).delete(number, principal))
+        return Response(status=204)
+
+
+class ReceiversView(ControlView):
+    """`/v1/alerts/receivers`."""
+
+    @describe(
+        "listReceivers",
+        "List who can be told of alerts",
+        tag="alerts",
+        response=s.Receivers,
+        errors=(*_DENIED, Error.INVALID_CONFIG),
+        description="Names and kinds from the file `alerts.receivers.file`. Takes `describe` on the cluster.",
+    )
+    def get(self, request: Request) -> Response:
+        """The receivers."""
+        self.query()
+        self.principal.require_cluster(Operation.DESCRIBE)
+        found = self.service(lambda runtime: runtime.get(AlertService).receivers())
+        return Response(shown(s.Receivers, {"receivers": found}))
+
+
+class TestReceiverView(ControlView):
+    """`/v1/alerts/receivers/{name}/test`."""
+
+    @describe(
+        "testReceiver",
+        "Send a test to a receiver",
+        tag="alerts",
+        audit="alert.test",
+        path=[RECEIVER],
+        response=s.TestOutcome,
+        errors=(*_DENIED, Error.INVALID_CONFIG),
+        missing="There is no such receiver.",
+        description="Waits for the receiver, up to half a minute. Takes `admin` on the cluster.",
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Send a test."""
+        self.query()
+        principal = self.principal
+        error = self.service(lambda runtime: runtime.get(AlertService).test(name, principal))
+        return Response(shown(s.TestOutcome, {"sent": not error, "error": error}))
+
+
+class MessagesView(ControlView):
+    """`/v1/alerts/messages`."""
+
+    @describe(
+        "listAlertMessages",
+        "List the latest messages about alerts",
+        tag="alerts",
+        query=s.MessageQuery,
+        response=s.Messages,
+        errors=_DENIED,
+        description="Sent, waiting to be sent again, or failed for good. Takes `describe` on the cluster.",
+    )
+    def get(self, request: Request) -> Response:
+        """The latest messages."""
+        query = self.query(s.MessageQuery)
+        self.principal.require_cluster(Operation.DESCRIBE)
+        found = self.service(lambda runtime: runtime.get(AlertService).messages(query["limit"]))
+        return Response(shown(s.Messages, {"messages": found}))
+
+
+def _number(text: str, what: str) -> int:
+    if not _ID.fullmatch(text):
+        raise RequestRefused(404, f"there is no {what} {text[:50]!r}")
+    return int(text)

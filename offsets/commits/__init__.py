@@ -1,0 +1,1 @@
+"""Committed offsets: commits and fetches, transactions, deletion and expiry."""
