@@ -62,10 +62,10 @@ class TopicDeletion:
 Note = Callable[[TopicDeletion], Awaitable[None]]
 FollowUp = Callable[[Runtime, str], Awaitable[None]]
 
-_hooks: list[tuple[Note, FollowUp]] = []
+_hooks: list[tuple[Note, FollowUp | None]] = []
 
 
-def on_topic_deletion(note: Note, follow_up: FollowUp) -> None:
+def on_topic_deletion(note: Note, follow_up: FollowUp | None = None) -> None:
     """Call `note` in the transaction of every deletion of a topic, and `follow_up` once it is committed.
 
     The deletion is answered after `follow_up`, which handles its own failures; it may not run at all if the process
@@ -84,7 +84,8 @@ async def note_deletion(deletion: TopicDeletion) -> None:
 async def follow_up_deletion(runtime: Runtime, topic: str) -> None:
     """Call every `follow_up` hook."""
     for _, follow_up in _hooks:
-        await follow_up(runtime, topic)
+        if follow_up is not None:
+            await follow_up(runtime, topic)
 
 
 Q = queries("groups")

@@ -31,5 +31,6 @@ class OffsetsConfig(AppConfig):
         on_share_change(hooks.follow_members)
         on_gap(hooks.extend_locks)
         on_watermarks(hooks.follow_end)
+        on_topic_deletion(hooks.forget_topic)
         on_topic_deletion(deleted_topics.note, deleted_topics.follow_up)
         post_migrate.connect(tell_settings, sender=self)

@@ -27,13 +27,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from kcoord import metrics
+from kcoord.config import Config
 from kcoord.protocol.errors import Error, ProtocolError
-
-if TYPE_CHECKING:  # whose database has places, too
-    from kcoord.process.runtime import Runtime
 
 
 class Kind(Enum):
@@ -268,10 +266,16 @@ class Places:
             self.give()
 
 
+class Configured(Protocol):
+    """What has the settings: the runtime, whose database has places, too, and so is above this module."""
+
+    config: Config
+
+
 class Turnstile(Rounds):
     """Of all requests of a process. Those that were let in may wait for as long as they like: they count no longer."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Configured) -> None:
         super().__init__()
         self._most = runtime.config.int("http.max.queue")
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")

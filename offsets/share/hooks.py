@@ -35,7 +35,7 @@ async def forget_group(deletion: Deletion) -> None:
 
 
 async def forget_topic(deletion: TopicDeletion) -> None:
-    """Items of a deleted topic go, of all groups."""
+    """The hook of deleted topics: their items go, of all groups."""
     parameters = {"group": None, "topics": [deletion.topic_id]}
     await deletion.connection.execute(Q.forget_share_partitions.encode(), parameters)
 

@@ -32,7 +32,6 @@ from offsets.commits.retention.sweep import BatchSize
 from offsets.commits.store import OffsetStore
 from offsets.core.types import ChangeKind, Millis, Provenance
 from offsets.journal.events import offsets_event
-from offsets.share.hooks import forget_topic
 
 if TYPE_CHECKING:
     from groups.engine.service import GroupService
@@ -176,8 +175,7 @@ class DeletedTopicSweep:
 
 
 async def note(deletion: TopicDeletion) -> None:
-    """In the transaction of the deletion: record that its offsets have to be removed. Its items are removed at once."""
-    await forget_topic(deletion)
+    """In the transaction of the deletion: record that its offsets have to be removed."""
     await deletion.connection.execute(
         Q.note_deleted_topic.encode(),
         {"topic": deletion.topic, "now": deletion.now, "principal": deletion.principal},
