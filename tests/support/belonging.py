@@ -1,7 +1,7 @@
 """Which tests belong to changed files: `python -m tests.support.belonging FILE...` prints their paths.
 
-A test belongs to a Python module if it imports it, itself or through other modules of `tests`, or if its folder is that
-of the module below `tests`. Where nothing imports a module directly, its importers stand for it. Tests of any other
+A test belongs to a Python module if it imports it, itself or through other modules of `tests`, or if its folder has the
+name of the module's. Where nothing imports a module directly, its importers stand for it. Tests of any other
 file (SQL, a template, a page of the docs) are those of the modules that name it, or one of its statements. A file for
 which that finds nothing gets the folder of its package's tests. This is a quick answer while you work on something;
 only `make test` is a promise.
@@ -71,8 +71,10 @@ class Belonging:
         return found
 
     def _mirrored(self, path: str) -> set[str]:
-        folder = Path("tests", path).parent
-        files = sorted((self.root / folder).glob("test_*.py")) if path.count("/") > 1 else []
+        folders = Path(path).parts[:-1]
+        if len(folders) < 2:
+            return set()
+        files = self.root.glob(f"tests/{folders[0]}/**/{folders[-1]}/test_*.py")
         return {str(file.relative_to(self.root)) for file in files}
 
     def _of_named(self, path: str) -> set[str]:

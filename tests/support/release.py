@@ -22,7 +22,7 @@ from kcoord import __version__
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DIST = ROOT / "dist"
-PACKAGES = {"assignors", "client", "kgroups", "protocol", "resets", "sources", "__init__.py", "py.typed"}
+PACKAGES = {"assignors", "client", "protocol", "resets", "__init__.py", "py.typed"}
 SECONDS = 300
 
 

@@ -22,6 +22,7 @@ def belonging() -> Belonging:
         ("groups/core/classic/join.py", OF_CORES),
         ("groups/core/classic/join.py", "tests/groups/core/test_join_details.py"),
         ("offsets/sql/samples.sql", "tests/offsets/lag/test_samples.py"),
+        ("kcoord/control/rest/labels.py", "tests/kcoord/rest/test_acls.py"),
         ("tests/support/plans.py", "tests/frontend/test_plan_list.py"),
         ("tests/support/test_selection.py", "tests/support/test_selection.py"),
         ("docs/plans.md", "tests/docs"),

@@ -24,7 +24,7 @@ from tests.support.processes import ROOT
 
 SECONDS = 180
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PACKAGES = {"assignors", "client", "kgroups", "protocol", "resets", "sources"}
+PACKAGES = {"assignors", "client", "protocol", "resets"}
 
 WORKER = """
 import json, sys
