@@ -20,8 +20,8 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from groups.api.routes import OPERATIONS as GROUPS
-from groups.nodes import standing
-from groups.nodes.agent import NodeAgent
+from groups.engine import standing
+from groups.engine.agent import NodeAgent
 from kcoord.access.quotas.stored import StoredQuotas
 from kcoord.database.pool import Database
 from kcoord.door.http import health, logs, metrics_page

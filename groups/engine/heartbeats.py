@@ -755,7 +755,7 @@ class HeartbeatLane:
 
 
 class Lease:
-    """Written by the node of this process (`groups.nodes.agent`), read by what acts under it.
+    """Written by the node of this process (`groups.engine.agent`), read by what acts under it.
 
     `incarnation`: the row of the node, None: this process is not a node at the moment. `until`: until when the lease
     surely lasts, in seconds of the monotonic clock, taken before the renewal was sent.

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from groups.nodes.agent import NodeAgent
+from groups.engine.agent import NodeAgent
 from kcoord.process.runtime import Runtime
 
 CALLERS = 64

@@ -23,7 +23,7 @@ import httpx
 import psycopg
 
 from groups.core.model.group import partition_of
-from groups.nodes.agent import NodeAgent
+from groups.engine.agent import NodeAgent
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from tests.support.database import ephemeral_database

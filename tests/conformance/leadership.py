@@ -11,8 +11,8 @@ from typing import Any
 
 from groups.configs import DecisionContexts, group_config
 from groups.core.shards import ShardState
+from groups.engine.agent import Loader
 from groups.engine.service import GroupService
-from groups.nodes.agent import Loader
 from groups.nodes.hosting import Hosting
 from groups.nodes.store import NodeStore
 from kcoord.config import Config

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from groups.engine.agent import NodeAgent
 from groups.engine.service import GroupService
-from groups.nodes.agent import NodeAgent
 from groups.topics import TopicService
 from kcoord.config import Config
 from kcoord.database import liveness

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import psycopg
 import pytest
 
-from groups.nodes.agent import NodeAgent
+from groups.engine.agent import NodeAgent
 from kcoord.config import Config
 from kcoord.database import liveness
 from kcoord.database.pool import Connection

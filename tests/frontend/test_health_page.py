@@ -22,8 +22,8 @@ from frontend.pages.overview.parts import (
     Postgres,
     Sampler,
 )
+from groups.engine.standing import checks
 from groups.nodes.overview import Overview as Nodes
-from groups.nodes.standing import checks
 from kcoord.database.pool import PoolUsage
 from kcoord.database.task_health import TaskHealth
 from kcoord.door.http.health import Check, readiness

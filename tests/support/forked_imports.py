@@ -11,7 +11,7 @@ from django.urls import get_resolver
 
 MODULES = (
     "celery.apps.beat", "celery.apps.worker", "celery.bin.celery", "celery.concurrency.thread",
-    "django_celery_beat.schedulers", "groups.api.routes", "groups.nodes.agent", "groups.nodes.standing",
+    "django_celery_beat.schedulers", "groups.api.routes", "groups.engine.agent", "groups.engine.standing",
     "groups.tasks", "groups.api.kafka.apis", "kcoord.client", "kcoord.stack.server", "kcoord.tasks",
     "kcoord.door.kafka.gateway", "offsets.api.routes", "offsets.metrics", "offsets.tasks", "offsets.api.kafka.apis",
     "uvloop",

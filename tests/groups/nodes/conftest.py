@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from groups.nodes.agent import NodeAgent
+from groups.engine.agent import NodeAgent
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime

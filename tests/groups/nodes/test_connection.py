@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from groups.nodes.agent import NodeConnection
+from groups.engine.agent import NodeConnection
 from groups.nodes.store import NodeStore
 from kcoord.config import Config
 from kcoord.database import sessions

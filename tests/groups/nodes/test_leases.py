@@ -8,7 +8,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from groups.nodes.agent import LEAST_PAUSE_SECONDS
+from groups.engine.agent import LEAST_PAUSE_SECONDS
 from groups.nodes.membership import NodeRefused
 from kcoord.database.clock import VirtualClock
 from tests.groups.nodes.support import LEASE_MS, PARTITIONS, Cluster, Store, beat
@@ -181,9 +181,9 @@ async def test_another_number_of_partitions(cluster: Cluster, store: Read) -> No
 async def test_releases_side_by_side(
     cluster: Cluster, store: Read, monkeypatch: pytest.MonkeyPatch, other: str, works: bool
 ) -> None:
-    monkeypatch.setattr("groups.nodes.agent.__version__", "0.2.0")
+    monkeypatch.setattr("groups.engine.agent.__version__", "0.2.0")
     await cluster.running("a")
-    monkeypatch.setattr("groups.nodes.agent.__version__", other)
+    monkeypatch.setattr("groups.engine.agent.__version__", other)
     b = await cluster.start("b")
     if works:
         await beat(b)

@@ -14,9 +14,9 @@ from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.events import EventKind
 from groups.core.model.replies import ConsumerHeartbeatReply, JoinReply
 from groups.core.model.types import ClassicGroup, GroupState
+from groups.engine.agent import NodeAgent
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
-from groups.nodes.agent import NodeAgent
 from groups.nodes.hosting import Hosting
 from groups.readmodel import GroupReads
 from groups.store.rows import Stored

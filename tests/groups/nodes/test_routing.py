@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from groups.core.model.group import partition_of
-from groups.nodes.agent import NodeAgent
+from groups.engine.agent import NodeAgent
 from groups.nodes.hosting import Hosting
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from groups.nodes import standing
-from groups.nodes.agent import NodeAgent
+from groups.engine import standing
+from groups.engine.agent import NodeAgent
 from groups.nodes.hosting import Hosting
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock

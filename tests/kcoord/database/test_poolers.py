@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from groups.nodes.agent import LOCK_MS, NodeConnection
+from groups.engine.agent import LOCK_MS, NodeConnection
 from kcoord.config import Config
 from kcoord.database.django_backend.base import _connect, limited_statements
 from kcoord.database.pool import FIRST_TRY_MS, Connection, Database

@@ -8,7 +8,7 @@ import httpx
 import psycopg
 import pytest
 
-from groups.nodes.agent import NodeAgent
+from groups.engine.agent import NodeAgent
 from groups.topics import TopicService
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime

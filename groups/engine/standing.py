@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from groups.core.shards import ShardState
+from groups.engine.agent import NodeAgent
 from groups.engine.heartbeats import Lease
-from groups.nodes.agent import NodeAgent
 from groups.nodes.directory import NodeDirectory, node_name
 from groups.nodes.hosting import Hosting
 from kcoord.door.http.health import Check
