@@ -190,7 +190,7 @@ class Tickets:
             self.waiting -= 1
         return found
 
-    def landed(self, group_ids: set[str]) -> None:
+    def completed(self, group_ids: set[str]) -> None:
         """The batch that carried commits of these groups has ended, and they have been told."""
         for group_id in group_ids:
             queue = self._queues[group_id]
@@ -468,7 +468,7 @@ class CommitLane:
         if not self._is_on:
             _OFF.inc()
             return asyncio.get_running_loop().create_task(alone())
-        return self._book(group_id, plain, alone).written
+        return self._enqueue(group_id, plain, alone).written
 
     def _write_alone(self, ticket: Ticket) -> None:
         task = asyncio.get_running_loop().create_task(ticket.alone(), context=ticket.context)
@@ -493,7 +493,7 @@ class CommitLane:
     def _is_full(self) -> bool:
         return self._tickets.waiting >= MOST_WAITING
 
-    def _book(self, group_id: str, plain: Commit | None, alone: Alone) -> Ticket:
+    def _enqueue(self, group_id: str, plain: Commit | None, alone: Alone) -> Ticket:
         if self._is_full():
             _REFUSED.inc()
             detail = f"{MOST_WAITING} commits wait to be written; the same request may succeed later"
@@ -544,7 +544,7 @@ class CommitLane:
                 log.exception("batch_failed", commits=len(tickets))
             self._divert(tickets, _FAILED)
         finally:
-            self._tickets.landed({ticket.group_id for ticket in tickets})
+            self._tickets.completed({ticket.group_id for ticket in tickets})
 
     def _answer(self, tickets: Sequence[Ticket], outcome: Outcome) -> None:
         _LANE.inc(len(outcome.accepted))

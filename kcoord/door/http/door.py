@@ -499,11 +499,11 @@ class Asked:
             self._succeed(result)
         elif type(result) is Later:
             self._tasks.add(result.future)
-            result.future.add_done_callback(partial(self._landed, result.finish), context=self._own)
+            result.future.add_done_callback(partial(self._completed, result.finish), context=self._own)
         else:
             self._start(result, self._settle)
 
-    def _landed(self, finish: Callable[[Any], Any], future: asyncio.Future[Any]) -> None:
+    def _completed(self, finish: Callable[[Any], Any], future: asyncio.Future[Any]) -> None:
         """The future of a `Later` is done."""
         self._tasks.discard(future)
         self._attempt(lambda: self._settle(finish(future.result())))

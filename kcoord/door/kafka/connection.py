@@ -195,7 +195,7 @@ class Connection(asyncio.Protocol):
         if isinstance(answer, Waiting):
             self._gateway.requests.take(self.session.who, bool)  # there is a free place
             self._task = answer.future
-            answer.future.add_done_callback(partial(self._landed, answer.finish))
+            answer.future.add_done_callback(partial(self._completed, answer.finish))
         else:
             self._start(answer, may_wait=may_wait(self._gateway, frame))
         return False
@@ -203,7 +203,7 @@ class Connection(asyncio.Protocol):
     def _start(self, answer: InTask, *, may_wait: bool) -> None:
         self._task = asyncio.create_task(self._serve(answer, may_wait=may_wait), name="kcoord-kafka")
 
-    def _landed(self, finish: Callable[[asyncio.Future[Any]], bytes | InTask], future: asyncio.Future[Any]) -> None:
+    def _completed(self, finish: Callable[[asyncio.Future[Any]], bytes | InTask], future: asyncio.Future[Any]) -> None:
         """What a request waited for is done."""
         self._gateway.requests.give()
         with self._answering():

@@ -219,7 +219,7 @@ def _begin(
         body = _failed(error)
     if type(body) is not Later:
         return _answer(gateway, peer, request, receipt, partial(_awaited, caller, body))
-    finish = partial(_landed, gateway, peer, request, receipt, caller, body.finish)
+    finish = partial(_completed, gateway, peer, request, receipt, caller, body.finish)
     return Waiting(body.future, lambda future: own.run(finish, future))
 
 
@@ -234,7 +234,7 @@ def _carried_out(gateway: Any, peer: Session, request: Request, receipt: current
     return request.api.handler(call, request.content)
 
 
-def _landed(
+def _completed(
     gateway: Any,
     peer: Session,
     request: Request,
