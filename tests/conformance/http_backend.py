@@ -58,25 +58,26 @@ def database_url(conninfo: str) -> str:
 class HttpBackend:
     """Starts the application once, and a coordinator for each run.
 
-    `conninfo`: a migrated database that Django is already set up for; None: an embedded server is started, and Django
-    is set up for a database on it (for a program outside pytest).
+    `conninfo`: a migrated, empty database for one case, which Django is already set up for; `secret`: that of a token
+    there which may do everything. None: an embedded server is started, and Django is set up for a database on it, in
+    which all cases are run (for a program outside pytest).
     """
 
     name = "http"
     modes: tuple[str, ...] = (AT_DEADLINE,)
     """How late timers may fire is the core's matter: its driver has all modes."""
 
-    def __init__(self, conninfo: str | None = None) -> None:
+    def __init__(self, conninfo: str | None = None, secret: str = "") -> None:
         self._conninfo = conninfo
         self._resources = ExitStack()
-        self._secret = ""
+        self._secret = secret
+        self._has_many = conninfo is None
 
     async def __aenter__(self) -> HttpBackend:
         with ExitStack() as starting:
             if self._conninfo is None:
                 self._conninfo = await asyncio.to_thread(self._start_postgres, starting)
-
-            self._secret = await asyncio.to_thread(make_token, ALL_RULES)
+                self._secret = await asyncio.to_thread(make_token, ALL_RULES)
             self._resources = starting.pop_all()
         return self
 
@@ -102,7 +103,8 @@ class HttpBackend:
         from kcoord.process.runtime import Runtime
 
         assert self._conninfo is not None
-        await self._empty_tables(self._conninfo)
+        if self._has_many:
+            await self._empty_tables(self._conninfo)
         clock = VirtualClock(0 if case.suite is Suite.OFFSETS else START_MS)
         runtime = Runtime(_config({**settings_of(case), **settings(case.config)}), self._conninfo, clock)
         driver = self._driver_type(case)(case, runtime, clock, self._secret)

@@ -10,6 +10,6 @@ from tests.conformance.support import passes, through_door
 
 
 @pytest.mark.parametrize("case", through_door("http"))
-async def test_scenario(case: Case, database: str) -> None:
-    async with HttpBackend(database) as backend:
+async def test_scenario(case: Case, database: str, token: str) -> None:
+    async with HttpBackend(database, token) as backend:
         await passes(case, backend)

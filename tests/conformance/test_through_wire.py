@@ -14,18 +14,18 @@ from tests.conformance.wire_backend import WireBackend
 
 
 @pytest.mark.parametrize("case", through_door("wire"))
-async def test_scenario(case: Case, database: str) -> None:
-    async with WireBackend(database) as backend:
+async def test_scenario(case: Case, database: str, token: str) -> None:
+    async with WireBackend(database, token) as backend:
         await passes(case, backend)
 
 
-async def test_a_wrong_expectation_fails(database: str) -> None:
+async def test_a_wrong_expectation_fails(database: str, token: str) -> None:
     """The answers that are compared are those of the gateway."""
     (case,) = case_file(Suite.CLASSIC, lambda case: case.name == "join_new_group_asks_for_member_id")[0].values
     assert isinstance(case, Case)
     step = next(step for step in case.steps if step.expect and "error" in step.expect)
     step.expect["error"] = "NONE"  # type: ignore[index]
-    async with WireBackend(database) as backend:
+    async with WireBackend(database, token) as backend:
         verdict = await run_case(case, backend)
     assert verdict.status is Status.FAILED
     assert "MEMBER_ID_REQUIRED" in str(verdict)
