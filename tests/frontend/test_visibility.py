@@ -276,6 +276,8 @@ def test_what_is_hidden_answers_as_what_is_not_there(client: Client, rows: Rows,
                 ]
                 answers = client.post(address, forms[0]), client.post(other, forms[1])
             one, two = (plain(said(answer), rows) for answer in answers)
+            if one != two and method == "get":  # pages say the minute, which may have ended between the two
+                one, two = (plain(said(client.get(asked)), rows) for asked in (address, other))
             if one != two:
                 differing.append((address, one, two))
     assert differing == [], _first_difference(differing)

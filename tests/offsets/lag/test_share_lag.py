@@ -109,7 +109,7 @@ async def test_how_long_the_oldest_item_has_waited(
         found = (await api.get(f"{GROUP}/lag")).json()
         (partition,) = [one for one in found["topics"][0]["partitions"] if one["partition"] == 0]
         look = ShareLook(await runtime.get(ItemOperators).offsets("mailing"))
-        return found["time_lag_ms"], partition["time_lag_ms"], look.figures.waits_ms
+        return found["time_lag_ms"], partition["time_lag_ms"], look.figures["waits_ms"]
 
     assert await waits() == (None, None, None), "nobody has said where anything ends"
     await report(api, 0)
