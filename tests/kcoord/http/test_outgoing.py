@@ -19,7 +19,14 @@ ENOUGH = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12345"
 @asynccontextmanager
 async def peer(answer: Peer) -> AsyncIterator[str]:
     """The address of a peer that answers like this."""
-    server = await asyncio.start_server(answer, "127.0.0.1")
+
+    async def and_close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await answer(reader, writer)
+        finally:
+            writer.close()  # else Python 3.12 waits for it at the end of the server
+
+    server = await asyncio.start_server(and_close, "127.0.0.1")
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/secret"
 
