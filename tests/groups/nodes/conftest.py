@@ -14,6 +14,7 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from tests.groups.nodes.support import Cluster, Store
+from tests.support.postgres import UNHURRIED
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ async def cluster(database: str, clock: VirtualClock) -> AsyncIterator[Cluster]:
     async with AsyncExitStack() as running:
 
         async def start(name: str, **settings: Any) -> NodeAgent:
-            values = {"node.id": name, "advertised.url": f"http://{name}:8000"}
+            values = {"node.id": name, "advertised.url": f"http://{name}:8000", **UNHURRIED}
             values |= {key.replace("_", "."): value for key, value in settings.items()}
             runtime = Runtime(Config(values), database, clock)
             await runtime.start()
