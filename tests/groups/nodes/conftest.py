@@ -14,18 +14,17 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from tests.groups.nodes.support import Cluster, Store
-from tests.support.postgres import UNHURRIED
 
 
 @pytest.fixture
-async def cluster(database: str, clock: VirtualClock) -> AsyncIterator[Cluster]:
+async def cluster(database: str, clock: VirtualClock, config: Config) -> AsyncIterator[Cluster]:
     """Starts nodes by name."""
     async with AsyncExitStack() as running:
 
         async def start(name: str, **settings: Any) -> NodeAgent:
-            values = {"node.id": name, "advertised.url": f"http://{name}:8000", **UNHURRIED}
+            values = {"node.id": name, "advertised.url": f"http://{name}:8000"}
             values |= {key.replace("_", "."): value for key, value in settings.items()}
-            runtime = Runtime(Config(values), database, clock)
+            runtime = Runtime(config.override(values), database, clock)
             await runtime.start()
             running.push_async_callback(runtime.stop)
             await runtime.notifications.wait_listening()
