@@ -33,7 +33,6 @@ from tests.support import chromium as chromiums
 from tests.support.database import FILES_VARIABLE, cloned_database, embedded_server, make_template
 from tests.support.django_settings import set_for_run
 from tests.support.fixtures import client_with, job, members, other, service, topic, topics  # noqa: F401 - fixtures
-from tests.support.postgres import UNHURRIED
 from tests.support.selection import (  # noqa: F401 - hooks
     LEFT_OUT,
     pytest_collection_modifyitems,
@@ -367,7 +366,7 @@ def clock() -> VirtualClock:
 @pytest.fixture
 def config() -> Config:
     """The default settings, but waiters do not look again by themselves: a wake-up that is lost would go unnoticed."""
-    return Config({"notifications.repair.interval.ms": 60_000, **UNHURRIED})
+    return Config({"notifications.repair.interval.ms": 60_000})
 
 
 @pytest.fixture

@@ -20,9 +20,6 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.support.database import own_server
 from tests.support.processes import wait_until_gone
 
-UNHURRIED = {"database.transaction.timeout.ms": 6_000}
-"""Where other tests use all cores, a test stalls for more than the 1.5 s after which Postgres ends its session."""
-
 
 @dataclass
 class OwnPostgres:

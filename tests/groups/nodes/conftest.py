@@ -13,22 +13,22 @@ from groups.engine.agent import NodeAgent
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
-from tests.groups.nodes.support import Cluster, Store
+from tests.groups.nodes.support import Cluster, Store, unhurried
 
 
 @pytest.fixture
-async def cluster(database: str, clock: VirtualClock, config: Config) -> AsyncIterator[Cluster]:
+async def cluster(database: str, clock: VirtualClock) -> AsyncIterator[Cluster]:
     """Starts nodes by name."""
     async with AsyncExitStack() as running:
 
         async def start(name: str, **settings: Any) -> NodeAgent:
             values = {"node.id": name, "advertised.url": f"http://{name}:8000"}
             values |= {key.replace("_", "."): value for key, value in settings.items()}
-            runtime = Runtime(config.override(values), database, clock)
+            runtime = Runtime(Config(values), database, clock)
             await runtime.start()
             running.push_async_callback(runtime.stop)
             await runtime.notifications.wait_listening()
-            return runtime.get(NodeAgent)
+            return unhurried(runtime.get(NodeAgent))
 
         yield Cluster(start, clock)
 

@@ -35,12 +35,6 @@ MARGIN_MS = Config({}).int("database.transaction.timeout.ms")
 
 
 @pytest.fixture
-def config(config: Config) -> Config:
-    """So much as by default must be left of a lease for a transaction."""
-    return config.override({"database.transaction.timeout.ms": MARGIN_MS})
-
-
-@pytest.fixture
 async def node(cluster: Cluster) -> NodeAgent:
     """A node that owns everything; `service` is that of another process, which is not a node."""
     [agent] = await cluster.running("a")

@@ -31,6 +31,12 @@ DAY_MS = 86_400_000
 
 
 @pytest.fixture
+def config(config: Config) -> Config:
+    """Transactions of thousands of rows take longer than the default allows where other tests use all cores."""
+    return config.override({"database.transaction.timeout.ms": 6_000})
+
+
+@pytest.fixture
 async def other_runtime(database: str, clock: VirtualClock, config: Config):
     """Another process on the same database."""
     runtime = Runtime(config, database, clock)
