@@ -45,7 +45,7 @@ JOINED: Mapping[str, tuple[str, ...]] = {
     ),
     "frontend/all.js": (
         "vendor/htmx-4.0.1/htmx.min.js", "frontend/clock.js", "frontend/page.js", "frontend/keys.js",
-        "frontend/find.js", "frontend/table-csv.js", "frontend/zone.js", "frontend/crosshair.js",
+        "frontend/find.js", "frontend/table-csv.js", "frontend/zone.js", "frontend/crosshair.js", "frontend/fields.js",
     ),
     "frontend/all-live.js": (
         "frontend/stream.js", "frontend/live-link.js", "frontend/live-state.js", "frontend/live.js",

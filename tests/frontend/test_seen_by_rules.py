@@ -168,6 +168,9 @@ def test_everything_shows_what_the_rules_allow(world: Client, held: list[list[Ru
     box = world.get("/search", {"q": "b"}, **BOX).content.decode()  # type: ignore[arg-type]
     assert named(box, r'href="/groups/([^"/?]*)"') == [name for name in groups if "b" in name]
     assert named(box, r'href="/topics/([^"/?]*)"') == [name for name in topics if "b" in name]
+    for kind, seen in (("groups", groups), ("topics", topics)):
+        names = world.get("/search", {"q": "b"}, headers={"Kcoord-Search": kind}).json()
+        assert sorted(names) == [name for name in seen if "b" in name]
 
     assert named(body(world, "/plans"), r'class="row-link" href="/groups/[^"]*">([^<]*)<') == groups
     assert named(body(world, "/timeline"), r'href="/groups/[^"/]*/history[^"]*">([^<]*)<') == groups

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 from psycopg import errors as pg
@@ -94,6 +94,12 @@ class TopicHit:
         return self.name
 
 
+GROUPS = GroupHit, Q.groups_beginning, Q.groups_containing
+TOPICS = TopicHit, Q.topics_beginning, Q.topics_containing
+COMPLETED: Mapping[str, tuple[type[Any], str, str]] = {"groups": GROUPS, "topics": TOPICS}
+"""What fields complete: the kind, and the statements that find it by its name."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemberHit:
     """A member of a group that has the words in one of its ids or its host."""
@@ -142,9 +148,9 @@ async def find(db: Database, viewer: Viewer, q: str) -> Hits:
         return lambda connection: db.records(connection, kind, statement, {**seen, "most": MOST_ROWS, "limit": limit})
 
     parts: Mapping[str, Part] = {
-        "groups": partial(_names, db, GroupHit, Q.groups_beginning, Q.groups_containing, seen),
+        "groups": partial(_names, db, *GROUPS, seen),
         "labels": having(LabelHit, Q.labels_containing),
-        "topics": partial(_names, db, TopicHit, Q.topics_beginning, Q.topics_containing, seen),
+        "topics": partial(_names, db, *TOPICS, seen),
         "members": having(MemberHit, Q.members_containing, MEMBERS_READ),
         "plans": having(PlanHit, Q.plans_containing),
     }
@@ -153,11 +159,10 @@ async def find(db: Database, viewer: Viewer, q: str) -> Hits:
     return Hits(**found, unfinished=tuple(name for name, hits in read.items() if hits is None))
 
 
-async def groups_like(db: Database, viewer: Viewer, q: str, limit: int) -> Sequence[GroupHit]:
-    """A few groups whose id has `q` in it; none if that takes too long."""
+async def names_like(db: Database, viewer: Viewer, kind: tuple[type[T], str, str], q: str) -> Sequence[T]:
+    """A few of a kind that have `q` in their names; none if that takes too long."""
     seen = {"q": q, **viewer.with_groups()}
-    read = partial(_names, db, GroupHit, Q.groups_beginning, Q.groups_containing, seen)
-    return (await _within(db, time.monotonic() + PART_SECONDS, read) or ())[:limit]
+    return await _within(db, time.monotonic() + PART_SECONDS, partial(_names, db, *kind, seen)) or ()
 
 
 async def _within(db: Database, deadline: float, read: Callable[[Connection], Awaitable[T]]) -> T | None:
@@ -192,16 +197,20 @@ async def _names(
 
 
 BOX = "Kcoord-Search"
-"""The header with which the box asks for results alone."""
+"""The header with which the box asks for results alone, and a field (`COMPLETED`) for names as JSON."""
 
 
 @page
 def search_page(request: HttpRequest) -> HttpResponse:
     """What has the words of `q` in its name, and what can be done."""
-    q = text(request, "q")
+    q, asking = text(request, "q"), request.headers.get(BOX, "")
+    if asking in COMPLETED:
+        viewer = viewer_of(request)
+        found = bridge.call(lambda runtime: names_like(runtime.db, viewer, COMPLETED[asking], q))
+        return JsonResponse([str(hit) for hit in found], safe=False)
     results = search(viewer_of(request), q) if q else Results([])
     context = {"q": q, "results": results}
-    if request.headers.get(BOX):
+    if asking:
         return render(request, "frontend/pages/search/options.html", context)
     return show(request, "pages/search/search", context, section="search", title=f"{q} · Search" if q else "Search")
 
@@ -270,7 +279,7 @@ def search(viewer: Viewer, q: str) -> Results:
 
     async def read(runtime: Runtime) -> tuple[Hits, dict[str, Sequence[GroupHit]]]:
         abouts = dict.fromkeys(one.about for one in verbs if one.about)
-        about = {name: await groups_like(runtime.db, viewer, name, GROUPS_OF_VERB) for name in abouts}
+        about = {name: await names_like(runtime.db, viewer, GROUPS, name) for name in abouts}
         return await find(runtime.db, viewer, q), about
 
     hits, about = bridge.call(read)
@@ -307,7 +316,8 @@ def _verb(one: Asked, viewer: Viewer, groups: dict[str, Sequence[GroupHit]]) -> 
         fill, note = f"{verb.label} ", "then the name of a group"
         url = f"{reverse('frontend:search')}?{urlencode({'q': fill})}"
         return [Result(f"{verb.label} …", url, note, fill=fill, missing=lacking(verb, viewer))]
-    shown = [(f"{verb.label} {hit.group_id}", group_url(hit.group_id) + verb.tail, hit) for hit in groups[one.about]]
+    about = groups[one.about][:GROUPS_OF_VERB]
+    shown = [(f"{verb.label} {hit.group_id}", group_url(hit.group_id) + verb.tail, hit) for hit in about]
     return [Result(text, url, _state(hit), missing=lacking(verb, viewer, hit.group_id)) for text, url, hit in shown]
 
 
