@@ -21,7 +21,7 @@ help:
 	@echo "make demo     a group at work against the running server; PROTOCOL=consumer for a consumer group, SPARK=1: archive too"
 	@echo "make spark    install the packages of Spark jobs"
 	@echo "make showcase groups of every state at work, to look at the dashboard with; GROUPS=200 MINUTES=10"
-	@echo "make screenshots  the pictures of docs/images, from a showcase; ARGS='--all --into DIR': every page in four ways"
+	@echo "make screenshots  the pictures of docs/images, from a showcase; ARGS='--all --into DIR': every page in six ways"
 	@echo "make test     lint and the default selection of the tests; FILES='a.py b.sql': what belongs to these files"
 	@echo "make test-all lint and all tests; PYTEST_ARGS replaces '$(PYTEST_ARGS)'"
 	@echo "make test-pythons  make test with each Python from 3.11 to 3.14 that is there"
@@ -46,7 +46,7 @@ demo: $(if $(filter 1,$(SPARK)),spark,$(VENV)/.runtime)
 showcase: $(VENV)/.runtime
 	@exec $(VENV)/bin/python -m kcoord.tools.showcase $(if $(GROUPS),--groups $(GROUPS)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
 
-# Writes docs/images again. ARGS=--all takes every page in four ways.
+# Writes docs/images again. ARGS=--all takes every page in six ways.
 screenshots: $(VENV)/.tests chromium
 	@exec $(VENV)/bin/python -m tests.screenshots $(ARGS)
 

@@ -30,7 +30,7 @@ COLORS, AREAS = 256, 64
 def parse(arguments: list[str]) -> argparse.Namespace:
     """The command line options."""
     parser = argparse.ArgumentParser(prog="python -m tests.screenshots", description="Pictures of the dashboard.")
-    parser.add_argument("--all", action="store_true", help="every page, wide and narrow, light and dark")
+    parser.add_argument("--all", action="store_true", help="every page, at three widths, light and dark")
     parser.add_argument("--only", default="", help="pictures whose name contains this")
     parser.add_argument("--minutes", type=float, default=3, help="how much history to wait for (default: %(default)s)")
     parser.add_argument("--into", type=Path, default=ROOT / "docs" / "images", help="folder (default: %(default)s)")

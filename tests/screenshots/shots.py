@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from kcoord.tools.showcase.cast import Behaviour, Part
 
-WIDE, NARROW = 1440, 390
-HEIGHTS = {WIDE: 900, NARROW: 844}
+WIDEST, WIDE, NARROW = 2560, 1440, 390
+HEIGHTS = {WIDEST: 1300, WIDE: 900, NARROW: 844}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ def pictures(parts: list[Part]) -> list[Shot]:
 
 
 def everything(parts: list[Part]) -> Iterator[Shot]:
-    """Every page, whole, wide and narrow, light and dark: to be looked at."""
-    for (name, path), width, is_dark in product(_pages(parts).items(), (WIDE, NARROW), (False, True)):
+    """Every page, whole, at three widths, light and dark: to be looked at."""
+    for (name, path), width, is_dark in product(_pages(parts).items(), (WIDEST, WIDE, NARROW), (False, True)):
         yield Shot(f"{name}-{width}-{'dark' if is_dark else 'light'}", path, width, is_dark, is_whole=True)
 
 
