@@ -165,15 +165,18 @@ def instant_pattern() -> str:
 @register.simple_tag
 def when(at: int | None, now: int) -> SafeString:
     """An instant relative to `now`, exact in the title; the browser keeps it up to date. A dash for None."""
-    if at is None:
-        return format_html(DASH, "No instant is known")
-    return format_html(
-        '<time datetime="{}" title="{}" data-at="{}">{}</time>',
-        wording.iso(at),
-        zones.instant(at),
-        at,
-        wording.ago(at, now),
-    )
+    return format_html(DASH, "No instant is known") if at is None else _time(at, wording.ago(at, now), "")
+
+
+@register.simple_tag
+def lasting(since: int, now: int) -> SafeString:
+    """As `when`, of what still lasts: `for 3 min`."""
+    return _time(since, wording.lasting(since, now), " data-lasting")
+
+
+def _time(at: int, text: str, mark: str) -> SafeString:
+    exact = wording.iso(at), zones.instant(at)
+    return format_html('<time datetime="{}" title="{}" data-at="{}"{}>{}</time>', *exact, at, mark, text)
 
 
 @register.simple_tag

@@ -113,6 +113,11 @@ def ago(at: Millis, now: Millis) -> str:
     return f"{span(distance)} ago" if distance > 0 else f"in {span(distance)}"
 
 
+def lasting(since: Millis, now: Millis) -> str:
+    """How long something has lasted: `for 3 min`; `for 0 s` if another clock says that it begins later."""
+    return f"for {span(max(now - since, 0))}"
+
+
 @dataclass(frozen=True, slots=True)
 class Due:
     """What happens at an instant, to be followed by `ago`. `overdue`: the same once that is past and it is not done."""
@@ -245,9 +250,12 @@ def client_at(client_id: str, client_host: str) -> str:
 
 
 def member_name(member_id: str, names: Names) -> str:
-    """A member for people: `billing@10.0.0.7 (billing-3f2a81c0…)`; its id alone if nothing else is known of it."""
+    """A member for people: `billing@10.0.0.7 (3f2a81c0…)`; its id alone if nothing else is known of it.
+
+    Of an id that begins with the client id, what follows: the client id stands in front of it.
+    """
     name, short = elided(names.get(member_id, ""), LONGEST_CLIENT), short_id(member_id)
-    return f"{name} ({short})" if name else short
+    return f"{name} ({short.removeprefix(name.rpartition('@')[0] + '-')})" if name else short
 
 
 def joined(names: Sequence[str], most: int) -> str:

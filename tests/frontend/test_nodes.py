@@ -63,7 +63,7 @@ def test_four_nodes_with_their_partitions(person: Client, seed: Seed, settings: 
 def test_an_outage_says_what_it_does_and_what_to_do(person: Client, seed: Seed) -> None:
     outage(seed)
     text = plain(person)
-    assert "18 of 50 partitions have no live owner , the first since 3 min ago" in text
+    assert "18 of 50 partitions have no live owner , the first for 3 min" in text
     assert "The live nodes take them over within 3 s." in text
     assert "Lapsed" in text
     assert "No live owner 18 Partition 2 No owner epoch 43 6 s ago" in text

@@ -109,7 +109,7 @@ def test_words(verdicts: list[Verdict], expected: str) -> None:
 def test_a_stuck_group_has_one_wait_on_its_page(person: Client, seed: Seed) -> None:
     seed.group("late", "PreparingRebalance", since_ms_ago=7_200_000, join_deadline_in=60_000)
     page = person.get("/groups/late").content.decode()
-    since = re.findall(r'need-since">since <time datetime="([^"]*)"|State since</dt><dd><time datetime="([^"]*)"', page)
+    since = re.findall(r'need-since"><time datetime="([^"]*)"|State since</dt><dd><time datetime="([^"]*)"', page)
     assert len(since) == 2
     assert len({one or other for one, other in since}) == 1
     before = "(?:The wait ends</span> |are removed</span> |Next timer</dt><dd><span[^>]*>)"

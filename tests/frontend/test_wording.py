@@ -50,6 +50,25 @@ def test_ago_names_the_largest_unit_rounded_down(distance_ms: int, words: str) -
     assert wording.ago(NOW - distance_ms, NOW) == words
 
 
+@pytest.mark.parametrize(("lasted_ms", "words"), [(-60_000, "for 0 s"), (999, "for 0 s"), (3_599_999, "for 59 min")])
+def test_what_lasts_is_said_for_how_long(lasted_ms: int, words: str) -> None:
+    assert wording.lasting(NOW - lasted_ms, NOW) == words
+
+
+@pytest.mark.parametrize(
+    ("client", "words"),
+    [
+        ("billing@10.0.0.7", "billing@10.0.0.7 (3f2a81c0…)"),
+        ("ledger@10.0.0.7", "ledger@10.0.0.7 (billing-3f2a81c0…)"),
+        ("10.0.0.7", "10.0.0.7 (billing-3f2a81c0…)"),
+        ("", "billing-3f2a81c0…"),
+    ],
+)
+def test_a_member_is_named_once(client: str, words: str) -> None:
+    member_id = "billing-3f2a81c0-1111-4222-8333-444455556666"
+    assert wording.member_name(member_id, {member_id: client}) == words
+
+
 @pytest.mark.parametrize(
     ("milliseconds", "words"),
     [

@@ -1,4 +1,4 @@
-// Advances `<time data-at="ms">` between two updates from the server, in the words of frontend/wording.py (`ago`, `Due`).
+// Advances `<time data-at="ms">` between two updates from the server, in the words of frontend/wording.py (`ago`, `lasting`, `Due`).
 // Based on the server's clock: the panel states the server's time, the browser adds the time that has passed since.
 // In a panel that could not be fetched any more (live.js) time stands still: nobody knows what has happened since.
 (() => {
@@ -13,6 +13,8 @@
     return `${Math.floor(length / 86_400_000).toLocaleString("en-US")} days`;
   };
 
+  const lasting = (since, now) => `for ${span(Math.max(now - since, 0))}`;
+
   const ago = (at, now) => {
     const distance = now - at;
     if (Math.abs(distance) < 1_000) return "now";
@@ -23,7 +25,7 @@
     if (document.hidden) return;
     const now = stated && document.querySelector("#panel.past") ? stated : Date.now() + offset;
     for (const time of document.querySelectorAll("time[data-at]")) {
-      const text = ago(Number(time.dataset.at), now);
+      const text = ("lasting" in time.dataset ? lasting : ago)(Number(time.dataset.at), now);
       if (time.textContent !== text) time.textContent = text;
     }
     for (const words of document.querySelectorAll("[data-due]")) {
