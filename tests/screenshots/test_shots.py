@@ -10,14 +10,14 @@ from tests.screenshots.shots import everything, pictures
 from tests.support.processes import ROOT
 
 
-def test_every_picture_has_a_name_of_its_own_and_everything_has_all_four_looks() -> None:
+def test_every_picture_has_a_name_of_its_own_and_everything_has_all_six_looks() -> None:
     parts = cast(GROUPS, SEED)
     for shots in (pictures(parts), list(everything(parts))):
         assert len({shot.name for shot in shots}) == len(shots)
     looks: dict[str, set[tuple[int, bool]]] = {}
     for shot in everything(parts):
         looks.setdefault(shot.path, set()).add((shot.width, shot.is_dark))
-    assert set(map(len, looks.values())) == {4}
+    assert set(map(len, looks.values())) == {6}
 
 
 def test_the_pictures_of_the_documents_are_those_that_are_taken() -> None:

@@ -182,3 +182,17 @@ class Traffic(RuleBasedStateMachine):
 
 TestTraffic = Traffic.TestCase
 TestTraffic.settings = settings(max_examples=settings.default.max_examples // 2, deadline=None)
+
+
+def test_a_static_member_restarts_while_a_rebalance_is_overdue() -> None:
+    """One decision completes the rebalance, replaces the member, and begins the next: the old protocol is not its."""
+    traffic = Traffic()
+    traffic.begin(size=2)
+    traffic.hold(ms=1)
+    traffic.delete()
+    traffic.one_rejoins(number=0, names="range sticky")
+    traffic.one_acts(number=0, times=2)
+    traffic.timers_are_late(ms=5_000)
+    traffic.start("i1", "sticky", session_ms=6_000, rebalance_ms=2_000)
+    traffic.who_waits_is_still_wanted()
+    traffic.teardown()
