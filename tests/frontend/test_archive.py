@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -111,7 +112,19 @@ def job(client: Client, name: str) -> str:
     return plain("<main" + html.partition(f'aria-labelledby="job-{name}"')[2].partition("</section>")[0])
 
 
-def test_each_job_says_how_it_went_last_and_when_it_runs(operator: Client, seed: Seed, archived: None) -> None:
+@pytest.fixture
+def weekly(seed: Seed) -> Iterator[CrontabSchedule]:
+    """A schedule; what migrations scheduled is as it was afterwards, for other tests."""
+    schedule = CrontabSchedule.objects.create(minute="30", hour="2", day_of_week="1", timezone="Europe/Berlin")
+    yield schedule
+    schedule.periodictask_set.all().delete()
+    schedule.delete()
+    PeriodicTask.objects.filter(task="offsets.archive").update(enabled=True)
+
+
+def test_each_job_says_how_it_went_last_and_when_it_runs(
+    operator: Client, seed: Seed, archived: None, weekly: CrontabSchedule
+) -> None:
     assert "Last success never Schedule Every day at 03:00 UTC" in job(operator, "archive")
     assert "Schedule Only by hand" in job(operator, "report")
     put_run(seed.connection, "archive", rows=12_345)
@@ -126,7 +139,6 @@ def test_each_job_says_how_it_went_last_and_when_it_runs(operator: Client, seed:
     assert "Findings 3" in reconcile
     assert "Run…" not in reconcile
     PeriodicTask.objects.filter(task="offsets.archive").update(enabled=False)
-    weekly = CrontabSchedule.objects.create(minute="30", hour="2", day_of_week="1", timezone="Europe/Berlin")
     PeriodicTask.objects.create(name="reports", task="offsets.report", crontab=weekly)
     assert "Schedule Only by hand" in job(operator, "archive")
     assert "Schedule 30 2 * * 1 Europe/Berlin" in job(operator, "report")
