@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
+from typing import Any
 
 from kcoord.protocol.errors import Error
 from offsets.core.types import Millis, OffsetRecord, TopicPartition
@@ -13,7 +14,7 @@ UNKNOWN_THEN = "not in the journal up to then"
 """The note of a partition of which the journal says neither that an offset was committed then nor that none was."""
 
 
-class PlanState(str, Enum):
+class PlanState(StrEnum):
     """The life of a plan, forward only."""
 
     PLANNED = "planned"
@@ -31,8 +32,8 @@ class PlanHeader:
     id: str
     group_id: str
     strategy: str
-    parameters: Mapping[str, object]
-    totals: Mapping[str, object]
+    parameters: Mapping[str, Any]
+    totals: Mapping[str, Any]
     state: PlanState
     reason: str
     created_at: Millis
@@ -44,6 +45,15 @@ class PlanHeader:
     applied_by: str | None = None
     undone_at: Millis | None = None
     undone_by: str | None = None
+
+
+_NOT_COUNTED: Mapping[str, object] = {"outside": None, "unknown": None}
+"""Totals that plans lack which were made before these were counted."""
+
+
+def plan_header(*, state: str, totals: Mapping[str, object], **columns: Any) -> PlanHeader:
+    """A plan from its columns in the database."""
+    return PlanHeader(state=PlanState(state), totals={**_NOT_COUNTED, **totals}, **columns)
 
 
 @dataclass(frozen=True, slots=True)

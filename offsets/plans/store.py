@@ -23,7 +23,7 @@ from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from offsets.core.days import bounds, day_of
 from offsets.core.plan import MAX_LINES
-from offsets.core.plan_types import Committed, Line, Log, PlanHeader, PlanState, Position, Totals
+from offsets.core.plan_types import Committed, Line, Log, PlanHeader, PlanState, Position, Totals, plan_header
 from offsets.core.types import Millis, TopicPartition
 from offsets.plans.refusals import unknown_plan
 from offsets.share.store import Rules, composite
@@ -35,9 +35,6 @@ CHUNK = 2_000
 
 BEFORE_ALL: TopicPartition = ("", -1)
 """Sorts before every partition in the order of topics and partitions."""
-
-_NOT_COUNTED: Mapping[str, object] = {"outside": None, "unknown": None}
-"""Totals that plans lack which were made before these were counted."""
 
 T = TypeVar("T")
 
@@ -158,7 +155,7 @@ class PlanStore:
     async def read(self, group_id: str, plan_id: str) -> PlanHeader | None:
         """A plan of this group; None if it has none with this id."""
         async with self._db.connection() as connection:
-            return await self._db.record(connection, _header, Q.read_plan, {"id": plan_id, "group_id": group_id})
+            return await self._db.record(connection, plan_header, Q.read_plan, {"id": plan_id, "group_id": group_id})
 
     async def find(self, group_id: str, plan_id: str) -> PlanHeader:
         """A plan of this group. Raises INVALID_REQUEST with status 404 if it has none with this id."""
@@ -175,7 +172,7 @@ class PlanStore:
         at, plan_id = before or (None, None)
         parameters = {"group_id": group_id, "before": at, "before_id": plan_id, "limit": limit}
         async with self._db.connection() as connection:
-            return await self._db.records(connection, _header, Q.list_plans, parameters)
+            return await self._db.records(connection, plan_header, Q.list_plans, parameters)
 
     async def topics(self, plan_id: str) -> list[str]:
         """The topics of a plan."""
@@ -364,10 +361,6 @@ def _line(
 ) -> Line:
     old = _committed(old_offset, **stored)
     return Line(topic, partition, old, requested_offset, new_offset, _log(log_start_offset, log_end_offset), note)
-
-
-def _header(*, state: str, totals: Mapping[str, object], **columns: Any) -> PlanHeader:
-    return PlanHeader(state=PlanState(state), totals={**_NOT_COUNTED, **totals}, **columns)
 
 
 def _columns(lines: Sequence[Line]) -> dict[str, list[Any]]:

@@ -48,6 +48,18 @@ CLIPPED = """
 """
 
 
+async def test_the_browser_goes_on_counting_what_lasts(page: Page, seed: Seed) -> None:
+    verdict(seed, seed.group("late", "PreparingRebalance"), "stuck", ms_ago=95_000)
+    judged(seed)
+    await page.clock.install()
+    await page.goto("/")
+    await page.get_by_role("button", name="Pause").click()
+    since = page.locator(".need-since")
+    await expect(since).to_have_text("for 1 min")
+    await page.clock.run_for(60_000)
+    await expect(since).to_have_text("for 2 min")
+
+
 async def test_what_needs_attention_comes_worst_first_and_leads_to_the_group(page: Page, seed: Seed) -> None:
     troubled(seed)
     await page.get_by_role("link", name="Overview").click()

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
@@ -24,10 +23,10 @@ from kcoord.database.paging import INT64_MAX, MAX_LIMIT
 from kcoord.database.sql import queries
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
-from offsets.core.plan_types import PlanState
+from offsets.core.plan_types import PlanHeader, PlanState, plan_header
 from offsets.plans.approval import PlanApproval
 from offsets.plans.service import PlanService
-from offsets.plans.visible import seen_totals, shown_parameters
+from offsets.plans.visible import shown_parameters, with_seen_totals
 
 _LABELS = {choice.strategy.value: choice.label for choice in CHOICES}
 
@@ -58,30 +57,6 @@ LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 
 @dataclass(frozen=True, slots=True)
-class PlanRow:
-    """A plan without its lines. `totals` as in `offsets.core.plan_types.Totals`.
-
-    `parameters`: that of its strategy if it is short, without a group that the viewer may not describe.
-    """
-
-    id: str
-    group_id: str
-    strategy: str
-    parameters: Mapping[str, Any]
-    totals: Mapping[str, Any]
-    state: str
-    reason: str
-    created_at: Millis
-    created_by: str
-    approved_at: Millis | None
-    approved_by: str | None
-    applied_at: Millis | None
-    applied_by: str | None
-    undone_at: Millis | None
-    undone_by: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class PlanFilter:
     """Which plans to list; "" and None do not restrict them. `who` made, approved, applied or undid it.
 
@@ -103,7 +78,7 @@ class PlanList:
     """A page of plans, newest first. `next`: where the next page begins; None on the last page."""
 
     now: Millis
-    plans: tuple[PlanRow, ...]
+    plans: tuple[PlanHeader, ...]
     next: PlanKey | None
 
 
@@ -127,19 +102,12 @@ async def all_plans(runtime: Runtime, viewer: Viewer, wanted: PlanFilter, limit:
     }
     db = runtime.db
     async with db.snapshot() as connection:
-        found = await db.records(connection, PlanRow, Q.all_plans, parameters)
+        found = await db.records(connection, plan_header, Q.all_plans, parameters)
         now = await db.now_ms(connection)
     more = len(found) > limit
-    plans = await _seen(runtime, viewer, found[:limit])
+    seen = await with_seen_totals(runtime, found[:limit], viewer.topics)
+    plans = tuple(replace(plan, parameters=shown_parameters(plan.parameters, viewer.principal)) for plan in seen)
     return PlanList(now, plans, (plans[-1].created_at, plans[-1].id) if more else None)
-
-
-async def _seen(runtime: Runtime, viewer: Viewer, plans: Sequence[PlanRow]) -> tuple[PlanRow, ...]:
-    seen = tuple(replace(plan, parameters=shown_parameters(plan.parameters, viewer.principal)) for plan in plans)
-    if viewer.topics.unlimited:
-        return seen
-    totals = await seen_totals(runtime, [plan.id for plan in seen], viewer.topics)
-    return tuple(replace(plan, totals=totals[plan.id]) for plan in seen)
 
 
 STATES = {
@@ -157,7 +125,7 @@ class PlanLine:
     `risks`: how many offsets it removes or puts outside the log.
     """
 
-    plan: PlanRow
+    plan: PlanHeader
     state: State
     strategy: str
     amount: str
@@ -219,11 +187,11 @@ def _choices(second_person: bool) -> list[tuple[str, str]]:
     return [("", "All"), *((state.name, state.label) for state in states)]
 
 
-def _line(plan: PlanRow, second_person: bool, zone: tzinfo) -> PlanLine:
+def _line(plan: PlanHeader, second_person: bool, zone: tzinfo) -> PlanLine:
     state = STATES.get(plan.state) or State(plan.state, plan.state, "idle", "")
     if second_person and plan.state == PlanState.PLANNED.value and plan.approved_at is None:
         state = UNAPPROVED
-    risks = int(plan.totals.get("removed") or 0) + int(plan.totals.get("outside") or 0)
+    risks = (plan.totals["removed"] or 0) + (plan.totals["outside"] or 0)
     return PlanLine(plan, state, *new_offsets(plan.strategy, plan.parameters, zone), risks)
 
 
@@ -247,7 +215,7 @@ def plans_csv(request: HttpRequest) -> HttpResponseBase:
     """The plans of all groups that match the filters of the page."""
     wanted, viewer = replace(wanted_plans(request), before=None), viewer_of(request)
 
-    async def read(runtime: Runtime, before: PlanKey | None) -> tuple[Sequence[PlanRow], PlanKey | None]:
+    async def read(runtime: Runtime, before: PlanKey | None) -> tuple[Sequence[PlanHeader], PlanKey | None]:
         found = await all_plans(runtime, viewer, replace(wanted, before=before), MAX_LIMIT)
         return found.plans, found.next
 
