@@ -73,7 +73,7 @@ def test_stalled_partitions_are_those_of_the_verdict(person: Client, seed: Seed)
 def test_a_partition_that_is_asked_for_is_told_in_words(person: Client, seed: Seed) -> None:
     members = group(seed)
     page = person.get("/groups/fleet?partition=3").content.decode()
-    assert f"telemetry 3: fleet@10.0.0.1 ({members[0][:14]}…), 81 behind" in page
+    assert f"telemetry 3: fleet@10.0.0.1 ({members[0][6:14]}…), 81 behind" in page
     assert f'/groups/fleet/members/{members[0]}">Its owner' in page
     assert "No topic drawn here has a partition 24." in person.get("/groups/fleet?partition=24").content.decode()
 

@@ -289,7 +289,8 @@ def stable(consumer: Consumer, generation: int = 1) -> None:
     deadline = time.monotonic() + WAIT_S
     while True:
         consumer.poll(50)
-        if consumer.state is MemberState.STABLE and consumer.generation.generation_id >= generation:
+        # In this order: between the two, another thread may go on to the next generation.
+        if consumer.generation.generation_id >= generation and consumer.state is MemberState.STABLE:
             return
         assert time.monotonic() < deadline, f"not stable: {consumer.state}, {consumer.generation}"
 
