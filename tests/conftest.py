@@ -373,12 +373,10 @@ def config() -> Config:
 async def runtime(database: str, clock: VirtualClock, config: Config) -> AsyncIterator[object]:
     """A running service in virtual time."""
     from kcoord.process import runtime as runtimes
+    from tests.support.steady import wait_out_stalls
 
     running = runtimes.Runtime(config, database, clock)
-    if running.db._limit_ms == Config({}).int("database.transaction.timeout.ms"):
-        # Where other tests use all cores, a test stalls for more than the 1.5 s after which Postgres ends its session.
-        # The setting itself also says how much must be left of a lease.
-        running.db._limit_ms = 6_000
+    wait_out_stalls(running)
     await running.start()
     await running.notifications.wait_listening()
     runtimes.use(running)

@@ -1,8 +1,9 @@
-"""Groups whose members do nothing but send heartbeats and commit, in virtual time."""
+"""A service in virtual time that stalls do not disturb, and groups whose members do nothing but renew and commit."""
 
 from __future__ import annotations
 
 from groups.core.model.commands import ConsumerHeartbeat, Heartbeat
+from groups.engine.agent import NodeAgent
 from groups.engine.service import GroupService
 from groups.topics import TopicService
 from kcoord.config import Config
@@ -18,6 +19,17 @@ from tests.support.offsets import reply_to
 
 INTERVAL_MS = {"classic": 3_000, "consumer": 5_000}
 """How often members send heartbeats by default; their sessions are 45 s."""
+
+
+def wait_out_stalls(runtime: Runtime) -> None:
+    """Let Postgres end its sessions after 6 s in a transaction, unless its test sets the limit; before it starts.
+
+    Where other tests use all cores, a test stalls for more than the default. The setting itself also says how much must
+    be left of a lease.
+    """
+    database, node = runtime.db, runtime.get(NodeAgent)._connection
+    if database._limit_ms == Config({}).int("database.transaction.timeout.ms"):
+        database._limit_ms = node._limit_ms = 6_000
 
 
 class SteadyGroups:

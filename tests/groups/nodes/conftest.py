@@ -13,7 +13,8 @@ from groups.engine.agent import NodeAgent
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
-from tests.groups.nodes.support import Cluster, Store, unhurried
+from tests.groups.nodes.support import Cluster, Store
+from tests.support.steady import wait_out_stalls
 
 
 @pytest.fixture
@@ -25,10 +26,11 @@ async def cluster(database: str, clock: VirtualClock) -> AsyncIterator[Cluster]:
             values = {"node.id": name, "advertised.url": f"http://{name}:8000"}
             values |= {key.replace("_", "."): value for key, value in settings.items()}
             runtime = Runtime(Config(values), database, clock)
+            wait_out_stalls(runtime)
             await runtime.start()
             running.push_async_callback(runtime.stop)
             await runtime.notifications.wait_listening()
-            return unhurried(runtime.get(NodeAgent))
+            return runtime.get(NodeAgent)
 
         yield Cluster(start, clock)
 

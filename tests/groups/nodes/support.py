@@ -18,15 +18,6 @@ LEASE_MS = Config({}).int(LEASE)
 PARTITIONS = 50
 
 
-def unhurried(agent: NodeAgent) -> NodeAgent:
-    """The same node, whose transactions may take 6 s: where other tests use all cores, a test stalls for over 1.5 s.
-
-    What must be left of a lease for a transaction stays as it is.
-    """
-    agent._connection._limit_ms = 6_000
-    return agent
-
-
 @dataclass(frozen=True)
 class Cluster:
     """Nodes by name."""

@@ -13,7 +13,7 @@ from groups.engine.agent import NodeAgent
 from groups.nodes.hosting import Hosting
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
-from tests.groups.nodes.support import PARTITIONS, Cluster, beat, unhurried
+from tests.groups.nodes.support import PARTITIONS, Cluster, beat
 from tests.support.api import client_of
 
 NODE = {"node.id": "here", "advertised.url": "http://testserver", "notifications.repair.interval.ms": 60_000}
@@ -34,7 +34,7 @@ def config(routing: str) -> Config:
 @pytest.fixture
 async def other(runtime: Runtime, cluster: Cluster) -> NodeAgent:
     """Another node, which owns the other half."""
-    here = unhurried(runtime.get(NodeAgent))
+    here = runtime.get(NodeAgent)
     runtime.get(Hosting).is_node = True
     await here.beat()
     there = await cluster.start("there", advertised_url="https://there.example")
@@ -117,7 +117,7 @@ async def test_a_join_that_waits_when_its_partition_moves(
         await asyncio.sleep(0.01)
     other.start()
     await other.leave()  # now this node has all
-    here = unhurried(runtime.get(NodeAgent))
+    here = runtime.get(NodeAgent)
     await beat(here)
     assert not waiting.done()
     hosting = runtime.get(Hosting)

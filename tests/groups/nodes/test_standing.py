@@ -16,7 +16,7 @@ from groups.nodes.hosting import Hosting
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
-from tests.groups.nodes.support import LEASE_MS, PARTITIONS, Cluster, beat, unhurried
+from tests.groups.nodes.support import LEASE_MS, PARTITIONS, Cluster, beat
 from tests.support.api import client_of
 from tests.support.members import eventually
 
@@ -31,7 +31,7 @@ def config() -> Config:
 def agent(runtime: Runtime) -> NodeAgent:
     """The node of this server; it renews when the test says so."""
     runtime.get(Hosting).is_node = True
-    return unhurried(runtime.get(NodeAgent))
+    return runtime.get(NodeAgent)
 
 
 async def checks() -> dict[str, Any]:
