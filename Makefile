@@ -2,10 +2,11 @@
 
 VENV := .venv
 PYTHON ?=
-# One worker of the tests for each core, two to six, and one more for tests that mostly wait, such as those of processes
-# (tests/support/scheduling.py). Three that compute on two cores made tests of hand-over meet their time limits.
+# One worker of the tests for each core, two to six, one more for tests that mostly wait, such as those of processes, and
+# one that computes when nothing else does (tests/support/scheduling.py). Three that compute on two cores made tests of
+# hand-over meet their time limits.
 WORKERS := $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); \
-	[ $$n -lt 2 ] && echo 3 || { [ $$n -lt 6 ] && echo $$((n + 1)) || echo 7; })
+	[ $$n -lt 2 ] && echo 4 || { [ $$n -lt 6 ] && echo $$((n + 2)) || echo 8; })
 PYTEST_ARGS ?= -n $(WORKERS) --dist loadgroup
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3.14 python3 python)
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))

@@ -33,6 +33,7 @@ from tests.support import chromium as chromiums
 from tests.support.database import FILES_VARIABLE, cloned_database, embedded_server, make_template
 from tests.support.django_settings import set_for_run
 from tests.support.fixtures import client_with, job, members, other, service, topic, topics  # noqa: F401 - fixtures
+from tests.support.scheduling import NICENESS, Role, Scheduling, role_of
 from tests.support.selection import (  # noqa: F401 - hooks
     LEFT_OUT,
     pytest_collection_modifyitems,
@@ -175,7 +176,11 @@ def pytest_configure(config: pytest.Config) -> None:
         hypothesis_settings.load_profile("kcoord in short")
     # Spark's Java lives for seconds here: what its optimizing compiler would save later costs more than it is worth.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-    if hasattr(config, "workerinput") or config.option.collectonly:
+    if hasattr(config, "workerinput"):
+        if role_of(config.workerinput["workerid"], config.workerinput["workercount"]) is Role.SPARE:
+            os.nice(NICENESS)
+        return
+    if config.option.collectonly:
         return
     if not config.pluginmanager.hasplugin("xdist") or not config.option.numprocesses:
         return
@@ -242,8 +247,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Let the tests that mostly wait run beside those that compute."""
     if config.option.dist != "loadgroup":
         return None
-    from tests.support.scheduling import Scheduling
-
     return Scheduling(config, log)
 
 

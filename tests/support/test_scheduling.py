@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.database import ROOT
-from tests.support.scheduling import next_scope
+from tests.support.scheduling import Role, next_scope, role_of
 
 QUEUE = {
     "tests/groups/core/test_many.py": [
         "tests/groups/core/test_many.py::test_a",
         "tests/groups/core/test_many.py::test_b",
     ],
+    "tests/kcoord/http/test_few.py": ["tests/kcoord/http/test_few.py::test_it"],
     "tests/wire/test_quick.py": ["tests/wire/test_quick.py::test_it"],
     "tests/browser/test_page.py": ["tests/browser/test_page.py::test_it"],
     "stack": ["tests/chaos/test_run.py::test_it@stack"],
@@ -24,19 +25,41 @@ QUEUE = {
 
 
 @pytest.mark.parametrize(
-    ("waits", "expected"),
+    ("role", "expected"),
     [
-        (True, ["stack", "tests/wire/test_quick.py"]),
-        (False, ["tests/browser/test_page.py", "tests/groups/core/test_many.py", "stack", "tests/wire/test_quick.py"]),
+        (Role.WAITS, ["stack", "tests/wire/test_quick.py"]),
+        (
+            Role.COMPUTES,
+            [
+                "tests/browser/test_page.py",
+                "tests/kcoord/http/test_few.py",
+                "tests/groups/core/test_many.py",
+                "stack",
+                "tests/wire/test_quick.py",
+            ],
+        ),
+        (Role.SPARE, ["tests/groups/core/test_many.py"]),
     ],
 )
-def test_a_worker_takes_what_suits_it_and_the_long_ones_first(waits: bool, expected: list[str]) -> None:
+def test_a_worker_takes_what_suits_it_and_the_long_ones_first(role: Role, expected: list[str]) -> None:
     left = dict(QUEUE)
     taken = []
-    while (scope := next_scope(left, waits=waits)) is not None:
+    while (scope := next_scope(left, role)) is not None:
         taken.append(scope)
         del left[scope]
     assert taken == expected
+
+
+@pytest.mark.parametrize(
+    ("workers", "roles"),
+    [
+        (1, [Role.COMPUTES]),
+        (3, [Role.WAITS, Role.COMPUTES, Role.COMPUTES]),
+        (4, [Role.WAITS, Role.COMPUTES, Role.COMPUTES, Role.SPARE]),
+    ],
+)
+def test_the_first_of_several_waits_and_the_last_of_four_is_spare(workers: int, roles: list[Role]) -> None:
+    assert [role_of(f"gw{number}", workers) for number in range(workers)] == roles
 
 
 CONFTEST = """
