@@ -14,7 +14,7 @@ from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from offsets.alerts.checks import AlertChecks
 from offsets.alerts.service import AlertService
-from offsets.alerts.types import RuleSpec
+from offsets.alerts.types import AlertRuleView, rule_of
 from tests.conftest import START_MS
 from tests.offsets.alerts.world import World
 
@@ -31,13 +31,13 @@ def config(config: Config, tmp_path: Path) -> Config:
     return config.override({"alerts.receivers.file": str(file), "alerts.settle.ms": 0})
 
 
-def spec(**fields: Any) -> RuleSpec:
+def spec(**fields: Any) -> AlertRuleView:
     given: dict[str, Any] = {
         "name": "payments", "pattern": "prefix", "group_name": "", "verdicts": ["stuck"], "min_lag": 100,
         "min_time_lag_ms": None, "for_ms": 0, "remind_ms": 0, "send_resolved": True, "receivers": ["ops"],
         "enabled": True, "label": "",
     }  # fmt: skip
-    return RuleSpec(**{**given, **fields})
+    return rule_of(**{**given, **fields})
 
 
 async def open_groups(runtime: Runtime) -> set[str]:

@@ -26,7 +26,7 @@ from kcoord.process.runtime import Runtime
 from offsets.alerts import receivers as module
 from offsets.alerts.checks import CLAIM_MS, AlertChecks
 from offsets.alerts.service import AlertService
-from offsets.alerts.types import MessageRow, RuleSpec
+from offsets.alerts.types import AlertRuleView, MessageView, rule_of
 from offsets.core.alerts import ATTEMPTS
 from tests.conftest import START_MS
 from tests.offsets.alerts.world import World
@@ -90,13 +90,13 @@ def config(config: Config, file: Path) -> Config:
     return config.override({"alerts.receivers.file": str(file), "alerts.link.url": "https://kcoord.example/"})
 
 
-def spec(*names: str, **fields: Any) -> RuleSpec:
+def spec(*names: str, **fields: Any) -> AlertRuleView:
     given: dict[str, Any] = {
         "name": "billing", "pattern": "prefix", "group_name": "", "verdicts": ["stuck"], "min_lag": 100,
         "min_time_lag_ms": None, "for_ms": 0, "remind_ms": 0, "send_resolved": True, "receivers": names,
         "enabled": True, "label": "",
     }  # fmt: skip
-    return RuleSpec(**{**given, **fields})
+    return rule_of(**{**given, **fields})
 
 
 async def opened(runtime: Runtime, world: World, *names: str, groups: int = 1) -> None:
@@ -108,7 +108,7 @@ async def opened(runtime: Runtime, world: World, *names: str, groups: int = 1) -
     assert await runtime.get(AlertChecks).check() == groups
 
 
-async def only_message(runtime: Runtime) -> MessageRow:
+async def only_message(runtime: Runtime) -> MessageView:
     (found,) = await runtime.get(AlertService).messages()
     return found
 
@@ -122,7 +122,7 @@ async def test_a_program_is_told_all_there_is_and_can_check_who_told_it(
     message = await only_message(runtime)
     (alert,) = (await runtime.get(AlertService).alerts()).items
     assert json.loads(body) == {
-        "id": message.id,
+        "id": str(message.id),
         "notice": "opened",
         "rule": "billing",
         "rule_id": alert.rule_id,
@@ -143,7 +143,7 @@ async def test_a_program_is_told_all_there_is_and_can_check_who_told_it(
     }
     signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
     assert headers["X-Kcoord-Signature"] == f"sha256={signature}"
-    assert headers["X-Kcoord-Message"] == message.id
+    assert headers["X-Kcoord-Message"] == str(message.id)
     assert (message.state, message.sent_at, message.error) == ("sent", START_MS, "")
     assert await runtime.get(AlertChecks).send() == 0
 
