@@ -51,10 +51,7 @@ class Receiver:
 
     async def send(self, message: Message) -> None:
         """Send a message, within TIMEOUT_SECONDS. Raises SendError."""
-        if self.kind == "webhook":
-            await _post(self, message)
-        else:
-            await _notify(self, message)
+        await (_post if self.kind == "webhook" else _notify)(self, message)
 
 
 def read_receivers(path: str) -> Mapping[str, Receiver]:

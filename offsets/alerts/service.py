@@ -51,17 +51,27 @@ class AlertService:
         self._db = runtime.db
         self._file = runtime.config.str(RECEIVERS_FILE)
 
-    async def rules(self, visible: Visible = EVERYTHING) -> list[AlertRuleView]:
-        """The rules by name; those for a group that is not in `visible` are left out."""
+    async def rules(self, principal: Principal) -> list[AlertRuleView]:
+        """The rules that the caller may see, by name.
+
+        With `describe` on the cluster all but those for a group that is denied to the caller, without it those that
+        the caller may change.
+        """
         async with self._db.connection() as connection:
-            return _visible(await all_rules(self._db, connection), visible)
+            found = _visible(await all_rules(self._db, connection), principal)
+        sees_all = principal.may_cluster(Operation.DESCRIBE)
+        return [rule for rule in found if sees_all or _may_change(principal, rule.pattern, rule.group_name)]
 
-    async def rule(self, rule_id: int, visible: Visible = EVERYTHING) -> AlertRuleView:
-        """A rule. Raises INVALID_REQUEST with status 404, also for one that `rules` leaves out."""
-        return _found(await self.rules(visible), rule_id)
+    async def rule(self, rule_id: int, principal: Principal) -> AlertRuleView:
+        """One of them. Raises INVALID_REQUEST with status 404."""
+        return _found(await self.rules(principal), rule_id)
 
-    async def preview(self, rule: AlertRuleView, visible: Visible) -> Preview:
-        """What a rule would do now, of the groups that the caller may see. Raises INVALID_REQUEST naming the field."""
+    async def preview(self, given: Mapping[str, Any], visible: Visible) -> Preview:
+        """What a rule with the fields `GIVEN` would do now, of the groups that the caller may see.
+
+        Raises INVALID_REQUEST naming the field.
+        """
+        rule = _new(given)
         check_rule(rule, await self.receivers())
         async with self._db.snapshot() as connection:
             asked = {"rule": as_row(rule), **visible.parameters("group")}
@@ -72,61 +82,36 @@ class AlertService:
         opened = [alert.group_id for alert in decision.kept if alert.opened_at is not None]
         return Preview(groups, sorted(opened), len(decision.kept) - len(opened), rule.for_ms)
 
-    async def create(self, rule: AlertRuleView, principal: Principal) -> AlertRuleView:
-        """Store a rule; the next check applies it.
+    async def store(self, given: Mapping[str, Any], principal: Principal, rule_id: int | None = None) -> AlertRuleView:
+        """Store a rule with the fields `GIVEN`, or replace some of one; its open alerts go on. The next check uses it.
 
-        Raises INVALID_REQUEST naming the field, CLUSTER_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED.
+        Raises INVALID_REQUEST naming the field, or with status 404, CLUSTER_AUTHORIZATION_FAILED,
+        GROUP_AUTHORIZATION_FAILED.
         """
-        _require(principal, rule.pattern, rule.group_name)
-        check_rule(rule, await self.receivers())
-
-        async def work(connection: Connection) -> AlertRuleView:
-            rules = await rules_alone(self._db, connection)
-            return await self._stored(connection, rules, None, rule, principal)
-
-        return await self._db.transaction(work)
-
-    async def change(self, rule_id: int, given: Mapping[str, Any], principal: Principal) -> AlertRuleView:
-        """Replace these fields of a rule; its open alerts go on.
-
-        Raises as `create` does, and INVALID_REQUEST with status 404.
-        """
+        if rule_id is None:
+            _require(principal, given["pattern"], given["group_name"])
         receivers = await self.receivers()
 
         async def work(connection: Connection) -> AlertRuleView:
             rules = await rules_alone(self._db, connection)
-            was = _changeable(rules, rule_id, principal)
-            rule = msgspec.structs.replace(was, **given)
+            was = None if rule_id is None else _changeable(rules, rule_id, principal)
+            rule = _new(given) if was is None else msgspec.structs.replace(was, **given)
             _require(principal, rule.pattern, rule.group_name)
             check_rule(rule, receivers)
-            return await self._stored(connection, rules, was, rule, principal)
+            if any(one.name == rule.name and one.id != rule.id for one in rules):
+                raise invalid(f"name: there is a rule {rule.name!r} already", "name")
+            if was is None and len(rules) >= MAX_RULES:
+                raise invalid(f"there are {MAX_RULES} rules already; delete one first")
+            row = as_row(rule, updated_at=await self._db.now_ms(connection), updated_by=principal.name)
+            statement = Q.insert_alert_rule if was is None else Q.update_alert_rule
+            stored = await self._db.record(connection, AlertRuleView, statement, {"id": rule_id, "rule": row})
+            assert stored is not None
+            before, after = was and given_of(was), given_of(rule)
+            act = Act("alert.rule", "alert-rule", rule.name, before, after, principal=principal.name)
+            await record(self._db, connection, act)
+            return stored
 
         return await self._db.transaction(work)
-
-    async def _stored(
-        self,
-        connection: Connection,
-        rules: Sequence[AlertRuleView],
-        was: AlertRuleView | None,
-        rule: AlertRuleView,
-        principal: Principal,
-    ) -> AlertRuleView:
-        if any(one.name == rule.name and one.id != rule.id for one in rules):
-            raise invalid(f"name: there is a rule {rule.name!r} already", "name")
-        if was is None and len(rules) >= MAX_RULES:
-            raise invalid(f"there are {MAX_RULES} rules already; delete one first")
-        row = as_row(rule, updated_at=await self._db.now_ms(connection), updated_by=principal.name)
-        statement = Q.insert_alert_rule if was is None else Q.update_alert_rule
-        stored = await self._db.record(connection, AlertRuleView, statement, {"id": rule.id, "rule": row})
-        assert stored is not None
-        before = None if was is None else given_of(was)
-        await self._record(connection, "alert.rule", "alert-rule", rule.name, before, given_of(rule), principal)
-        return stored
-
-    async def _record(
-        self, connection: Connection, act: str, kind: str, name: str, before: object, after: object, by: Principal
-    ) -> None:
-        await record(self._db, connection, Act(act, kind, name, before, after, principal=by.name))
 
     async def delete(self, rule_id: int, principal: Principal) -> None:
         """Delete a rule with its alerts. Raises INVALID_REQUEST with status 404, and as `create` for lack of rights."""
@@ -135,7 +120,8 @@ class AlertService:
             was = _changeable(await rules_alone(self._db, connection), rule_id, principal)
             await connection.execute(Q.delete_alert_rule.encode(), {"id": rule_id})
             before = {"pattern": was.pattern, "group_name": was.group_name, "receivers": was.receivers}
-            await self._record(connection, "alert.delete", "alert-rule", was.name, before, None, principal)
+            act = Act("alert.delete", "alert-rule", was.name, before, principal=principal.name)
+            await record(self._db, connection, act)
 
         await self._db.transaction(work)
 
@@ -179,7 +165,8 @@ class AlertService:
             if await self._db.value(connection, Q.mute_alert, mute) is None:
                 raise RequestRefused(404, f"alert {alert_id} is resolved")
             before, after = ({"rule": found.rule_name, "muted_until": at} for at in (found.muted_until, until))
-            await self._record(connection, "alert.mute", "group", found.group_id, before, after, principal)
+            act = Act("alert.mute", "group", found.group_id, before, after, principal=principal.name)
+            await record(self._db, connection, act)
             changed = await self._db.record(connection, AlertRow, Q.alert, {"id": alert_id})
             assert changed is not None
             return changed
@@ -218,8 +205,8 @@ class AlertService:
             raise RequestRefused(404, f"there is no receiver {receiver[:64]!r}; GET /v1/alerts/receivers lists them")
 
         async def work(connection: Connection) -> Millis:
-            after = {"receiver": receiver}
-            await self._record(connection, "alert.test", "receiver", receiver, None, after, principal)
+            act = Act("alert.test", "receiver", receiver, None, {"receiver": receiver}, principal=principal.name)
+            await record(self._db, connection, act)
             return await self._db.now_ms(connection)
 
         # Recorded before it is sent: who sends requests to receivers is in the audit whatever they answer.
@@ -238,29 +225,33 @@ class AlertService:
             raise ProtocolError(Error.INVALID_CONFIG, str(error)) from error
 
 
-def may_change(principal: Principal, pattern: str, group_name: str) -> bool:
-    """Whether the caller may make, change or delete a rule for these groups."""
+def _may_change(principal: Principal, pattern: str, group_name: str) -> bool:
     own = pattern == "literal" and principal.may_group(Operation.ADMIN, group_name)
     return own or principal.may_cluster(Operation.ADMIN)
 
 
 def _require(principal: Principal, pattern: str, group_name: str) -> None:
-    if may_change(principal, pattern, group_name):
+    if _may_change(principal, pattern, group_name):
         return
     if pattern == "literal":
         principal.require_group(Operation.ADMIN, group_name)
     principal.require_cluster(Operation.ADMIN)
 
 
-def _visible(rules: Sequence[AlertRuleView], visible: Visible) -> list[AlertRuleView]:
+def _new(given: Mapping[str, Any]) -> AlertRuleView:
+    return AlertRuleView(id=0, **given, updated_at=0, updated_by="")
+
+
+def _visible(rules: Sequence[AlertRuleView], principal: Principal) -> list[AlertRuleView]:
+    visible = principal.listed_groups
     return [rule for rule in rules if rule.pattern != "literal" or rule.group_name in visible]
 
 
 def _changeable(rules: Sequence[AlertRuleView], rule_id: int, principal: Principal) -> AlertRuleView:
     """The rule, if the caller may change it. Who may not see rules cannot tell whether there is one."""
-    rules = _visible(rules, principal.listed_groups)
+    rules = _visible(rules, principal)
     rule = next((rule for rule in rules if rule.id == rule_id), None)
-    if rule is not None and may_change(principal, rule.pattern, rule.group_name):
+    if rule is not None and _may_change(principal, rule.pattern, rule.group_name):
         return rule
     if rule is not None or not principal.may_cluster(Operation.DESCRIBE):
         principal.require_cluster(Operation.ADMIN)

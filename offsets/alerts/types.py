@@ -19,6 +19,7 @@ VERDICTS = [kind.value for kind in VerdictKind]
 class AlertRuleView(Answer):
     """A rule."""
 
+    # 0: it is not stored.
     id: int
     name: str
     enabled: bool
@@ -38,11 +39,6 @@ class AlertRuleView(Answer):
 
 GIVEN = AlertRuleView.__struct_fields__[1:-2]
 """The fields of a rule that people give."""
-
-
-def rule_of(**given: Any) -> AlertRuleView:
-    """A rule that is not stored: its id is 0. `given`: all of `GIVEN`."""
-    return AlertRuleView(id=0, **given, updated_at=0, updated_by="")
 
 
 def given_of(rule: AlertRuleView) -> dict[str, Any]:

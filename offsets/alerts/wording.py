@@ -68,10 +68,9 @@ def body(message: Message) -> dict[str, Any]:
 
 def title(message: Message) -> str:
     """The subject of a message for people."""
-    alerts: Sequence[Mapping[str, Any]] = message.content.get("alerts", [])
-    if message.notice == Notice.TEST.value or not alerts:
+    alerts, count = message.content["alerts"], message.content["alert_count"]
+    if message.notice == Notice.TEST.value:
         return "kcoord: a test"
-    count = message.content["alert_count"]
     what = f"group {alerts[0]['group_id']}" if count == 1 else f"{count} groups"
     said = {"opened": "", "reminder": "still: ", "resolved": "resolved: "}[message.notice]
     return f"kcoord: {said}{message.rule_name}: {what}"
@@ -79,12 +78,10 @@ def title(message: Message) -> str:
 
 def text(message: Message) -> str:
     """The text of a message for people."""
-    alerts: Sequence[Mapping[str, Any]] = message.content.get("alerts", [])
-    if message.notice == Notice.TEST.value or not alerts:
+    if message.notice == Notice.TEST.value:
         return f"This is a test of the receiver {message.receiver}. Nothing is wrong."
-    lines = [_line(alert) for alert in alerts]
-    more = message.content["alert_count"] - len(alerts)
-    if more:
+    lines = [_line(alert) for alert in message.content["alerts"]]
+    if more := message.content["alert_count"] - len(lines):
         lines.append(f"and {more} more groups")
     return "\n".join(lines)
 

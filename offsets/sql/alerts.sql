@@ -77,10 +77,15 @@ with rules as not materialized (
     where exists (select from beginning)
       and (l.lag >= (select min(min_lag) from beginning)
            or l.time_lag_ms >= (select min(min_time_lag_ms) from beginning))
+), found as materialized (
+    select group_id from unwell union select group_id from late
 ), labelled as materialized (
-    -- As rules write them. The first = of a rule ends the name, so that no rule is about a name that has one.
-    select l.group_name as group_id, written.label
-    from (select group_id from unwell union select group_id from late) found
+    -- As rules write them, '' for any group. The first = of a rule ends the name, so that no rule is about a name that
+    -- has one.
+    select group_id, '' as label from found where exists (select from beginning where label = '')
+    union all
+    select found.group_id, written.label
+    from found
     join groups_grouplabels l on l.group_name = found.group_id
     cross join lateral jsonb_each_text(l.labels) pair (name, value)
     cross join lateral (values (pair.name), (pair.name || '=' || pair.value)) written (label)
@@ -94,11 +99,6 @@ with rules as not materialized (
     union all
     select r.id, v.group_id, v.kind, v.since
     from beginning r
-    join unwell v on v.kind = any(r.verdicts) and starts_with(v.group_id, r.group_name)
-    where r.label = ''
-    union all
-    select r.id, v.group_id, v.kind, v.since
-    from beginning r
     join labelled using (label)
     join unwell v using (group_id)
     where v.kind = any(r.verdicts) and starts_with(v.group_id, r.group_name)
@@ -106,11 +106,6 @@ with rules as not materialized (
     select r.id as rule_id, r.group_id, r.min_lag, l.lag, l.time_lag_ms
     from named r
     join offsets_grouplag l on l.group_id = r.key and (l.lag >= r.min_lag or l.time_lag_ms >= r.min_time_lag_ms)
-    union all
-    select r.id, l.group_id, r.min_lag, l.lag, l.time_lag_ms
-    from beginning r
-    join late l on (l.lag >= r.min_lag or l.time_lag_ms >= r.min_time_lag_ms) and starts_with(l.group_id, r.group_name)
-    where r.label = ''
     union all
     select r.id, l.group_id, r.min_lag, l.lag, l.time_lag_ms
     from beginning r

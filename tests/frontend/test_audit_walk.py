@@ -30,7 +30,6 @@ from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.resets.strategies import Reset, Strategy
 from offsets.alerts.service import AlertService
-from offsets.alerts.types import AlertRuleView
 from offsets.plans.creation import GroupCreation, NewGroup, StartOffset
 from offsets.plans.service import PlanService
 from offsets.runs import service as runs
@@ -117,10 +116,14 @@ RULE = {"name": "r", "pattern": "literal", "group_name": "g", "verdicts": "stuck
 
 
 def ruled() -> dict[str, Any]:
-    rule = AlertRuleView(0, "r", True, "literal", "g", "", ["stuck"], None, None, 0, 0, True, ["oncall"], 0, "")
+    rule = {
+        "name": "r", "enabled": True, "pattern": "literal", "group_name": "g", "label": "", "verdicts": ["stuck"],
+        "min_lag": None, "min_time_lag_ms": None, "for_ms": 0, "remind_ms": 0, "send_resolved": True,
+        "receivers": ["oncall"],
+    }  # fmt: skip
 
     async def make(runtime: Runtime) -> int:
-        return (await runtime.get(AlertService).create(rule, Principal(0, "x", ALL_ALLOWED))).id
+        return (await runtime.get(AlertService).store(rule, Principal(0, "x", ALL_ALLOWED))).id
 
     return {"rule_id": bridge.call(make)}
 

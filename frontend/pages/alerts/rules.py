@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
-from frontend.pages.alerts.view import receivers_of, rule_words, sees_rule
+from frontend.pages.alerts.view import receivers_of, rule_words
 from frontend.ui import commands as as_command
 from frontend.ui import reads
 from frontend.ui.commands import Command, service_url
@@ -23,7 +23,7 @@ from kcoord.protocol.errors import ProtocolError
 from offsets.alerts.receivers import Receiver
 from offsets.alerts.rules import LEAST_REMIND_MS, LONGEST_MS
 from offsets.alerts.service import AlertService
-from offsets.alerts.types import GIVEN, AlertRuleView, Preview, given_of, rule_of
+from offsets.alerts.types import GIVEN, AlertRuleView, Preview, given_of
 from offsets.core.types import Millis
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -118,8 +118,8 @@ def new_rule(request: HttpRequest) -> HttpResponse:
 def rule_page(request: HttpRequest, rule_id: int) -> HttpResponse:
     """A rule: change or delete it."""
     viewer = viewer_of(request)
-    rules = bridge.call(lambda runtime: runtime.get(AlertService).rules(viewer.listed))
-    rule = next((rule for rule in rules if rule.id == rule_id and sees_rule(viewer, rule)), None)
+    rules = bridge.call(lambda runtime: runtime.get(AlertService).rules(viewer.principal))
+    rule = next((rule for rule in rules if rule.id == rule_id), None)
     if rule is None:
         require(request, SEE_RULES)
         raise Absent("No such rule", "There is no such rule; it may have been deleted.", "alerts")
@@ -133,7 +133,7 @@ def rule_page(request: HttpRequest, rule_id: int) -> HttpResponse:
     refusal = _delete(request, rule) if act == "delete" else Refusal("act: must be save, preview or delete.", 400)
     if refusal.text:
         return _form(request, shown(rule), rule=rule, refusal=refusal)
-    return done(request, f"Deleted the rule {rule.name}.", _list_url())
+    return done(request, f"Deleted the rule {rule.name}.", reverse("frontend:alerts"))
 
 
 def _delete(request: HttpRequest, rule: AlertRuleView) -> Refusal:
@@ -147,17 +147,14 @@ def _answered(request: HttpRequest, rule: AlertRuleView | None) -> HttpResponse:
     """Store a new rule or the changes of one; or the form, with what is wrong, or with what the rule would find now."""
     given, viewer = sent(request.POST), viewer_of(request)
     if request.POST.get("act") == "preview":
-        preview, wrong = _tried(given, lambda alerts, read: alerts.preview(rule_of(**read), viewer.listed))
+        preview, wrong = _tried(given, lambda alerts, read: alerts.preview(read, viewer.listed))
         return _form(request, given, rule=rule, preview=preview, **wrong)
-    if rule is None:
-        stored, wrong = _tried(given, lambda alerts, read: alerts.create(rule_of(**read), viewer.principal))
-        said = "Made the rule {}. It is checked within a minute."
-    else:
-        stored, wrong = _tried(given, lambda alerts, read: alerts.change(rule.id, read, viewer.principal))
-        said = "Changed the rule {}."
+    rule_id = rule.id if rule else None
+    stored, wrong = _tried(given, lambda alerts, read: alerts.store(read, viewer.principal, rule_id))
     if stored is None:
         return _form(request, given, rule=rule, **wrong)
-    return done(request, said.format(stored.name), _list_url())
+    said = "Changed the rule {}." if rule else "Made the rule {}. It is checked within a minute."
+    return done(request, said.format(stored.name), reverse("frontend:alerts"))
 
 
 def _tried(given: Given, work: Callable[[AlertService, Given], Awaitable[T]]) -> tuple[T | None, dict[str, Any]]:
@@ -182,10 +179,6 @@ def _lacking(viewer: Viewer, rule: AlertRuleView) -> str:
     if rule.pattern == "literal":
         return missing(viewer, ALERT_RULE, rule.group_name)
     return missing(viewer, ALERT_RULE_OF_ALL)
-
-
-def _list_url() -> str:
-    return reverse("frontend:alerts")
 
 
 def _form(

@@ -26,7 +26,7 @@ from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.alerts.receivers import Receiver
-from offsets.alerts.service import AlertService, may_change
+from offsets.alerts.service import AlertService
 from offsets.alerts.types import GIVEN, AlertRow, AlertRuleView
 
 SHOWN, RESOLVED_SHOWN, MESSAGES_SHOWN = 50, 20, 20
@@ -50,7 +50,7 @@ def alerts_page(request: HttpRequest) -> HttpResponse:
     opened: Page[AlertRow] = found["open"]
     context = {
         **found,
-        "refusal": refusal,
+        "notice": refusal,
         "group": group_id,
         "open": [_line(row, viewer, found["now"]) for row in opened.items],
         "resolved": [_line(row, viewer, found["now"]) for row in found["resolved"].items],
@@ -67,7 +67,7 @@ def alerts_page(request: HttpRequest) -> HttpResponse:
         # Celery checks the rules about once a minute; mutes and messages of others announce no change.
         "pace": Pace(every_ms=5_000, gap_ms=2_000),
     }
-    return show(request, "pages/alerts/alerts", context, section="alerts", status=refusal.status)
+    return show(request, "pages/alerts/alerts", context, section="alerts", status=refusal.status, title="Alerts")
 
 
 def _act(request: HttpRequest) -> HttpResponse | Refusal:
@@ -116,7 +116,7 @@ async def _read(runtime: Runtime, viewer: Viewer, group_id: str | None, cursor: 
             raise
         raise BadAddress("after: no such page of the list; start again from the first.") from None
     resolved = await alerts.alerts(viewer.groups, resolved=True, group_id=group_id, limit=RESOLVED_SHOWN)
-    rules = [(rule, *rule_words(rule)) for rule in await alerts.rules(viewer.listed) if sees_rule(viewer, rule)]
+    rules = [(rule, *rule_words(rule)) for rule in await alerts.rules(viewer.principal)]
     found = {"now": await reads.now(runtime.db), "open": opened, "resolved": resolved, "rules": rules, "receivers": ()}
     if not viewer.sees_cluster:
         return found
@@ -134,11 +134,6 @@ async def receivers_of(runtime: Runtime) -> tuple[Sequence[Receiver], str]:
         if error.error is not Error.INVALID_CONFIG:
             raise
         return (), error.detail
-
-
-def sees_rule(viewer: Viewer, rule: AlertRuleView) -> bool:
-    """The person may see a rule: who may describe the cluster sees all, others those that they may change."""
-    return viewer.sees_cluster or may_change(viewer.principal, rule.pattern, rule.group_name)
 
 
 def _line(row: AlertRow, viewer: Viewer, now: Millis) -> tuple[AlertRow, State, str, bool, str]:
@@ -195,10 +190,10 @@ def alerts_csv(request: HttpRequest) -> HttpResponseBase:
 @page
 def alert_rules_csv(request: HttpRequest) -> HttpResponseBase:
     """The rules that the person may see."""
-    viewer = viewer_of(request)
-    rules = bridge.call(lambda runtime: runtime.get(AlertService).rules(viewer.listed))
+    principal = viewer_of(request).principal
+    rules = bridge.call(lambda runtime: runtime.get(AlertService).rules(principal))
     columns = f"rule_id=id {' '.join(GIVEN)} @updated_at updated_by"
-    return csv_of("alert-rules", columns, (rule for rule in rules if sees_rule(viewer, rule)))
+    return csv_of("alert-rules", columns, rules)
 
 
 LAG = State("lag", "Lag", "warn", "More records are to be read than the rule allows.")

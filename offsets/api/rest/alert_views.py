@@ -19,7 +19,7 @@ from kcoord.control.rest.views import ControlView
 from kcoord.door.http.problem import RequestRefused
 from kcoord.protocol.errors import Error
 from offsets.alerts.service import AlertService
-from offsets.alerts.types import AlertRuleView, AlertView, rule_of
+from offsets.alerts.types import AlertRuleView, AlertView
 from offsets.api.rest import alert_serializers as s
 
 RULE_ID = Name("rule_id", "Id of the rule.", {"type": "integer", "minimum": 1})
@@ -105,8 +105,8 @@ class RulesView(ControlView):
         """All rules."""
         self.query()
         self.principal.require_cluster(Operation.DESCRIBE)
-        visible = self.principal.listed_groups
-        rules = self.service(lambda runtime: runtime.get(AlertService).rules(visible))
+        principal = self.principal
+        rules = self.service(lambda runtime: runtime.get(AlertService).rules(principal))
         return Response(shown(s.AlertRules, {"rules": rules}))
 
     @describe(
@@ -125,9 +125,9 @@ class RulesView(ControlView):
     def post(self, request: Request) -> Response:
         """Create a rule."""
         self.query()
-        rule, principal = rule_of(**self.given(s.NewAlertRule)), self.principal
-        made = self.service(lambda runtime: runtime.get(AlertService).create(rule, principal))
-        return Response(shown(AlertRuleView, made), status=201)
+        given, principal = self.given(s.NewAlertRule), self.principal
+        rule = self.service(lambda runtime: runtime.get(AlertService).store(given, principal))
+        return Response(shown(AlertRuleView, rule), status=201)
 
 
 class RuleDetailView(ControlView):
@@ -147,8 +147,8 @@ class RuleDetailView(ControlView):
         """One rule."""
         self.query()
         self.principal.require_cluster(Operation.DESCRIBE)
-        number, visible = _number(rule_id, "alert rule"), self.principal.listed_groups
-        rule = self.service(lambda runtime: runtime.get(AlertService).rule(number, visible))
+        number, principal = _number(rule_id, "alert rule"), self.principal
+        rule = self.service(lambda runtime: runtime.get(AlertService).rule(number, principal))
         return Response(shown(AlertRuleView, rule))
 
     @describe(
@@ -168,7 +168,7 @@ class RuleDetailView(ControlView):
         """Change a rule."""
         self.query()
         number, given, principal = _number(rule_id, "alert rule"), self.given(s.AlertRuleChange), self.principal
-        rule = self.service(lambda runtime: runtime.get(AlertService).change(number, given, principal))
+        rule = self.service(lambda runtime: runtime.get(AlertService).store(given, principal, number))
         return Response(shown(AlertRuleView, rule))
 
     @describe(
