@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -114,7 +115,7 @@ class AlertService:
         return await self._db.transaction(work)
 
     async def delete(self, rule_id: int, principal: Principal) -> None:
-        """Delete a rule with its alerts. Raises INVALID_REQUEST with status 404, and as `create` for lack of rights."""
+        """Delete a rule with its alerts. Raises INVALID_REQUEST with status 404, and as `store` for lack of rights."""
 
         async def work(connection: Connection) -> None:
             was = _changeable(await rules_alone(self._db, connection), rule_id, principal)
@@ -161,15 +162,14 @@ class AlertService:
                 raise RequestRefused(404, f"there is no alert {alert_id}; GET /v1/alerts lists them")
             _require(principal, "literal", found.group_id)
             until = await self._db.now_ms(connection) + duration_ms if duration_ms else None
-            mute = {"id": alert_id, "until": until, "principal": principal.name if until else ""}
+            by = principal.name if until else ""
+            mute = {"id": alert_id, "until": until, "principal": by}
             if await self._db.value(connection, Q.mute_alert, mute) is None:
                 raise RequestRefused(404, f"alert {alert_id} is resolved")
             before, after = ({"rule": found.rule_name, "muted_until": at} for at in (found.muted_until, until))
             act = Act("alert.mute", "group", found.group_id, before, after, principal=principal.name)
             await record(self._db, connection, act)
-            changed = await self._db.record(connection, AlertRow, Q.alert, {"id": alert_id})
-            assert changed is not None
-            return changed
+            return replace(found, muted_until=until, muted_by=by)
 
         return await self._db.transaction(work)
 
@@ -231,11 +231,10 @@ def _may_change(principal: Principal, pattern: str, group_name: str) -> bool:
 
 
 def _require(principal: Principal, pattern: str, group_name: str) -> None:
-    if _may_change(principal, pattern, group_name):
-        return
-    if pattern == "literal":
-        principal.require_group(Operation.ADMIN, group_name)
-    principal.require_cluster(Operation.ADMIN)
+    if not _may_change(principal, pattern, group_name):
+        if pattern == "literal":
+            principal.require_group(Operation.ADMIN, group_name)
+        principal.require_cluster(Operation.ADMIN)
 
 
 def _new(given: Mapping[str, Any]) -> AlertRuleView:

@@ -167,7 +167,7 @@ delete from offsets_alert where id = any(%(id)s::bigint[])
 update offsets_alert
 set muted_until = %(until)s, muted_by = %(principal)s
 where id = %(id)s and resolved_at is null
-returning group_name
+returning id
 
 -- fragment: shown_alert
 -- A `offsets.alerts.types.AlertRow`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -39,13 +40,12 @@ PREVIEWED = 10
 COMMON = ("uncovered", "unattended", "stalled", "stuck")
 """What a new rule watches for, unless its author says otherwise: what never is as it should be."""
 
-
 Given = Mapping[str, Any]
 """What the fields of the form have, as people write it, by the names of `GIVEN`."""
 LENGTHS, BOXES = ("min_time_lag_ms", "for_ms", "remind_ms"), ("send_resolved", "enabled")
 NEW: Given = {
-    "name": "", "enabled": True, "pattern": "prefix", "group_name": "", "label": "", "verdicts": COMMON, "min_lag": "",
-    "min_time_lag_ms": "", "for_ms": "5 min", "remind_ms": "4 h", "send_resolved": True, "receivers": (),
+    **dict.fromkeys(GIVEN, ""), **dict.fromkeys(BOXES, True), "pattern": "prefix", "verdicts": COMMON, "receivers": (),
+    "for_ms": "5 min", "remind_ms": "4 h",
 }  # fmt: skip
 
 
@@ -160,18 +160,17 @@ def _answered(request: HttpRequest, rule: AlertRuleView | None) -> HttpResponse:
 def _tried(given: Given, work: Callable[[AlertService, Given], Awaitable[T]]) -> tuple[T | None, dict[str, Any]]:
     """What came of it; or None, with what is wrong with which field (`problems`) and besides (`refusal`)."""
     found, problems = read(given)
-    if found is None:
-        return None, {"problems": problems, "refusal": Refusal("Nothing was stored: see below.", 400)}
-    try:
-        return bridge.call(lambda runtime: work(runtime.get(AlertService), found)), {}
-    except ProtocolError as error:
-        field = str(error.fields.get("field", ""))
-        status = getattr(error, "status", error.error.status)
-        if field not in GIVEN or field in BOXES:
-            return None, {"refusal": Refusal(error.detail, status)}
-        detail = error.detail.removeprefix(f"{field}: ")
-        problems = {field: f"{detail[:1].upper()}{detail[1:]}."}
-        return None, {"problems": problems, "refusal": Refusal("Nothing was stored: see below.", status)}
+    refusal = Refusal("Nothing was stored: see below.", 400)
+    if found is not None:
+        try:
+            return bridge.call(lambda runtime: work(runtime.get(AlertService), found)), {}
+        except ProtocolError as error:
+            field, status = str(error.fields.get("field", "")), getattr(error, "status", error.error.status)
+            if field not in GIVEN:
+                return None, {"refusal": Refusal(error.detail, status)}
+            detail = error.detail.removeprefix(f"{field}: ")
+            problems, refusal = {field: f"{detail[:1].upper()}{detail[1:]}."}, replace(refusal, status=status)
+    return None, {"problems": problems, "refusal": refusal}
 
 
 def _lacking(viewer: Viewer, rule: AlertRuleView) -> str:
