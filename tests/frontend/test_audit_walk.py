@@ -37,6 +37,7 @@ from tests.frontend.alert_seed import told
 from tests.frontend.conftest import PASSWORD
 from tests.frontend.item_seed import queue
 from tests.frontend.seed import Seed
+from tests.offsets.alerts.world import rule
 from tests.support.rest_groups import group, member
 from tests.support.selection import sample
 
@@ -116,14 +117,10 @@ RULE = {"name": "r", "pattern": "literal", "group_name": "g", "verdicts": "stuck
 
 
 def ruled() -> dict[str, Any]:
-    rule = {
-        "name": "r", "enabled": True, "pattern": "literal", "group_name": "g", "label": "", "verdicts": ["stuck"],
-        "min_lag": None, "min_time_lag_ms": None, "for_ms": 0, "remind_ms": 0, "send_resolved": True,
-        "receivers": ["oncall"],
-    }  # fmt: skip
+    given = rule(name="r", pattern="literal", group_name="g", receivers=["oncall"])
 
     async def make(runtime: Runtime) -> int:
-        return (await runtime.get(AlertService).store(rule, Principal(0, "x", ALL_ALLOWED))).id
+        return (await runtime.get(AlertService).store(given, Principal(0, "x", ALL_ALLOWED))).id
 
     return {"rule_id": bridge.call(make)}
 
