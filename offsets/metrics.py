@@ -24,7 +24,6 @@ from kcoord.database.sql import queries
 from kcoord.process import off_loop
 from kcoord.process.runtime import Runtime
 from kcoord.setting_table import OWN_DIALECT
-from offsets.alerts.store import AlertStore
 from offsets.alerts.types import Outcomes
 from offsets.core.types import Millis
 
@@ -361,7 +360,6 @@ class GroupMetrics:
         self._repeated_seconds = runtime.config.int("metrics.cache.ms") / 1000
         self._cache: dict[str, tuple[float, bytes]] = {}
         self._one_at_a_time = asyncio.Lock()
-        self._alert_store = runtime.get(AlertStore)
         runtime.on_connection_lost(self._cache.clear)
 
     async def text(self, caller: Principal | None) -> bytes:
@@ -397,8 +395,10 @@ class GroupMetrics:
         return text.encode() + await off_loop.run(series, rendered, self._dialect, *rows)
 
     async def _alerts(self, connection: Connection) -> tuple[int, Outcomes]:
-        opened = await self._alert_store.open_by_rule(connection)
-        return sum(opened.values()), await self._alert_store.outcomes(connection)
+        opened = await self._db.rows(connection, Q.count_open_alerts)
+        outcomes = await self._db.record(connection, Outcomes, Q.alert_messages_by_outcome)
+        assert outcomes is not None
+        return sum(number for _, number in opened), outcomes
 
     async def _named(self, connection: Connection, caller: Principal) -> Named:
         topics_of = caller.visible(Resource.TOPIC).parameters("topic")

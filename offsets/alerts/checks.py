@@ -7,23 +7,29 @@ afterwards, at least once: a worker that dies while it sends leaves the message 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 
 import structlog
+from psycopg.types.json import Jsonb
 
 from kcoord.database.pool import Connection
+from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from kcoord.secret_tables import SecretTablesError
 from kcoord.setting_table import LINK_URL, RECEIVERS_FILE
 from offsets.alerts import wording
 from offsets.alerts.receivers import AT_ONCE, TIMEOUT_SECONDS, Receiver, SendError, read_receivers
-from offsets.alerts.store import AlertStore
-from offsets.alerts.types import Message
-from offsets.core.alerts import Alert, Notice, decide, next_attempt
+from offsets.alerts.rules import found, rules_alone
+from offsets.alerts.types import AlertRuleView, Message
+from offsets.core.alerts import Alert, Decision, Notice, decide, next_attempt
 from offsets.core.days import DAY_MS
 from offsets.core.types import Millis
 
 log = structlog.get_logger(__name__)
+
+Q = queries("offsets")
 
 MOST_SENT = 100
 """The most messages that one run sends, so that it ends; the next run continues."""
@@ -40,7 +46,6 @@ class AlertChecks:
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
-        self._store = runtime.get(AlertStore)
         self._settle_ms = runtime.config.int("alerts.settle.ms")
         self._file = runtime.config.str(RECEIVERS_FILE)
         self._link_url = runtime.config.str(LINK_URL)
@@ -52,29 +57,52 @@ class AlertChecks:
         return await self._db.transaction(self._check)
 
     async def _check(self, connection: Connection) -> int:
-        await self._store.check_alone(connection)
+        rules = {rule.id: rule for rule in await rules_alone(self._db, connection) if rule.enabled}
         now = await self._db.now_ms(connection)
-        rules = {rule.id: rule for rule in await self._store.rules(connection)}
-        before = await self._store.unresolved(connection)
+        before = await self._db.records(connection, Alert, Q.unresolved_alerts)
+        runs = await self._db.rows(connection, Q.verdict_runs)
         decision = decide(
-            [rule.deciding for rule in rules.values() if rule.enabled],
-            await self._store.found(connection),
+            rules.values(),
+            await found(self._db, connection),
             before,
             now,
             settle_ms=self._settle_ms,
-            judged_at=await self._store.judged_at(connection),
+            judged_at=min(at for _, at in runs) if len(runs) > 1 else 0,  # not before every check ran once
         )
-        await self._store.write(connection, decision, before, now)
+        await self._write(connection, decision, set(before))
+        told: Counter[str] = Counter({notice.value: 0 for notice in Notice if notice is not Notice.TEST})
         for (rule_id, notice), alerts in decision.notices.items():
-            named = [alert.group_id for alert in alerts[: wording.MOST_ALERTS]]
-            labels = await self._store.labels(connection, named)
-            content = wording.content(rules[rule_id], alerts, self._link_url, labels)
-            await self._store.post(connection, rules[rule_id], notice, content, now)
-        await self._store.trim(connection, now - self._kept_ms)
-        told = sum(len(alerts) for alerts in decision.notices.values())
-        if told:
-            log.info("alerts_told", **_counts(decision.notices))
-        return told
+            await self._post(connection, rules[rule_id], notice, alerts, now)
+            told[notice.value] += len(alerts)
+        await connection.execute(Q.trim_alerts.encode(), {"before": now - self._kept_ms})
+        if told.total():
+            log.info("alerts_told", **told)
+        return told.total()
+
+    async def _write(self, connection: Connection, decision: Decision, before: Collection[Alert]) -> None:
+        """Store what a check decided; alerts that are as they were are not written."""
+        changed = [alert for alert in decision.kept if alert not in before]
+        for statement, alerts in (
+            (Q.insert_alerts, [alert for alert in changed if not alert.id]),
+            (Q.update_alerts, [alert for alert in changed if alert.id]),
+            (Q.resolve_alerts, decision.resolved),
+            (Q.delete_alerts, decision.dropped),
+        ):
+            if alerts:
+                columns = {one.name: [getattr(alert, one.name) for alert in alerts] for one in fields(Alert)}
+                await connection.execute(statement.encode(), {**columns, "now": decision.now})
+
+    async def _post(
+        self, connection: Connection, rule: AlertRuleView, notice: Notice, alerts: Sequence[Alert], now: Millis
+    ) -> None:
+        """Put a message for each receiver of a rule into the outbox."""
+        named = [alert.group_id for alert in alerts[: wording.MOST_ALERTS]]
+        labels: dict[str, Mapping[str, str]] = dict(
+            await self._db.rows(connection, Q.labels_of_alerts, {"group_ids": named})
+        )
+        content = Jsonb(wording.content(rule, alerts, self._link_url, labels))
+        message = {"rule_id": rule.id, "rule_name": rule.name, "notice": notice.value, "content": content, "now": now}
+        await connection.execute(Q.insert_alert_messages.encode(), {**message, "receivers": rule.receivers})
 
     async def send(self) -> int:
         """Send the messages that are due, several at a time; returns how many were taken.
@@ -93,44 +121,36 @@ class AlertChecks:
     async def _send_some(self) -> int:
         sent = 0
         for _ in range(MOST_SENT // AT_ONCE):
-            message = await self._claim()
+            message = await self._db.transaction(self._claim)
             if message is None:
                 break
             sent += await self._send(message)
         return sent
 
-    async def _claim(self) -> Message | None:
-        async def work(connection: Connection) -> Message | None:
-            now = await self._db.now_ms(connection)
-            return await self._store.claim(connection, now, now + CLAIM_MS)
-
-        return await self._db.transaction(work)
+    async def _claim(self, connection: Connection) -> Message | None:
+        now = await self._db.now_ms(connection)
+        parameters = {"now": now, "again_at": now + CLAIM_MS}
+        return await self._db.record(connection, Message, Q.claim_alert_message, parameters)
 
     async def _send(self, message: Message) -> bool:
+        why: str | None = None
         try:
-            receiver = await self._receiver(message.receiver)
-            bad = message.notice != Notice.RESOLVED.value
-            title, text, body = wording.title(message), wording.text(message), wording.body(message)
-            await receiver.send(message.id, title, text, body, bad=bad)
+            await (await self._receiver(message.receiver)).send(message)
         except (SendError, SecretTablesError) as error:
-            await self._note_failure(message, str(error))
-            return False
+            why = str(error)
 
-        async def note(connection: Connection) -> None:
-            await self._store.sent(connection, message.id, await self._db.now_ms(connection))
-
-        await self._db.transaction(note)
-        return True
-
-    async def _note_failure(self, message: Message, why: str) -> None:
         async def note(connection: Connection) -> Millis | None:
-            next_at = next_attempt(message.attempts, await self._db.now_ms(connection))
-            await self._store.failed(connection, message.id, why, next_at)
+            now = await self._db.now_ms(connection)
+            next_at = None if why is None else next_attempt(message.attempts, now)
+            outcome = {"sent_at": now if why is None else None, "next_at": next_at, "error": (why or "")[:1_000]}
+            await connection.execute(Q.note_alert_message.encode(), {"id": message.id, **outcome})
             return next_at
 
         next_at = await self._db.transaction(note)
-        level = log.error if next_at is None else log.warning
-        level("alert_not_sent", receiver=message.receiver, rule=message.rule_name, why=why, again_at=next_at)
+        if why is not None:
+            level = log.error if next_at is None else log.warning
+            level("alert_not_sent", receiver=message.receiver, rule=message.rule_name, why=why, again_at=next_at)
+        return why is None
 
     async def _receiver(self, name: str) -> Receiver:
         """Read for each message: a mended file is used at once. Raises SendError, SecretTablesError."""
@@ -138,10 +158,3 @@ class AlertChecks:
         if found is None:
             raise SendError(f"there is no receiver {name!r} in the file of receivers")
         return found
-
-
-def _counts(notices: Mapping[tuple[int, Notice], Sequence[Alert]]) -> dict[str, int]:
-    counts = {notice.value: 0 for notice in Notice if notice is not Notice.TEST}
-    for (_, notice), alerts in notices.items():
-        counts[notice.value] += len(alerts)
-    return counts

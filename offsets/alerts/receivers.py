@@ -20,11 +20,13 @@ import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 from kcoord.door.http.outgoing import OutgoingError, exchange
 from kcoord.secret_tables import SecretTablesError, is_http_address, read_secret_tables
 from kcoord.setting_table import RECEIVERS_FILE
+from offsets.alerts import wording
+from offsets.alerts.types import Message
+from offsets.core.alerts import Notice
 
 TIMEOUT_SECONDS = 10.0
 """How long a receiver may take in all to connect, to take a message, and to answer."""
@@ -47,15 +49,9 @@ class Receiver:
     address: str = field(repr=False)
     secret: str = field(default="", repr=False)
 
-    async def send(self, message_id: str, title: str, text: str, body: Mapping[str, Any], *, bad: bool = True) -> None:
-        """Send a message, within TIMEOUT_SECONDS. Raises SendError.
-
-        `title` and `text` are for people, `body` for programs. `bad`: it is about something that is wrong.
-        """
-        if self.kind == "webhook":
-            await _post(self, message_id, body)
-        else:
-            await _notify(self, title, text, bad=bad)
+    async def send(self, message: Message) -> None:
+        """Send a message, within TIMEOUT_SECONDS. Raises SendError."""
+        await (_post if self.kind == "webhook" else _notify)(self, message)
 
 
 def read_receivers(path: str) -> Mapping[str, Receiver]:
@@ -85,9 +81,9 @@ def _is_known(url: str) -> bool:
     return bool(apprise.Apprise().add(url))
 
 
-async def _notify(receiver: Receiver, title: str, text: str, *, bad: bool) -> None:
+async def _notify(receiver: Receiver, message: Message) -> None:
     """Apprise blocks, and limits each read only: a thread that it holds for longer is left to it."""
-    work = asyncio.get_running_loop().run_in_executor(_threads(), _notify_now, receiver, title, text, bad)
+    work = asyncio.get_running_loop().run_in_executor(_threads(), _notify_now, receiver, message)
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             was_taken = await work
@@ -103,19 +99,20 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(AT_ONCE, "kcoord-notify")
 
 
-def _notify_now(receiver: Receiver, title: str, text: str, bad: bool) -> bool:
+def _notify_now(receiver: Receiver, message: Message) -> bool:
     import apprise
 
     service = apprise.Apprise()
     service.add(receiver.address)
-    kind = apprise.NotifyType.WARNING if bad else apprise.NotifyType.SUCCESS
-    return bool(service.notify(body=text, title=title, notify_type=kind))
+    is_good = message.notice in (Notice.RESOLVED.value, Notice.TEST.value)
+    kind = apprise.NotifyType.SUCCESS if is_good else apprise.NotifyType.WARNING
+    return bool(service.notify(body=wording.text(message), title=wording.title(message), notify_type=kind))
 
 
-async def _post(receiver: Receiver, message_id: str, body: Mapping[str, Any]) -> None:
+async def _post(receiver: Receiver, message: Message) -> None:
     """Redirects are not followed: the answer must come from the address of the file."""
-    content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    headers = {"Content-Type": "application/json", "X-Kcoord-Message": message_id}
+    content = json.dumps(wording.body(message), ensure_ascii=False, separators=(",", ":")).encode()
+    headers = {"Content-Type": "application/json", "X-Kcoord-Message": message.id}
     if receiver.secret:
         headers[SIGNATURE] = "sha256=" + hmac.new(receiver.secret.encode(), content, hashlib.sha256).hexdigest()
     try:

@@ -5,47 +5,45 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
+from uuid import UUID
 
-from kcoord.control.rest.answers import Instant, doc
-from offsets.core.alerts import AlertRule
+from groups.core.model.types import VerdictKind
+from kcoord.control.rest.answers import Answer, Instant, doc, one_of
 from offsets.core.types import Millis
 
-
-@dataclass(frozen=True, slots=True)
-class RuleSpec:
-    """What a rule says: which groups (`pattern`: `literal` or `prefix` of `group_name`), what, for how long, to whom.
-
-    `label`: only groups with this label, `name=value`, or `name` for any value; "": any group.
-    A verdict of `verdicts`, a lag of `min_lag` records, or a time lag of `min_time_lag_ms`: any of them, and at least
-    one of them is given.
-    """
-
-    name: str
-    pattern: str
-    group_name: str
-    verdicts: Sequence[str]
-    min_lag: int | None
-    min_time_lag_ms: Millis | None
-    for_ms: Millis
-    remind_ms: Millis
-    send_resolved: bool
-    receivers: Sequence[str]
-    enabled: bool
-    label: str
+PATTERNS = ("literal", "prefix")
+VERDICTS = [kind.value for kind in VerdictKind]
+"""The worst first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule(RuleSpec):
-    """A stored rule."""
+class AlertRuleView(Answer):
+    """A rule."""
 
+    # 0: it is not stored.
     id: int
-    updated_at: Millis
+    name: str
+    enabled: bool
+    pattern: Annotated[str, one_of(PATTERNS)]
+    group_name: str
+    label: str
+    verdicts: list[Annotated[str, one_of(VERDICTS)]]
+    min_lag: int | None
+    min_time_lag_ms: int | None
+    for_ms: int
+    remind_ms: int
+    send_resolved: bool
+    receivers: list[str]
+    updated_at: Instant
     updated_by: str
 
-    @property
-    def deciding(self) -> AlertRule:
-        """What decides about its alerts."""
-        return AlertRule(self.id, self.for_ms, self.remind_ms, self.send_resolved)
+
+GIVEN = AlertRuleView.__struct_fields__[1:-2]
+"""The fields of a rule that people give."""
+
+
+def given_of(rule: AlertRuleView) -> dict[str, Any]:
+    """What people gave of a rule, by field."""
+    return {name: getattr(rule, name) for name in GIVEN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +102,21 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageRow(Message):
-    """A message as lists show it. It waits while `next_at` is set; without `sent_at` after that, it has failed."""
+class MessageView:
+    """What a receiver was told, or is to be told."""
 
-    next_at: Millis | None
-    sent_at: Millis | None
-    error: str
-
-    @property
-    def state(self) -> str:
-        """`sent`, `waiting` or `failed`."""
-        if self.sent_at is not None:
-            return "sent"
-        return "failed" if self.next_at is None else "waiting"
+    id: UUID
+    rule_id: int | None
+    rule_name: str
+    receiver: str
+    notice: Annotated[str, one_of(["opened", "reminder", "resolved"])]
+    state: Annotated[str, one_of(["sent", "waiting", "failed"])]
+    alert_count: int
+    created_at: Instant
+    attempts: int
+    next_at: Annotated[Instant | None, doc("When it is sent again.")]
+    sent_at: Instant | None
+    error: Annotated[str, doc("Why the last attempt failed.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from kcoord.door.http.types import rfc3339
-from offsets.alerts.types import Message, Rule
+from offsets.alerts.types import AlertRuleView, Message
 from offsets.core.alerts import Alert, Notice
 
 MOST_ALERTS = 20
@@ -27,8 +27,6 @@ SAID = {
     "dead-letters": "items were given up",
 }
 """Verdicts in a few words."""
-
-
 TOLD_LABELS = ("owner", "team", "contact", "runbook")
 """Labels that messages for people show: whom to call, and what to do."""
 
@@ -36,28 +34,23 @@ Labels = Mapping[str, str]
 
 
 def content(
-    rule: Rule, alerts: Sequence[Alert], link_url: str, labels: Mapping[str, Labels] | None = None
+    rule: AlertRuleView, alerts: Sequence[Alert], link_url: str, labels: Mapping[str, Labels]
 ) -> dict[str, Any]:
     """The alerts of a message as data: the first MOST_ALERTS of them, and how many there are. `labels`: by group."""
-    return {
-        "alerts": [
-            {**_told(rule, alert, link_url), "labels": dict((labels or {}).get(alert.group_id, {}))}
-            for alert in alerts[:MOST_ALERTS]
-        ],
-        "alert_count": len(alerts),
-    }
-
-
-def _told(rule: Rule, alert: Alert, link_url: str) -> dict[str, Any]:
-    threshold = {"lag": rule.min_lag, "time-lag": rule.min_time_lag_ms}.get(alert.cause)
-    return {
-        "group_id": alert.group_id,
-        "cause": alert.cause,
-        "value": alert.value,
-        "threshold": threshold,
-        "since": rfc3339(alert.since),
-        "url": f"{link_url.rstrip('/')}/groups/{quote(alert.group_id, safe='')}" if link_url else None,
-    }
+    thresholds = {"lag": rule.min_lag, "time-lag": rule.min_time_lag_ms}
+    told = [
+        {
+            "group_id": alert.group_id,
+            "cause": alert.cause,
+            "value": alert.value,
+            "threshold": thresholds.get(alert.cause),
+            "since": rfc3339(alert.since),
+            "url": f"{link_url.rstrip('/')}/groups/{quote(alert.group_id, safe='')}" if link_url else None,
+            "labels": labels.get(alert.group_id, {}),
+        }
+        for alert in alerts[:MOST_ALERTS]
+    ]
+    return {"alerts": told, "alert_count": len(alerts)}
 
 
 def body(message: Message) -> dict[str, Any]:
@@ -75,10 +68,9 @@ def body(message: Message) -> dict[str, Any]:
 
 def title(message: Message) -> str:
     """The subject of a message for people."""
-    alerts: Sequence[Mapping[str, Any]] = message.content.get("alerts", [])
-    if message.notice == Notice.TEST.value or not alerts:
+    alerts, count = message.content["alerts"], message.content["alert_count"]
+    if message.notice == Notice.TEST.value:
         return "kcoord: a test"
-    count = message.content["alert_count"]
     what = f"group {alerts[0]['group_id']}" if count == 1 else f"{count} groups"
     said = {"opened": "", "reminder": "still: ", "resolved": "resolved: "}[message.notice]
     return f"kcoord: {said}{message.rule_name}: {what}"
@@ -86,12 +78,10 @@ def title(message: Message) -> str:
 
 def text(message: Message) -> str:
     """The text of a message for people."""
-    alerts: Sequence[Mapping[str, Any]] = message.content.get("alerts", [])
-    if message.notice == Notice.TEST.value or not alerts:
+    if message.notice == Notice.TEST.value:
         return f"This is a test of the receiver {message.receiver}. Nothing is wrong."
-    lines = [_line(alert) for alert in alerts]
-    more = message.content["alert_count"] - len(alerts)
-    if more:
+    lines = [_line(alert) for alert in message.content["alerts"]]
+    if more := message.content["alert_count"] - len(lines):
         lines.append(f"and {more} more groups")
     return "\n".join(lines)
 

@@ -10,14 +10,12 @@ Kafka has no counterpart. Burrow's notifier (one message when a group gets bad, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Protocol
 
 from offsets.core.types import Millis
-
-Key = tuple[int, str]
-"""A rule and a group: there is one alert for it at a time."""
 
 
 class Notice(str, Enum):
@@ -29,14 +27,13 @@ class Notice(str, Enum):
     TEST = "test"
 
 
-@dataclass(frozen=True, slots=True)
-class AlertRule:
+class AlertRule(Protocol):
     """What decides about the alerts of a rule. Lengths in ms; `remind_ms` 0: nobody is reminded."""
 
     id: int
     for_ms: Millis
-    remind_ms: Millis = 0
-    send_resolved: bool = True
+    remind_ms: Millis
+    send_resolved: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +48,6 @@ class Finding:
     cause: str
     value: int | None = None
     since: Millis | None = None
-
-    @property
-    def key(self) -> Key:
-        """Rule and group."""
-        return self.rule_id, self.group_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +69,50 @@ class Alert:
     told_at: Millis | None = None
     muted_until: Millis | None = None
 
-    @property
-    def key(self) -> Key:
-        """Rule and group."""
-        return self.rule_id, self.group_id
-
     def is_muted(self, now: Millis) -> bool:
         """Nobody is told of it now."""
         return self.muted_until is not None and self.muted_until > now
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decision:
-    """What a check changes.
+    """What a check at `now` changes.
 
     `kept`: alerts as they are now. `dropped`: conditions that ended before they opened an alert. `notices`: what the
     receivers of each rule are told.
     """
 
-    kept: Sequence[Alert] = ()
-    resolved: Sequence[Alert] = ()
-    dropped: Sequence[Alert] = ()
-    notices: Mapping[tuple[int, Notice], Sequence[Alert]] = field(default_factory=dict)
+    now: Millis
+    kept: list[Alert] = field(default_factory=list)
+    resolved: list[Alert] = field(default_factory=list)
+    dropped: list[Alert] = field(default_factory=list)
+    notices: dict[tuple[int, Notice], list[Alert]] = field(default_factory=dict)
+
+    def _tell(self, notice: Notice, alert: Alert) -> Alert:
+        self.notices.setdefault((alert.rule_id, notice), []).append(alert)
+        return replace(alert, told_at=self.now)
+
+    def last(self, rule: AlertRule, alert: Alert) -> None:
+        """The condition of an alert holds: it opens, and receivers are told, if it is time."""
+        if alert.opened_at is None and self.now - alert.since >= rule.for_ms:
+            alert = replace(alert, opened_at=self.now)
+        if alert.opened_at is not None and not alert.is_muted(self.now):
+            if alert.told_at is None:
+                alert = self._tell(Notice.OPENED, alert)
+            elif rule.remind_ms and self.now - alert.told_at >= rule.remind_ms:
+                alert = self._tell(Notice.REMINDER, alert)
+        self.kept.append(alert)
+
+    def end(self, rule: AlertRule, alert: Alert, settle_ms: Millis, judged_at: Millis) -> None:
+        """The condition of an open alert is over: it is resolved after a while."""
+        over_since = self.now if alert.over_since is None else alert.over_since
+        alert = replace(alert, over_since=over_since)
+        if self.now - over_since < settle_ms or judged_at < over_since:
+            self.kept.append(alert)
+            return
+        if rule.send_resolved and alert.told_at is not None and not alert.is_muted(self.now):
+            alert = self._tell(Notice.RESOLVED, alert)
+        self.resolved.append(alert)
 
 
 def decide(
@@ -116,67 +130,26 @@ def decide(
     last judged then, so a condition is over only if it was over by that time: while nobody judges, nothing is resolved.
     """
     by_id = {rule.id: rule for rule in rules}
-    holding: dict[Key, Finding] = {}
+    holding: dict[tuple[int, str], Finding] = {}
     for one in found:
         if one.rule_id in by_id:
-            holding.setdefault(one.key, one)
-    next_ones = _Next(now, settle_ms, judged_at)
+            holding.setdefault((one.rule_id, one.group_id), one)
+    decision = Decision(now)
     for alert in alerts:
         rule = by_id.get(alert.rule_id)
-        finding = holding.pop(alert.key, None)
+        finding = holding.pop((alert.rule_id, alert.group_id), None)
         if rule is None:
-            next_ones.resolved.append(alert)
+            decision.resolved.append(alert)
         elif finding is not None:
-            next_ones.last(rule, _updated(alert, finding))
+            decision.last(rule, _updated(alert, finding))
         elif alert.opened_at is None:
-            next_ones.dropped.append(alert)
+            decision.dropped.append(alert)
         else:
-            next_ones.end(rule, alert)
+            decision.end(rule, alert, settle_ms, judged_at)
     for new in holding.values():
         since = now if new.since is None else min(new.since, now)
-        next_ones.last(by_id[new.rule_id], Alert(new.rule_id, new.group_id, new.cause, new.value, since))
-    return Decision(next_ones.kept, next_ones.resolved, next_ones.dropped, next_ones.notices)
-
-
-class _Next:
-    """The decision while it is made."""
-
-    def __init__(self, now: Millis, settle_ms: Millis, judged_at: Millis) -> None:
-        self._now = now
-        self._settle_ms = settle_ms
-        self._judged_at = judged_at
-        self.kept: list[Alert] = []
-        self.resolved: list[Alert] = []
-        self.dropped: list[Alert] = []
-        self.notices: dict[tuple[int, Notice], list[Alert]] = {}
-
-    def last(self, rule: AlertRule, alert: Alert) -> None:
-        """The condition of an alert holds: it opens, and receivers are told, if it is time."""
-        if alert.opened_at is None and self._now - alert.since >= rule.for_ms:
-            alert = replace(alert, opened_at=self._now)
-        if alert.opened_at is None or alert.is_muted(self._now):
-            self.kept.append(alert)
-        elif alert.told_at is None:
-            self.kept.append(self._told(Notice.OPENED, alert))
-        elif rule.remind_ms and self._now - alert.told_at >= rule.remind_ms:
-            self.kept.append(self._told(Notice.REMINDER, alert))
-        else:
-            self.kept.append(alert)
-
-    def end(self, rule: AlertRule, alert: Alert) -> None:
-        """The condition of an open alert is over: it is resolved after a while."""
-        over_since = self._now if alert.over_since is None else alert.over_since
-        over = replace(alert, over_since=over_since)
-        if self._now - over_since < self._settle_ms or self._judged_at < over_since:
-            self.kept.append(over)
-            return
-        if rule.send_resolved and over.told_at is not None and not over.is_muted(self._now):
-            over = self._told(Notice.RESOLVED, over)
-        self.resolved.append(over)
-
-    def _told(self, notice: Notice, alert: Alert) -> Alert:
-        self.notices.setdefault((alert.rule_id, notice), []).append(alert)
-        return replace(alert, told_at=self._now)
+        decision.last(by_id[new.rule_id], Alert(new.rule_id, new.group_id, new.cause, new.value, since))
+    return decision
 
 
 def _updated(alert: Alert, finding: Finding) -> Alert:

@@ -1,44 +1,39 @@
 -- Alerts, by the rules of `offsets.core.alerts`.
 
--- fragment: rule
--- A `offsets.alerts.types.Rule`.
-select r.id, r.name, r.enabled, r.pattern, r.group_name, r.verdicts, r.min_lag, r.min_time_lag_ms, r.for_ms,
-       r.remind_ms, r.send_resolved, r.receivers, r.updated_at, r.updated_by, r.label
-from offsets_alertrule r
+-- fragment: rule_columns
+-- What statements write of an `offsets.alerts.types.AlertRuleView`, of which they take the whole as JSON.
+name, enabled, pattern, group_name, label, verdicts, min_lag, min_time_lag_ms, for_ms, remind_ms, send_resolved,
+receivers, updated_at, updated_by
 
 -- name: alert_rules
--- include: rule
-order by r.name
-
--- name: alert_rule
--- include: rule
-where r.id = %(id)s
-
--- name: alert_rule_named
-select id from offsets_alertrule where name = %(name)s
-
--- name: count_alert_rules
-select count(*) from offsets_alertrule
+select id,
+-- include: rule_columns
+from offsets_alertrule
+order by name
 
 -- name: insert_alert_rule
-insert into offsets_alertrule (name, enabled, pattern, group_name, verdicts, min_lag, min_time_lag_ms, for_ms, remind_ms,
-                               send_resolved, receivers, updated_at, updated_by, label)
-values (%(name)s, %(enabled)s, %(pattern)s, %(group_name)s, %(verdicts)s, %(min_lag)s, %(min_time_lag_ms)s, %(for_ms)s,
-        %(remind_ms)s, %(send_resolved)s, %(receivers)s, %(now)s, %(principal)s, %(label)s)
-returning id
+insert into offsets_alertrule (
+-- include: rule_columns
+) select
+-- include: rule_columns
+from jsonb_populate_record(null::offsets_alertrule, %(rule)s)
+returning id,
+-- include: rule_columns
 
 -- name: update_alert_rule
-update offsets_alertrule
-set name = %(name)s, enabled = %(enabled)s, pattern = %(pattern)s, group_name = %(group_name)s, verdicts = %(verdicts)s,
-    min_lag = %(min_lag)s, min_time_lag_ms = %(min_time_lag_ms)s, for_ms = %(for_ms)s, remind_ms = %(remind_ms)s,
-    send_resolved = %(send_resolved)s, receivers = %(receivers)s, updated_at = %(now)s, updated_by = %(principal)s,
-    label = %(label)s
+update offsets_alertrule set (
+-- include: rule_columns
+) = (select
+-- include: rule_columns
+from jsonb_populate_record(null::offsets_alertrule, %(rule)s))
 where id = %(id)s
-
--- name: delete_alerts_of_rule
-delete from offsets_alert where rule_id = %(id)s
+returning id,
+-- include: rule_columns
 
 -- name: delete_alert_rule
+with alerts as (
+    delete from offsets_alert where rule_id = %(id)s
+)
 delete from offsets_alertrule where id = %(id)s
 
 -- name: check_alerts_alone
@@ -52,11 +47,23 @@ select pg_advisory_xact_lock(%(key)s)
                                          = substr(r.label, strpos(r.label, '=') + 1)
                                end))
 
--- fragment: conditions_of_rules
--- For each of `rules` the groups for which its condition holds, the worst verdict of a group first and its lag last. Rules
--- for one group look it up: they are `named`. The others begin at the verdicts, which are few, and at the last samples that
--- any of them is about: each of those is read once, and so are the labels of these groups, however many rules there are.
-beginning as materialized (
+-- name: groups_of_alert_rules
+-- For each rule, or for `rule`, which need not be stored, the groups for which its condition holds, the worst verdict of a
+-- group first and its lag last. Rules for one group look it up: they are `named`. The others begin at the verdicts, which
+-- are few, and at the last samples that any of them is about: each of those is read once, and so are the labels of these
+-- groups, however many rules there are.
+with rules as not materialized (
+    select * from offsets_alertrule where enabled and %(rule)s::jsonb is null
+    union all
+    select * from jsonb_populate_record(null::offsets_alertrule, %(rule)s) where %(rule)s::jsonb is not null
+), named as materialized (
+    select r.id, r.verdicts, r.min_lag, r.min_time_lag_ms, g.id as key, g.group_id
+    from rules r
+    join groups_group g on g.group_id = r.group_name
+    cross join lateral (select r.group_name) about (group_id)
+    where r.pattern = 'literal' and
+    -- include: has_label_of_rule
+), beginning as materialized (
     select * from rules where pattern = 'prefix'
 ), unwell as materialized (
     select g.group_id, v.kind, v.since
@@ -70,10 +77,15 @@ beginning as materialized (
     where exists (select from beginning)
       and (l.lag >= (select min(min_lag) from beginning)
            or l.time_lag_ms >= (select min(min_time_lag_ms) from beginning))
+), found as materialized (
+    select group_id from unwell union select group_id from late
 ), labelled as materialized (
-    -- As rules write them. The first = of a rule ends the name, so that no rule is about a name that has one.
-    select l.group_name as group_id, written.label
-    from (select group_id from unwell union select group_id from late) found
+    -- As rules write them, '' for any group. The first = of a rule ends the name, so that no rule is about a name that
+    -- has one.
+    select group_id, '' as label from found where exists (select from beginning where label = '')
+    union all
+    select found.group_id, written.label
+    from found
     join groups_grouplabels l on l.group_name = found.group_id
     cross join lateral jsonb_each_text(l.labels) pair (name, value)
     cross join lateral (values (pair.name), (pair.name || '=' || pair.value)) written (label)
@@ -87,11 +99,6 @@ beginning as materialized (
     union all
     select r.id, v.group_id, v.kind, v.since
     from beginning r
-    join unwell v on v.kind = any(r.verdicts) and starts_with(v.group_id, r.group_name)
-    where r.label = ''
-    union all
-    select r.id, v.group_id, v.kind, v.since
-    from beginning r
     join labelled using (label)
     join unwell v using (group_id)
     where v.kind = any(r.verdicts) and starts_with(v.group_id, r.group_name)
@@ -99,11 +106,6 @@ beginning as materialized (
     select r.id as rule_id, r.group_id, r.min_lag, l.lag, l.time_lag_ms
     from named r
     join offsets_grouplag l on l.group_id = r.key and (l.lag >= r.min_lag or l.time_lag_ms >= r.min_time_lag_ms)
-    union all
-    select r.id, l.group_id, r.min_lag, l.lag, l.time_lag_ms
-    from beginning r
-    join late l on (l.lag >= r.min_lag or l.time_lag_ms >= r.min_time_lag_ms) and starts_with(l.group_id, r.group_name)
-    where r.label = ''
     union all
     select r.id, l.group_id, r.min_lag, l.lag, l.time_lag_ms
     from beginning r
@@ -125,44 +127,10 @@ from matched
 order by rule_id, group_id, place
 limit %(limit)s
 
--- name: groups_of_alert_rules
-with rules as not materialized (
-    select * from offsets_alertrule where enabled
-), named as materialized (
-    select r.id, r.verdicts, r.min_lag, r.min_time_lag_ms, g.id as key, g.group_id
-    from rules r
-    join groups_group g on g.group_id = r.group_name
-    cross join lateral (select r.group_name) about (group_id)
-    where r.pattern = 'literal' and
-    -- include: has_label_of_rule
-),
--- include: conditions_of_rules
-
--- fragment: rule_given
-select 0::bigint as id, %(pattern)s::text as pattern, %(group_name)s::text as group_name, %(label)s::text as label,
-       %(verdicts)s::text[] as verdicts, %(min_lag)s::bigint as min_lag, %(min_time_lag_ms)s::bigint as min_time_lag_ms
-
--- name: groups_of_alert_rule
--- The same for a rule that need not be stored.
-with rules as not materialized (
-    -- include: rule_given
-), named as materialized (
-    select r.id, r.verdicts, r.min_lag, r.min_time_lag_ms, g.id as key, g.group_id
-    from rules r
-    join groups_group g on g.group_id = r.group_name
-    cross join lateral (select r.group_name) about (group_id)
-    where r.pattern = 'literal' and
-    -- include: has_label_of_rule
-),
--- include: conditions_of_rules
-
 -- name: count_groups_of_alert_rule
 -- How many groups that the caller may see a rule is about.
-with rules as not materialized (
-    -- include: rule_given
-)
 select count(*)
-from rules r
+from jsonb_populate_record(null::offsets_alertrule, %(rule)s) r
 join groups_group g on case when r.pattern = 'literal' then g.group_id = r.group_name
                             else starts_with(g.group_id, r.group_name) end
 cross join lateral (select g.group_id) about (group_id)
@@ -190,16 +158,16 @@ from unnest(%(id)s::bigint[], %(cause)s::text[], %(value)s::bigint[], %(since)s:
 where a.id = n.id
 
 -- name: resolve_alerts
-update offsets_alert set resolved_at = %(now)s where id = any(%(ids)s::bigint[])
+update offsets_alert set resolved_at = %(now)s where id = any(%(id)s::bigint[])
 
 -- name: delete_alerts
-delete from offsets_alert where id = any(%(ids)s::bigint[])
+delete from offsets_alert where id = any(%(id)s::bigint[])
 
 -- name: mute_alert
 update offsets_alert
 set muted_until = %(until)s, muted_by = %(principal)s
 where id = %(id)s and resolved_at is null
-returning group_name
+returning id
 
 -- fragment: shown_alert
 -- A `offsets.alerts.types.AlertRow`.
@@ -240,9 +208,10 @@ order by r.name
 -- name: labels_of_alerts
 select group_name, labels from groups_grouplabels where group_name = any(%(group_ids)s::text[])
 
--- name: insert_alert_message
-insert into offsets_alertmessage (id, rule_id, rule_name, receiver, notice, content, created_at, attempts, next_at, error)
-values (%(id)s, %(rule_id)s, %(rule_name)s, %(receiver)s, %(notice)s, %(content)s, %(now)s, 0, %(now)s, '')
+-- name: insert_alert_messages
+insert into offsets_alertmessage (id, rule_id, rule_name, receiver, notice, content, created_at, next_at)
+select gen_random_uuid(), %(rule_id)s, %(rule_name)s, receiver, %(notice)s, %(content)s, %(now)s, %(now)s
+from unnest(%(receivers)s::text[]) receiver
 
 -- name: claim_alert_message
 -- Whoever claims a message sends it. If that process ends meanwhile, it is due again after `again_at`.
@@ -256,14 +225,15 @@ where id = (select id
             for update skip locked)
 returning id::text, rule_id, rule_name, receiver, notice, content, created_at, attempts
 
--- name: alert_message_sent
-update offsets_alertmessage set sent_at = %(now)s, next_at = null, error = '' where id = %(id)s
-
--- name: alert_message_failed
-update offsets_alertmessage set next_at = %(next_at)s, error = %(error)s where id = %(id)s
+-- name: note_alert_message
+update offsets_alertmessage
+set sent_at = %(sent_at)s, next_at = %(next_at)s, error = %(error)s
+where id = %(id)s
 
 -- name: alert_messages
-select id::text, rule_id, rule_name, receiver, notice, content, created_at, attempts, next_at, sent_at, error
+select id, rule_id, rule_name, receiver, notice,
+       case when sent_at is not null then 'sent' when next_at is null then 'failed' else 'waiting' end as state,
+       (content ->> 'alert_count')::integer as alert_count, created_at, attempts, next_at, sent_at, error
 from offsets_alertmessage
 order by created_at desc, id
 limit %(limit)s

@@ -30,7 +30,6 @@ from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.resets.strategies import Reset, Strategy
 from offsets.alerts.service import AlertService
-from offsets.alerts.types import RuleSpec
 from offsets.plans.creation import GroupCreation, NewGroup, StartOffset
 from offsets.plans.service import PlanService
 from offsets.runs import service as runs
@@ -38,6 +37,7 @@ from tests.frontend.alert_seed import told
 from tests.frontend.conftest import PASSWORD
 from tests.frontend.item_seed import queue
 from tests.frontend.seed import Seed
+from tests.offsets.alerts.world import rule
 from tests.support.rest_groups import group, member
 from tests.support.selection import sample
 
@@ -117,10 +117,10 @@ RULE = {"name": "r", "pattern": "literal", "group_name": "g", "verdicts": "stuck
 
 
 def ruled() -> dict[str, Any]:
-    spec = RuleSpec("r", "literal", "g", ["stuck"], None, None, 0, 0, True, ["oncall"], True, "")
+    given = rule(name="r", pattern="literal", group_name="g", receivers=["oncall"])
 
     async def make(runtime: Runtime) -> int:
-        return (await runtime.get(AlertService).create(spec, Principal(0, "x", ALL_ALLOWED))).id
+        return (await runtime.get(AlertService).store(given, Principal(0, "x", ALL_ALLOWED))).id
 
     return {"rule_id": bridge.call(make)}
 

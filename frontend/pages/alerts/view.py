@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -26,45 +26,13 @@ from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.alerts.receivers import Receiver
-from offsets.alerts.service import AlertService, may_change
-from offsets.alerts.types import AlertRow, MessageRow, Outcomes, Rule
+from offsets.alerts.service import AlertService
+from offsets.alerts.types import GIVEN, AlertRow, AlertRuleView
 
 SHOWN, RESOLVED_SHOWN, MESSAGES_SHOWN = 50, 20, 20
 HOUR_MS = 3_600_000
 OTHERS_MUTE = "Alerts whose button is disabled can be muted by accounts with admin on their group, or on the cluster."
 MUTES = ((HOUR_MS, "1 hour"), (8 * HOUR_MS, "8 hours"), (24 * HOUR_MS, "24 hours"))
-
-
-@dataclass(frozen=True, slots=True)
-class AlertLine:
-    """An alert as the list shows it. `lacking`: why the person may not mute it, "" if allowed."""
-
-    alert: AlertRow
-    state: State
-    text: str
-    muted: bool
-    lacking: str
-
-
-@dataclass(frozen=True, slots=True)
-class Receivers:
-    """Who can be told. `problem`: why nobody can be, although the file is set."""
-
-    found: Sequence[Receiver] = ()
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What the page shows. `outcomes` None: the person may not see what receivers were told."""
-
-    now: Millis
-    open: Page[AlertRow]
-    resolved: Page[AlertRow]
-    rules: Sequence[Rule]
-    receivers: Receivers
-    messages: Sequence[MessageRow]
-    outcomes: Outcomes | None
 
 
 @form_page("alert.mute", test="alert.test")
@@ -79,32 +47,27 @@ def alerts_page(request: HttpRequest) -> HttpResponse:
     viewer, group_id = viewer_of(request), text(request, "group")
     cursor = text(request, "after", MAX_CURSOR_LENGTH) or None
     found = bridge.call(lambda runtime: _read(runtime, viewer, group_id or None, cursor))
-    filtered = bool(group_id)
+    opened: Page[AlertRow] = found["open"]
     context = {
-        "now": found.now,
-        "refusal": refusal,
+        **found,
+        "notice": refusal,
         "group": group_id,
-        "open": [_line(row, viewer, found.now) for row in found.open.items],
-        "resolved": [_line(row, viewer, found.now) for row in found.resolved.items],
+        "open": [_line(row, viewer, found["now"]) for row in opened.items],
+        "resolved": [_line(row, viewer, found["now"]) for row in found["resolved"].items],
         "first_url": address(request, after=None) if cursor else None,
-        "next_url": address(request, after=found.open.next_cursor) if found.open.next_cursor else None,
-        "filtered": filtered,
-        "rules": [(rule, rule_words(rule)) for rule in found.rules],
-        "receivers": found.receivers,
-        "outcomes": found.outcomes,
-        "messages_told": [_message(row) for row in found.messages],
+        "next_url": address(request, after=opened.next_cursor) if opened.next_cursor else None,
         "unseen": missing(viewer, SEE_RULES),
-        "some_lacking": _some_lacking(viewer, found.open.items),
+        "some_lacking": _some_lacking(viewer, opened.items),
         "test_missing": missing(viewer, TEST_RECEIVER),
         "create": action(viewer, "New alert rule", reverse("frontend:create-alert-rule"), ALERT_RULE),
         "mutes": MUTES,
-        "commands": _commands(service_url(request), found),
-        "announcement": _announcement(found.open, is_first=cursor is None),
+        "commands": _commands(service_url(request), opened.items, found["receivers"]),
+        "announcement": _announcement(opened, is_first=cursor is None),
         "stream": reverse("frontend:live"),
         # Celery checks the rules about once a minute; mutes and messages of others announce no change.
         "pace": Pace(every_ms=5_000, gap_ms=2_000),
     }
-    return show(request, "pages/alerts/alerts", context, section="alerts", status=refusal.status)
+    return show(request, "pages/alerts/alerts", context, section="alerts", status=refusal.status, title="Alerts")
 
 
 def _act(request: HttpRequest) -> HttpResponse | Refusal:
@@ -112,13 +75,12 @@ def _act(request: HttpRequest) -> HttpResponse | Refusal:
     act = request.POST.get("act", "")
     if act == "test":
         return _test(request)
-    if act not in ("mute", "unmute"):
-        require(request, MUTE)
-        return Refusal("act: must be mute, unmute or test.", 400)
     require(request, MUTE)
+    if act not in ("mute", "unmute"):
+        return Refusal("act: must be mute, unmute or test.", 400)
     alert_id = _number(request.POST.get("alert", ""))
     lasting = _number(request.POST.get("duration_ms", "")) if act == "mute" else 0
-    if alert_id is None or lasting not in (0, *(ms for ms, _ in MUTES)) or (act == "mute" and not lasting):
+    if alert_id is None or lasting not in (dict(MUTES) if act == "mute" else (0,)):
         return Refusal("Choose an alert and for how long it is muted.", 400)
     principal = viewer_of(request).principal
     muted, refusal = attempt(lambda runtime: runtime.get(AlertService).mute(alert_id, lasting or 0, principal))
@@ -145,41 +107,39 @@ def _number(written: str) -> int | None:
     return int(written) if written.isascii() and written.isdigit() and len(written) <= 18 else None
 
 
-async def _read(runtime: Runtime, viewer: Viewer, group_id: str | None, cursor: str | None) -> Found:
+async def _read(runtime: Runtime, viewer: Viewer, group_id: str | None, cursor: str | None) -> dict[str, Any]:
     alerts = runtime.get(AlertService)
     try:
-        found = await alerts.alerts(viewer.groups, group_id=group_id, cursor=cursor, limit=SHOWN)
+        opened = await alerts.alerts(viewer.groups, group_id=group_id, cursor=cursor, limit=SHOWN)
     except ProtocolError as error:
         if error.error is not Error.INVALID_REQUEST:
             raise
         raise BadAddress("after: no such page of the list; start again from the first.") from None
     resolved = await alerts.alerts(viewer.groups, resolved=True, group_id=group_id, limit=RESOLVED_SHOWN)
-    rules = [rule for rule in await alerts.rules(viewer.listed) if sees_rule(viewer, rule)]
-    now = await reads.now(runtime.db)
+    rules = [(rule, *rule_words(rule)) for rule in await alerts.rules(viewer.principal)]
+    found = {"now": await reads.now(runtime.db), "open": opened, "resolved": resolved, "rules": rules, "receivers": ()}
     if not viewer.sees_cluster:
-        return Found(now, found, resolved, rules, Receivers(), (), None)
-    receivers, messages = await receivers_of(runtime), await alerts.messages(MESSAGES_SHOWN)
-    return Found(now, found, resolved, rules, receivers, messages, await alerts.outcomes())
+        return found
+    receivers, problem = await receivers_of(runtime)
+    messages = [(message, OUTCOMES[message.state]) for message in await alerts.messages(MESSAGES_SHOWN)]
+    told = {"outcomes": await alerts.outcomes(), "messages_told": messages}
+    return {**found, **told, "receivers": receivers, "receivers_problem": problem}
 
 
-async def receivers_of(runtime: Runtime) -> Receivers:
-    """Who can be told, or why it is not known."""
+async def receivers_of(runtime: Runtime) -> tuple[Sequence[Receiver], str]:
+    """Who can be told, or nobody and why it is not known."""
     try:
-        return Receivers(await runtime.get(AlertService).receivers())
+        return await runtime.get(AlertService).receivers(), ""
     except ProtocolError as error:
         if error.error is not Error.INVALID_CONFIG:
             raise
-        return Receivers(problem=error.detail)
+        return (), error.detail
 
 
-def sees_rule(viewer: Viewer, rule: Rule) -> bool:
-    """The person may see a rule: who may describe the cluster sees all, others those that they may change."""
-    return viewer.sees_cluster or may_change(viewer.principal, rule.pattern, rule.group_name)
-
-
-def _line(row: AlertRow, viewer: Viewer, now: Millis) -> AlertLine:
+def _line(row: AlertRow, viewer: Viewer, now: Millis) -> tuple[AlertRow, State, str, bool, str]:
+    """An alert as the list shows it: badge, text, whether it is muted, and why the person may not mute it, if so."""
     muted = row.muted_until is not None and row.muted_until > now
-    return AlertLine(row, *cause(row), muted, missing(viewer, MUTE, row.group_id))
+    return row, *cause(row), muted, missing(viewer, MUTE, row.group_id)
 
 
 def _some_lacking(viewer: Viewer, rows: Sequence[AlertRow]) -> str:
@@ -199,20 +159,14 @@ def _announcement(found: Page[AlertRow], *, is_first: bool) -> str:
     return {0: "No alert is open", 1: "1 alert is open"}.get(len(found.items), f"{len(found.items)} alerts are open")
 
 
-def _message(row: MessageRow) -> tuple[MessageRow, State, str, str]:
-    return row, OUTCOMES[row.state], NOTICES.get(row.notice, row.notice), about(row)
-
-
-def _commands(url: str, found: Found) -> list[Command]:
-    alert_id = next((row.id for row in found.open.items), None)
-    receiver = next((one.name for one in found.receivers.found), None)
+def _commands(url: str, opened: Sequence[AlertRow], receivers: Sequence[Receiver]) -> list[Command]:
     made = [as_command.request(url, "List alerts", "GET", "alerts")]
-    if alert_id is not None:
+    for row in opened[:1]:
         for label, duration_ms in (("Mute the alert", HOUR_MS), ("End the mute", 0)):
             body = {"duration_ms": duration_ms}
-            made.append(as_command.request(url, label, "POST", f"alerts/{alert_id}/mute", body))
-    if receiver is not None:
-        address = f"alerts/receivers/{quote(receiver, safe='')}/test"
+            made.append(as_command.request(url, label, "POST", f"alerts/{row.id}/mute", body))
+    for receiver in receivers[:1]:
+        address = f"alerts/receivers/{quote(receiver.name, safe='')}/test"
         made.append(as_command.request(url, "Send a test", "POST", address))
     return made
 
@@ -236,34 +190,20 @@ def alerts_csv(request: HttpRequest) -> HttpResponseBase:
 @page
 def alert_rules_csv(request: HttpRequest) -> HttpResponseBase:
     """The rules that the person may see."""
-    viewer = viewer_of(request)
-    rules = bridge.call(lambda runtime: runtime.get(AlertService).rules(viewer.listed))
-    columns = """
-        rule_id=id name enabled pattern group_name label verdicts min_lag min_time_lag_ms for_ms remind_ms send_resolved
-        receivers @updated_at updated_by
-    """
-    return csv_of("alert-rules", columns, (rule for rule in rules if sees_rule(viewer, rule)))
+    principal = viewer_of(request).principal
+    rules = bridge.call(lambda runtime: runtime.get(AlertService).rules(principal))
+    columns = f"rule_id=id {' '.join(GIVEN)} @updated_at updated_by"
+    return csv_of("alert-rules", columns, rules)
 
 
 LAG = State("lag", "Lag", "warn", "More records are to be read than the rule allows.")
 TIME_LAG = State("time-lag", "Behind", "warn", "The next record to read is older than the rule allows.")
 
-NOTICES = {"opened": "opened", "reminder": "reminder", "resolved": "resolved", "test": "test"}
 OUTCOMES: Mapping[str, State] = {
     "sent": State("sent", "Sent", "good", "The receiver took it."),
     "waiting": State("waiting", "Waiting", "warn", "It is sent again until it is taken, for up to half an hour."),
     "failed": State("failed", "Failed", "bad", "It was sent several times in vain, and is not sent again."),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class RuleWords:
-    """What a rule says, in parts of a sentence."""
-
-    groups: str
-    condition: str
-    lasting: str
-    told: str
 
 
 def cause(row: AlertRow) -> tuple[State, str]:
@@ -278,39 +218,25 @@ def cause(row: AlertRow) -> tuple[State, str]:
     return state, ""
 
 
-def rule_words(rule: Rule) -> RuleWords:
-    """A rule in words."""
+def rule_words(rule: AlertRuleView) -> tuple[str, str]:
+    """A rule in words: on which groups it alerts and when, and who is notified."""
+    labelled = f" with the label {rule.label}" if rule.label else ""
+    groups = f"Groups beginning with {rule.group_name}" if rule.group_name else "All groups"
+    if rule.pattern == "literal":
+        groups = f"Group {rule.group_name}"
     reminder = f"; reminds every {duration(rule.remind_ms)}" if rule.remind_ms else ""
     resolved = "" if rule.send_resolved else "; not when resolved"
-    receivers = joined(list(rule.receivers), 6) if rule.receivers else "nobody"
-    return RuleWords(
-        groups(rule.pattern, rule.group_name, rule.label),
-        condition(rule.verdicts, rule.min_lag, rule.min_time_lag_ms),
-        f"for {duration(rule.for_ms)}" if rule.for_ms else "at once",
-        f"{receivers}{reminder}{resolved}",
-    )
+    receivers = joined(rule.receivers, 6) if rule.receivers else "nobody"
+    lasting = f"for {duration(rule.for_ms)}" if rule.for_ms else "at once"
+    return f"{groups}{labelled}: {_condition(rule)}, {lasting}", f"{receivers}{reminder}{resolved}"
 
 
-def groups(pattern: str, name: str, label: str = "") -> str:
-    """The groups of a rule."""
-    labelled = f" with the label {label}" if label else ""
-    if pattern == "literal":
-        return f"Group {name}{labelled}"
-    return f"Groups beginning with {name}{labelled}" if name else f"All groups{labelled}"
-
-
-def condition(verdicts: Sequence[str], min_lag: int | None, min_time_lag_ms: int | None) -> str:
+def _condition(rule: AlertRuleView) -> str:
     """What a rule watches for: `stuck or stalled, or lag of at least 10,000`."""
-    known = [VERDICTS[name].label.lower() if name in VERDICTS else name for name in verdicts]
+    known = [VERDICTS[name].label.lower() if name in VERDICTS else name for name in rule.verdicts]
     parts = [" or ".join(filter(None, (", ".join(known[:-1]), known[-1])))] if known else []
-    if min_lag is not None:
-        parts.append(f"lag of at least {number(min_lag)}")
-    if min_time_lag_ms is not None:
-        parts.append(f"at least {duration(min_time_lag_ms)} behind")
+    if rule.min_lag is not None:
+        parts.append(f"lag of at least {number(rule.min_lag)}")
+    if rule.min_time_lag_ms is not None:
+        parts.append(f"at least {duration(rule.min_time_lag_ms)} behind")
     return ", or ".join(parts)
-
-
-def about(message: MessageRow) -> str:
-    """What a message was about: how many groups, which is all that everybody who sees messages may know."""
-    count: int = int(message.content.get("alert_count") or 0)
-    return "" if not count else "1 group" if count == 1 else f"{number(count)} groups"

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
-from uuid import UUID
 
 from rest_framework import serializers
 
-from groups.core.model.types import VerdictKind
-from kcoord.control.rest.answers import Answer, From, Instant, NextCursor, doc, one_of
+from kcoord.control.rest.answers import Answer, NextCursor, doc
 from kcoord.control.rest.fields import Choice, Flag, Number, PageQuery, StrictSerializer, Text
 from kcoord.control.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE
-from offsets.alerts.rules import PATTERNS
-from offsets.alerts.types import AlertView
+from offsets.alerts.types import PATTERNS, VERDICTS, AlertRuleView, AlertView, MessageView
 
-VERDICTS = [kind.value for kind in VerdictKind]
 MOST_RECEIVERS = 20
 LONGEST_MUTE_MS = 30 * 86_400_000
 
@@ -51,26 +47,6 @@ class AlertRuleChange(_RuleFields):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "partial": True})
-
-
-class AlertRuleView(Answer):
-    """A rule."""
-
-    id: int
-    name: str
-    enabled: bool
-    pattern: Annotated[str, one_of(PATTERNS)]
-    group_name: str
-    label: str
-    verdicts: list[Annotated[str, one_of(VERDICTS)]]
-    min_lag: int | None
-    min_time_lag_ms: int | None
-    for_ms: int
-    remind_ms: int
-    send_resolved: bool
-    receivers: list[str]
-    updated_at: Instant
-    updated_by: str
 
 
 class AlertRules(Answer):
@@ -125,23 +101,6 @@ class MessageQuery(StrictSerializer):
     limit = serializers.IntegerField(
         min_value=1, max_value=1_000, required=False, default=100, help_text="Largest number of messages."
     )
-
-
-class MessageView(Answer):
-    """What a receiver was told, or is to be told."""
-
-    id: UUID
-    rule_id: int | None
-    rule_name: str
-    receiver: str
-    notice: Annotated[str, one_of(["opened", "reminder", "resolved"])]
-    state: Annotated[str, one_of(["sent", "waiting", "failed"])]
-    alert_count: Annotated[int, From("content.alert_count")]
-    created_at: Instant
-    attempts: int
-    next_at: Annotated[Instant | None, doc("When it is sent again.")]
-    sent_at: Instant | None
-    error: Annotated[str, doc("Why the last attempt failed.")]
 
 
 class Messages(Answer):

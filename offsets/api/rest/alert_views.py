@@ -19,7 +19,7 @@ from kcoord.control.rest.views import ControlView
 from kcoord.door.http.problem import RequestRefused
 from kcoord.protocol.errors import Error
 from offsets.alerts.service import AlertService
-from offsets.alerts.types import AlertView, RuleSpec
+from offsets.alerts.types import AlertRuleView, AlertView
 from offsets.api.rest import alert_serializers as s
 
 RULE_ID = Name("rule_id", "Id of the rule.", {"type": "integer", "minimum": 1})
@@ -105,8 +105,8 @@ class RulesView(ControlView):
         """All rules."""
         self.query()
         self.principal.require_cluster(Operation.DESCRIBE)
-        visible = self.principal.listed_groups
-        rules = self.service(lambda runtime: runtime.get(AlertService).rules(visible))
+        principal = self.principal
+        rules = self.service(lambda runtime: runtime.get(AlertService).rules(principal))
         return Response(shown(s.AlertRules, {"rules": rules}))
 
     @describe(
@@ -115,7 +115,7 @@ class RulesView(ControlView):
         tag="alerts",
         audit="alert.rule",
         request=s.NewAlertRule,
-        response=s.AlertRuleView,
+        response=AlertRuleView,
         status=201,
         errors=_CHANGES,
         description="A rule has a condition: any of `verdicts`, a lag of `min_lag` records, or a time lag. Takes "
@@ -125,9 +125,9 @@ class RulesView(ControlView):
     def post(self, request: Request) -> Response:
         """Create a rule."""
         self.query()
-        spec, principal = RuleSpec(**self.given(s.NewAlertRule)), self.principal
-        rule = self.service(lambda runtime: runtime.get(AlertService).create(spec, principal))
-        return Response(shown(s.AlertRuleView, rule), status=201)
+        given, principal = self.given(s.NewAlertRule), self.principal
+        rule = self.service(lambda runtime: runtime.get(AlertService).store(given, principal))
+        return Response(shown(AlertRuleView, rule), status=201)
 
 
 class RuleDetailView(ControlView):
@@ -138,7 +138,7 @@ class RuleDetailView(ControlView):
         "Get a rule of alerts",
         tag="alerts",
         path=[RULE_ID],
-        response=s.AlertRuleView,
+        response=AlertRuleView,
         errors=_DENIED,
         missing="There is no such rule.",
         description="Takes `describe` on the cluster.",
@@ -147,9 +147,9 @@ class RuleDetailView(ControlView):
         """One rule."""
         self.query()
         self.principal.require_cluster(Operation.DESCRIBE)
-        number, visible = _number(rule_id, "alert rule"), self.principal.listed_groups
-        rule = self.service(lambda runtime: runtime.get(AlertService).rule(number, visible))
-        return Response(shown(s.AlertRuleView, rule))
+        number, principal = _number(rule_id, "alert rule"), self.principal
+        rule = self.service(lambda runtime: runtime.get(AlertService).rule(number, principal))
+        return Response(shown(AlertRuleView, rule))
 
     @describe(
         "updateAlertRule",
@@ -158,7 +158,7 @@ class RuleDetailView(ControlView):
         audit="alert.rule",
         path=[RULE_ID],
         request=s.AlertRuleChange,
-        response=s.AlertRuleView,
+        response=AlertRuleView,
         errors=_CHANGES,
         missing="There is no such rule.",
         description="Fields that are not given stay as they are; open alerts go on. Takes what creating it takes, for "
@@ -168,8 +168,8 @@ class RuleDetailView(ControlView):
         """Change a rule."""
         self.query()
         number, given, principal = _number(rule_id, "alert rule"), self.given(s.AlertRuleChange), self.principal
-        rule = self.service(lambda runtime: runtime.get(AlertService).change(number, given, principal))
-        return Response(shown(s.AlertRuleView, rule))
+        rule = self.service(lambda runtime: runtime.get(AlertService).store(given, principal, number))
+        return Response(shown(AlertRuleView, rule))
 
     @describe(
         "deleteAlertRule",

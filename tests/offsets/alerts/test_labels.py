@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
 from groups.labels import GroupLabels
-from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from offsets.alerts.checks import AlertChecks
 from offsets.alerts.service import AlertService
-from offsets.alerts.types import RuleSpec
 from tests.conftest import START_MS
-from tests.offsets.alerts.world import World
+from tests.offsets.alerts.world import ADMIN, World, rule
 
-ADMIN = Principal(1, "ops", ALL_ALLOWED)
 RUNBOOK = "https://wiki.example.com/?a=b"
 
 
@@ -29,15 +25,6 @@ def config(config: Config, tmp_path: Path) -> Config:
     file.write_text('[ops]\nwebhook = "http://127.0.0.1:9/x"\n')
     file.chmod(0o600)
     return config.override({"alerts.receivers.file": str(file), "alerts.settle.ms": 0})
-
-
-def spec(**fields: Any) -> RuleSpec:
-    given: dict[str, Any] = {
-        "name": "payments", "pattern": "prefix", "group_name": "", "verdicts": ["stuck"], "min_lag": 100,
-        "min_time_lag_ms": None, "for_ms": 0, "remind_ms": 0, "send_resolved": True, "receivers": ["ops"],
-        "enabled": True, "label": "",
-    }  # fmt: skip
-    return RuleSpec(**{**given, **fields})
 
 
 async def open_groups(runtime: Runtime) -> set[str]:
@@ -69,7 +56,7 @@ async def test_a_rule_is_for_the_groups_with_its_label(
     await labels.alter("a-stuck", {"owner": "payments", "runbook": RUNBOOK}, "ann")
     await labels.alter("b-lag", {"owner": "payments"}, "ann")
     await labels.alter("c-other", {"owner": "other"}, "ann")
-    await runtime.get(AlertService).create(spec(label=label), ADMIN)
+    await runtime.get(AlertService).store(rule(label=label), ADMIN)
     await world.judged()
     await runtime.get(AlertChecks).check()
     assert await open_groups(runtime) == found
@@ -85,7 +72,7 @@ async def test_a_rule_for_one_group_looks_at_its_label(
     await world.group("billing")
     await world.lag("billing", 100)
     await runtime.get(GroupLabels).alter("billing", {"owner": "payments"}, "ann")
-    await runtime.get(AlertService).create(spec(label=label, pattern="literal", group_name="billing"), ADMIN)
+    await runtime.get(AlertService).store(rule(label=label, pattern="literal", group_name="billing"), ADMIN)
     await world.judged()
     await runtime.get(AlertChecks).check()
     assert (await open_groups(runtime) == {"billing"}) is is_found
@@ -96,7 +83,7 @@ async def test_the_first_equals_sign_ends_the_name(runtime: Runtime, world: Worl
     await world.group("billing")
     await world.verdict("billing", "stuck", START_MS - 5_000)
     await runtime.get(GroupLabels).alter("billing", {"a=b": "c", "b": "c=d"}, "ann")
-    await runtime.get(AlertService).create(spec(label=label), ADMIN)
+    await runtime.get(AlertService).store(rule(label=label), ADMIN)
     await world.judged()
     await runtime.get(AlertChecks).check()
     assert (await open_groups(runtime) == {"billing"}) is is_found

@@ -17,7 +17,7 @@ from tests.support.plans import executed_plan
 pytestmark = pytest.mark.whole("plans beside many rows of others; test_statements has those of hot statements")
 
 GROUPS, TEAMS, LIMIT = 100_000, 10_000, 50_000
-PARAMETERS = {"worst_first": [kind.value for kind in VerdictKind], "limit": LIMIT}
+PARAMETERS = {"worst_first": [kind.value for kind in VerdictKind], "limit": LIMIT, "rule": None}
 
 
 @pytest.fixture(scope="module")

@@ -19,19 +19,17 @@ import pytest
 from aiosmtpd.controller import Controller
 
 from groups.labels import GroupLabels
-from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from offsets.alerts import receivers as module
 from offsets.alerts.checks import CLAIM_MS, AlertChecks
 from offsets.alerts.service import AlertService
-from offsets.alerts.types import MessageRow, RuleSpec
+from offsets.alerts.types import MessageView
 from offsets.core.alerts import ATTEMPTS
 from tests.conftest import START_MS
-from tests.offsets.alerts.world import World
+from tests.offsets.alerts.world import ADMIN, World, rule
 
-ADMIN = Principal(1, "ops", ALL_ALLOWED)
 SECRET = "a shared secret"
 
 
@@ -90,25 +88,16 @@ def config(config: Config, file: Path) -> Config:
     return config.override({"alerts.receivers.file": str(file), "alerts.link.url": "https://kcoord.example/"})
 
 
-def spec(*names: str, **fields: Any) -> RuleSpec:
-    given: dict[str, Any] = {
-        "name": "billing", "pattern": "prefix", "group_name": "", "verdicts": ["stuck"], "min_lag": 100,
-        "min_time_lag_ms": None, "for_ms": 0, "remind_ms": 0, "send_resolved": True, "receivers": names,
-        "enabled": True, "label": "",
-    }  # fmt: skip
-    return RuleSpec(**{**given, **fields})
-
-
 async def opened(runtime: Runtime, world: World, *names: str, groups: int = 1) -> None:
     """A rule that tells these receivers, and alerts on this number of groups."""
-    await runtime.get(AlertService).create(spec(*names), ADMIN)
+    await runtime.get(AlertService).store(rule(receivers=names), ADMIN)
     for number in range(groups):
         await world.group(f"bill/ü {number}" if number else "bill-0")
         await world.verdict(f"bill/ü {number}" if number else "bill-0", "stuck", START_MS - 5_000)
     assert await runtime.get(AlertChecks).check() == groups
 
 
-async def only_message(runtime: Runtime) -> MessageRow:
+async def only_message(runtime: Runtime) -> MessageView:
     (found,) = await runtime.get(AlertService).messages()
     return found
 
@@ -122,7 +111,7 @@ async def test_a_program_is_told_all_there_is_and_can_check_who_told_it(
     message = await only_message(runtime)
     (alert,) = (await runtime.get(AlertService).alerts()).items
     assert json.loads(body) == {
-        "id": message.id,
+        "id": str(message.id),
         "notice": "opened",
         "rule": "billing",
         "rule_id": alert.rule_id,
@@ -143,7 +132,7 @@ async def test_a_program_is_told_all_there_is_and_can_check_who_told_it(
     }
     signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
     assert headers["X-Kcoord-Signature"] == f"sha256={signature}"
-    assert headers["X-Kcoord-Message"] == message.id
+    assert headers["X-Kcoord-Message"] == str(message.id)
     assert (message.state, message.sent_at, message.error) == ("sent", START_MS, "")
     assert await runtime.get(AlertChecks).send() == 0
 
@@ -241,7 +230,7 @@ async def test_two_workers_send_each_message_once(
     runtime: Runtime, database: str, clock: VirtualClock, config: Config, world: World, hook: Hook
 ) -> None:
     for number in range(12):
-        await runtime.get(AlertService).create(spec("ops", name=f"rule {number}"), ADMIN)
+        await runtime.get(AlertService).store(rule(name=f"rule {number}"), ADMIN)
     await world.group("bill")
     await world.verdict("bill", "stuck", START_MS)
     other = Runtime(config, database, clock)
@@ -282,7 +271,7 @@ async def test_people_are_told_by_mail(runtime: Runtime, world: World, file: Pat
         await world.group("bill-1")
         await world.lag("bill-1", 12_345)
         await runtime.get(GroupLabels).alter("bill-1", {"owner": "payments", "color": "red"}, "ops")
-        await runtime.get(AlertService).create(spec("mail"), ADMIN)
+        await runtime.get(AlertService).store(rule(receivers=["mail"]), ADMIN)
         await runtime.get(AlertChecks).check()
         assert await runtime.get(AlertChecks).send() == 1, (await only_message(runtime)).error
     finally:

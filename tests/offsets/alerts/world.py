@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
+from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.process.runtime import Runtime
 from tests.support.rest_groups import group
 
@@ -19,6 +21,16 @@ LAG = (
     " select id, 0, %s, %s, 'Stable', 1, 1 from groups_group where group_id = %s"
     " on conflict (group_id) do update set lag = excluded.lag, time_lag_ms = excluded.time_lag_ms"
 )
+ADMIN = Principal(1, "ops", ALL_ALLOWED)
+
+
+def rule(**fields: Any) -> dict[str, Any]:
+    """What people give of a rule for all groups that are stuck or 100 records behind."""
+    return {
+        "name": "billing", "enabled": True, "pattern": "prefix", "group_name": "", "label": "", "verdicts": ["stuck"],
+        "min_lag": 100, "min_time_lag_ms": None, "for_ms": 0, "remind_ms": 0, "send_resolved": True,
+        "receivers": ["ops"], **fields,
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)

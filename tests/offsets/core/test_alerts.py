@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import hypothesis.strategies as st
 import pytest
@@ -13,7 +13,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from offsets.core.alerts import (
     ATTEMPTS,
     Alert,
-    AlertRule,
     Decision,
     Finding,
     Notice,
@@ -22,14 +21,24 @@ from offsets.core.alerts import (
 )
 
 NOW, SETTLE, FOR, REMIND = 1_000_000, 300, 60, 1_000
-RULE = AlertRule(1, FOR, REMIND)
+
+
+@dataclass
+class Rule:
+    """An `AlertRule`."""
+
+    id: int
+    for_ms: int
+    remind_ms: int
+    send_resolved: bool = True
+
+
+RULE = Rule(1, FOR, REMIND)
 STUCK = Finding(1, "g", "stuck", None, NOW - FOR)
 OPEN = Alert(1, "g", "stuck", None, NOW - 500, 7, NOW - 400, None, NOW - 400)
 
 
-def decided(
-    *alerts: Alert, found: tuple[Finding, ...] = (), the_rule: AlertRule = RULE, judged_at: int = NOW
-) -> Decision:
+def decided(*alerts: Alert, found: tuple[Finding, ...] = (), the_rule: Rule = RULE, judged_at: int = NOW) -> Decision:
     return decide([the_rule], found, alerts, NOW, settle_ms=SETTLE, judged_at=judged_at)
 
 
@@ -118,7 +127,7 @@ class Alerts(RuleBasedStateMachine):
 
     @initialize(for_ms=st.integers(0, 100), remind_ms=st.sampled_from([0, 50]), send_resolved=st.booleans())
     def begin(self, for_ms: int, remind_ms: int, send_resolved: bool) -> None:
-        self.rules = {n: AlertRule(n, for_ms, remind_ms, send_resolved) for n in (1, 2)}
+        self.rules = {n: Rule(n, for_ms, remind_ms, send_resolved) for n in (1, 2)}
         self.now, self.judged_at, self.last_id = 0, 0, 0
         self.bad: dict[tuple[int, str], int] = {}
         self.alerts: dict[int, Alert] = {}
@@ -195,7 +204,7 @@ class Alerts(RuleBasedStateMachine):
 
     @invariant()
     def one_alert_of_a_rule_and_group(self) -> None:
-        keys = [alert.key for alert in self.alerts.values()]
+        keys = [(alert.rule_id, alert.group_id) for alert in self.alerts.values()]
         assert len(keys) == len(set(keys))
 
     @invariant()
