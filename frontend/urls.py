@@ -25,7 +25,7 @@ from frontend.pages.groups.saved_views import saved_views
 from frontend.pages.groups.view import group_list, groups_csv
 from frontend.pages.history.compare import compare
 from frontend.pages.history.events import commits_csv, events_csv, group_commits, group_events, rebalances_csv
-from frontend.pages.history.timeline import timeline, timeline_csv, timeline_json
+from frontend.pages.history.timeline import timeline, timeline_file
 from frontend.pages.history.view import group_history, group_rebalances
 from frontend.pages.items.view import dead_letters, group_items
 from frontend.pages.member.view import member, member_csv
@@ -58,8 +58,9 @@ urlpatterns = [
         name="password-changed",
     ),
     path("timeline", timeline, name="timeline"),
-    path("timeline.csv", timeline_csv, name="timeline-csv"),
-    path("timeline.json", timeline_json, name="timeline-json"),
+    path("timeline.csv", timeline_file, {"kind": "csv"}, name="timeline-csv"),
+    path("timeline.json", timeline_file, {"kind": "json"}, name="timeline-json"),
+    path("timeline.md", timeline_file, {"kind": "md"}, name="timeline-md"),
     path("groups", group_list, name="groups"),
     path("views", saved_views, name="views"),
     path("groups.csv", groups_csv, name="groups-csv"),

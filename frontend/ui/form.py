@@ -26,6 +26,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 
 T = TypeVar("T")
+R = TypeVar("R", Done, HoldReply)
 
 LONGEST_REASON = 1_000
 
@@ -138,10 +139,7 @@ async def hold_now(runtime: Runtime, request: HttpRequest, group_id: str) -> Hol
     """Hold a group as the form of the request says. Raises ProtocolError."""
     lasting = hold_duration(request)
     reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
-    reply = await runtime.get(GroupService).hold(group_id, lasting, principal=actor(request), reason=reason)
-    if reply.error is not Error.NONE:
-        raise ProtocolError(reply.error, reply.detail)
-    return reply
+    return successful(await runtime.get(GroupService).hold(group_id, lasting, principal=actor(request), reason=reason))
 
 
 async def release_now(runtime: Runtime, group_id: str, principal: str) -> Done:
@@ -149,7 +147,7 @@ async def release_now(runtime: Runtime, group_id: str, principal: str) -> Done:
     return successful(await runtime.get(GroupService).release(group_id, principal=principal))
 
 
-def successful(reply: Done) -> Done:
+def successful(reply: R) -> R:
     """What a service replied. Raises ProtocolError if it refused."""
     if reply.error is not Error.NONE:
         raise ProtocolError(reply.error, reply.detail)

@@ -28,8 +28,6 @@ class Known(Generic[T]):
     partial: str = ""
     least: str = ""
 
-    kind = "known"
-
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
@@ -37,16 +35,12 @@ class Hidden:
 
     needs: str
 
-    kind = "hidden"
-
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """Nobody knows it. `why`: as a sentence, "" if that is obvious."""
 
     why: str = ""
-
-    kind = "unknown"
 
 
 Shown = Known[T] | Hidden | Unknown

@@ -31,7 +31,7 @@ WIDTHS = (390, 768, 1440, 2560)
 AUDITED = (390, 1440)
 BATCHES = 4
 """Starting a browser takes longer than looking at a page."""
-NO_PAGES = {"login", "logout", "live", "snapshot", "timeline-json"}
+NO_PAGES = {"login", "logout", "live", "snapshot", "timeline-json", "timeline-md"}
 QUERIES = {
     "kick-member": f"?member={member_id('billing', 0)}",
     "start-run": "?kind=reconcile",

@@ -145,6 +145,22 @@ def test_filters(operator: Client, night: Seed, query: str, groups: set[str]) ->
     assert data["left_out"] == [row["what"] for row in listed if row["kind"] == "left_out"]
 
 
+def test_markdown_has_the_lines_and_what_they_leave_out(operator: Client, night: Seed) -> None:
+    for query in ("?kind=alert&kind=run", "?span=7d&kind=rebalance"):
+        answer, data = operator.get(f"/timeline.md{query}"), operator.get(f"/timeline.json{query}").json()
+        assert answer.headers["Content-Type"] == "text/markdown; charset=utf-8"
+        assert answer.headers["Content-Disposition"] == 'attachment; filename="timeline.md"'
+        text = answer.content.decode()
+        assert text.startswith("# Timeline\n\n")
+        assert re.findall(r"^\| (2\S+) \| (\S+) \| (.*) \| (\S+) \|$", text, re.MULTILINE) == [
+            (line["last_at"], line["kind"], line["what"], f"`{line['group_id']}`" if line["group_id"] else "service")
+            for line in data["lines"]
+        ]
+        assert text.rstrip().splitlines()[-len(data["left_out"]) :] == data["left_out"] or not data["left_out"]
+    empty = operator.get("/timeline.md?q=none&kind=alert").content.decode()
+    assert re.fullmatch(r"# Timeline\n\n\S+ to \S+\n\nNothing happened\.\n", empty)
+
+
 def test_a_filter_of_groups_leaves_what_is_about_the_service(operator: Client, night: Seed) -> None:
     assert {kind for kind, *_ in rows(operator, "?q=nothing")} == {"Hand-over", "Spark run"}
 

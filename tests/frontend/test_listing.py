@@ -392,6 +392,16 @@ def test_a_lag_that_may_be_more_says_so_and_is_sorted_by_what_is_known(person: C
     ]
 
 
+def test_a_time_lag_that_may_be_more_says_so_too(person: Client, seed: Seed) -> None:
+    for name, unknown, ms in (("exact", 0, 5_000), ("partly", 2, 9_000), ("none", 2, None)):
+        pk = seed.sampled(name, {"orders": [500]}, unknown=unknown)
+        seed.connection.execute("update offsets_grouplag set time_lag_ms = %s where group_id = %s", [ms, pk])
+    page = person.get("/groups?sort=-time_lag_ms&columns=time_lag").content.decode()
+    found = re.findall(r'data-label="Time lag" class="num nowrap"><span[^>]*title="([^"]*)">([^<]*)<', page)
+    assert [text for _, text in found] == ["≥ 9 s", "5 s", "–"]
+    assert found[0][0].endswith(", the end of 2 partitions is not known")
+
+
 def hold(seed: Seed, name: str, ms: int) -> None:
     """An operator holds an empty group until then."""
     pk, until = seed.group(name, "Empty"), now_ms() + ms

@@ -10,8 +10,8 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.pages.group.snapshot import _code, _text
 from frontend.ui.page import group_url
+from frontend.ui.report import code, escaped
 from tests.frontend.seed import Seed, working_group
 from tests.frontend.test_pages import STRANGE_IDS
 
@@ -83,6 +83,6 @@ def test_what_does_not_exist(person: Client, seed: Seed) -> None:
 
 @given(st.text(max_size=40))
 def test_text_from_outside_stays_in_its_cell(written: str) -> None:
-    for cell in (_text(written), _code(written)):
+    for cell in (escaped(written), code(written)):
         assert len(cell.splitlines()) <= 1
         assert not CELL.search(cell.strip("`") if cell.startswith("`") else cell)

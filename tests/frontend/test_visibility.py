@@ -70,6 +70,7 @@ QUERIES: Mapping[str, tuple[str, ...]] = {
     "timeline": ("q={}", "label={}", "kind=plan"),
     "timeline-csv": ("q={}", "kind=alert"),
     "timeline-json": ("q={}", "kind=alert"),
+    "timeline-md": ("q={}", "kind=alert"),
     "plans": ("q={}", "who={}"),
     "alerts": ("group={}-group",),
     "alerts-csv": ("group={}-group",),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 
 from frontend.pages.group.explained import NextTimer
 from frontend.pages.group.look import Look, look
@@ -17,8 +15,9 @@ from frontend.pages.group.reads import GroupPage, Limits
 from frontend.ui.episodes import COLUMNS, Episode
 from frontend.ui.events import lines
 from frontend.ui.labels import shown as shown_labels
-from frontend.ui.page import BadAddress, attached, group_url, missing, page
+from frontend.ui.page import BadAddress, group_url, missing, page
 from frontend.ui.reads import History, Wanted, history, members_are_hidden
+from frontend.ui.report import TYPES, Report, code, escaped, report, table
 from frontend.ui.rows import Member, Millis
 from frontend.ui.states import State, state
 from frontend.ui.table import as_json, files
@@ -31,8 +30,6 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.verdicts import summaries, thresholds
 
-Snapshot = Mapping[str, Any]
-
 
 def snapshot(
     page: GroupPage,
@@ -43,7 +40,7 @@ def snapshot(
     rebalances: Sequence[Episode],
     url: str,
     labels: Mapping[str, str],
-) -> Snapshot:
+) -> Report:
     """Everything as JSON can say it; instants are RFC 3339, in UTC. `url`: the page of the group."""
     header, totals = page.header, page.totals
     return {
@@ -82,11 +79,11 @@ VERDICTS = files("kind=state.name @since text advice @due_at")
 EVENTS = files("@at kind text reason=note member_id")
 
 
-def _timer(timer: NextTimer, now: Millis) -> Snapshot:
+def _timer(timer: NextTimer, now: Millis) -> Report:
     return {"at": iso(timer.at), "what": timer.what.seen(timer.at, now), "overdue": timer.late}
 
 
-def _member(page: GroupPage, member: Member) -> Snapshot:
+def _member(page: GroupPage, member: Member) -> Report:
     owned: dict[str, list[int]] = {}
     for part in page.owned:
         if part.member_id == member.member_id:
@@ -95,33 +92,30 @@ def _member(page: GroupPage, member: Member) -> Snapshot:
     return as_json(MEMBER_COLUMNS, member, is_late=member.member_id in page.late, partitions=partitions)
 
 
-def _rebalance(episode: Episode, now: Millis) -> Snapshot:
+def _rebalance(episode: Episode, now: Millis) -> Report:
     phases = {phase.name: phase.length_ms for phase in episode.phases}
     return as_json(files(COLUMNS), episode, length_ms=episode.length_ms(now), phases=phases)
 
 
-def markdown(taken: Snapshot) -> str:
-    """The snapshot as a page of text, as trackers show it."""
+def markdown(taken: Report) -> list[str]:
+    """The snapshot in blocks of Markdown."""
     state, since = taken["state_label"], taken["state_since"]
-    blocks = [
-        f"# Consumer group {_code(taken['group_id'])}",
+    return [
+        f"# Consumer group {code(taken['group_id'])}",
         f"Taken at {taken['taken_at']} from <{taken['url']}>.",
-        f"**{state}** since {since}, generation {taken['generation_id']:,}. {_text(taken['explanation'])}",
+        f"**{state}** since {since}, generation {taken['generation_id']:,}. {escaped(taken['explanation'])}",
         *([_labels(taken["labels"])] if taken["labels"] else ()),
         *(_attention(taken["verdicts"]) if taken["verdicts"] else ()),
         f"Lag: {_lag(taken['lag'])}.",
-        *_table("Members", MEMBERS, (_member_cells(member) for member in taken["members"]), taken["more_members"]),
-        *_table(
-            "Partitions", PARTITIONS, (_partition_cells(row) for row in taken["partitions"]), taken["more_partitions"]
-        ),
-        *_table("Rebalances", REBALANCES, (_rebalance_cells(episode) for episode in taken["rebalances"])),
-        *_table("Events", ("At", "What"), ((event["at"], _text(_told(event))) for event in taken["events"])),
+        *table("Members", MEMBERS, map(_member_cells, taken["members"]), taken["more_members"]),
+        *table("Partitions", PARTITIONS, map(_partition_cells, taken["partitions"]), taken["more_partitions"]),
+        *table("Rebalances", REBALANCES, map(_rebalance_cells, taken["rebalances"])),
+        *table("Events", ("At", "What"), ((event["at"], escaped(_told(event))) for event in taken["events"])),
     ]
-    return "\n\n".join(blocks) + "\n"
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    return "\n".join(f"- {_text(name)}: {_text(value)}" for name, value in labels.items())
+    return "\n".join(f"- {escaped(name)}: {escaped(value)}" for name, value in labels.items())
 
 
 MEMBERS = ("Member", "Client", "Last heartbeat", "Session ends", "Owns")
@@ -129,74 +123,52 @@ PARTITIONS = ("Partition", "Owner", "Committed", "At", "Log end", "Lag")
 REBALANCES = ("Began", "Trigger", "Members", "Took", "Outcome")
 
 
-def _attention(verdicts: Iterable[Snapshot]) -> list[str]:
-    told = (f"- **{verdict['kind']}** since {verdict['since']}: {_text(verdict['text'])}" for verdict in verdicts)
+def _attention(verdicts: Iterable[Report]) -> list[str]:
+    told = (f"- **{verdict['kind']}** since {verdict['since']}: {escaped(verdict['text'])}" for verdict in verdicts)
     return ["## Needs attention", "\n".join(told)]
 
 
-def _lag(lag: Snapshot) -> str:
+def _lag(lag: Report) -> str:
     if lag["records"] is None:
         return "not known"
     return f"{number(lag['records'])} records in {lag['measured']:,} of {lag['partitions']:,} partitions"
 
 
-def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], more: int = 0) -> list[str]:
-    """A section with a table; nothing without rows. `more`: how many are left out."""
-    body = [f"| {' | '.join(row)} |" for row in rows]
-    if not body:
-        return []
-    table = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *body]
-    return [f"## {title}", "\n".join(table), *([f"{more:,} more are left out."] if more > 0 else ())]
-
-
-def _member_cells(member: Snapshot) -> tuple[str, ...]:
-    owned = "; ".join(f"{_text(topic)} {ranges(numbers, 12)}" for topic, numbers in member["partitions"].items())
-    where = _text("@".join(part for part in (member["client_id"], member["client_host"]) if part))
+def _member_cells(member: Report) -> tuple[str, ...]:
+    owned = "; ".join(f"{escaped(topic)} {ranges(numbers, 12)}" for topic, numbers in member["partitions"].items())
+    where = escaped("@".join(part for part in (member["client_id"], member["client_host"]) if part))
     late = ", late" if member["is_late"] else ""
     heard = f"{member['last_heartbeat_at'] or '–'}{late}"
-    return _code(member["member_id"]), where, heard, member["session_expires_at"] or "–", owned or "nothing"
+    return code(member["member_id"]), where, heard, member["session_expires_at"] or "–", owned or "nothing"
 
 
-def _partition_cells(row: Snapshot) -> tuple[str, ...]:
+def _partition_cells(row: Report) -> tuple[str, ...]:
     numbers = [
         "–" if row[name] is None else number(row[name]) for name in ("committed_offset", "log_end_offset", "lag")
     ]
-    owner = _code(row["owner"]) if row["owner"] else "nobody"
-    partition = f"{_text(row['topic'])}-{row['partition']}"
+    owner = code(row["owner"]) if row["owner"] else "nobody"
+    partition = f"{escaped(row['topic'])}-{row['partition']}"
     return partition, owner, numbers[0], row["committed_at"] or "–", numbers[1], numbers[2]
 
 
-def _rebalance_cells(episode: Snapshot) -> tuple[str, ...]:
+def _rebalance_cells(episode: Report) -> tuple[str, ...]:
     counts = ("?" if count is None else str(count) for count in (episode["members_before"], episode["members_after"]))
     trigger = episode["trigger"] + (f": “{episode['reason']}”" if episode["reason"] else "")
-    return (episode["began_at"], _text(trigger), " → ".join(counts), duration(episode["length_ms"]), episode["outcome"])
+    return (
+        episode["began_at"],
+        escaped(trigger),
+        " → ".join(counts),
+        duration(episode["length_ms"]),
+        episode["outcome"],
+    )
 
 
-def _told(event: Snapshot) -> str:
+def _told(event: Report) -> str:
     return str(event["text"]) + (f": “{event['reason']}”" if event["reason"] else "")
-
-
-def _text(written: str) -> str:
-    """Text from outside within a line or a cell: nothing in it is markup, or begins another cell or line."""
-    escaped = "".join(f"\\{mark}" if mark in _MARKUP else mark for mark in written)
-    return " ".join(escaped.split())
-
-
-_MARKUP = frozenset("\\`*_[]<>|#")
-
-
-def _code(written: str) -> str:
-    """An id as it is, in a code span where it can be."""
-    if "`" in written or "|" in written or written != " ".join(written.split()):
-        return _text(written)
-    return f"`{written}`"
 
 
 MOST_REBALANCES = 10
 LIMITS = Limits(members=200, offsets=500, events=50, topics=200, cells=20_000, member_topics=50)
-
-TYPES = {"json": "application/json", "md": "text/markdown; charset=utf-8"}
-"""The kinds of files, by the end of their names."""
 
 
 @page
@@ -226,9 +198,7 @@ def group_snapshot(request: HttpRequest, group_id: str, kind: str) -> HttpRespon
         request.build_absolute_uri(group_url(group_id)),
         {label.name: label.value for label in shown_labels(looked.labels)},
     )
-    content = json.dumps(taken, indent=1, ensure_ascii=False) if kind == "json" else markdown(taken)
-    response = HttpResponse(content, content_type=TYPES[kind])
-    return attached(response, group_id, kind, at=taken["taken_at"][:19].replace(":", ""))
+    return report(group_id, kind, taken, markdown(taken), at=taken["taken_at"][:19].replace(":", ""))
 
 
 async def _read(runtime: Runtime, viewer: Viewer, group_id: str) -> tuple[Look, History] | None:

@@ -267,7 +267,8 @@ def _line(group: GroupSummary, found: reads.GroupList, viewer: Viewer) -> ListLi
     named = ", ".join(map(elided, group.topics[:TOPICS_SHOWN]))
     if len(group.topics) > TOPICS_SHOWN:
         named += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
-    all_topics = viewer.topics.unlimited
+    hidden = None if viewer.topics.unlimited else HIDDEN_TOPICS
+    time_lag = shown(group.time_lag_ms, group.lag_sampled_at, why=NOT_SAMPLED, hidden=hidden)
     return ListLine(
         group,
         state(group.state, held=is_held(group.held_until, found.now)),
@@ -279,9 +280,9 @@ def _line(group: GroupSummary, found: reads.GroupList, viewer: Viewer) -> ListLi
         coordinator_of(group.group_id, found.also),
         shown_labels(group.labels),
         owner_of(group.labels),
-        _lag(group, viewer),
-        shown(group.time_lag_ms, group.lag_sampled_at, why=NOT_SAMPLED, hidden=None if all_topics else HIDDEN_TOPICS),
-        _shown(group, group.partitions, viewer, is_counted_now=not all_topics),
+        _least(group, _shown(group, group.lag, viewer)),
+        _least(group, time_lag),
+        _shown(group, group.partitions, viewer, is_counted_now=hidden is not None),
     )
 
 
@@ -294,12 +295,12 @@ def _shown(group: GroupSummary, value: int | None, viewer: Viewer, *, is_counted
     return limited(shown(value, at, why=NOT_SAMPLED), viewer.topics_counted)
 
 
-def _lag(group: GroupSummary, viewer: Viewer) -> Shown[int]:
-    """Which may be more than what is known of it."""
-    lag, unknown = _shown(group, group.lag, viewer), group.unknown_partitions
+def _least(group: GroupSummary, what: Shown[int]) -> Shown[int]:
+    """How far it is behind, which may be more than what is known."""
+    unknown = group.unknown_partitions
     stale = any(kind == VerdictKind.STALE.value for kind, _ in group.verdicts)
     why = f"the end of {plural(unknown, 'partition')} is not known" if unknown else "new watermarks are missing"
-    return replace(lag, least=why) if isinstance(lag, Known) and (unknown or stale) else lag
+    return replace(what, least=why) if isinstance(what, Known) and (unknown or stale) else what
 
 
 def _plot(looks: reads.Looks, now: Millis) -> Line | None:

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from frontend.pages.history.span import Span, preset_links, span_of, step_links
+from frontend.pages.history.span import Span, of_span, span_of
 from frontend.ui import reads, zones
 from frontend.ui.chart import COUNT, LENGTH, LONGEST_GAP, Chart, Mark, Point, Series, chart
 from frontend.ui.page import LONGEST_TEXT, BadAddress, choice, page, show
@@ -45,10 +45,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     wanted = [Compared(KINDS[what], name) for name in names]
     found = bridge.call(lambda runtime: compared(runtime.db, viewer, wanted, span)) if wanted else []
     context = {
-        "now": now,
-        "span": span,
-        "presets": preset_links(request, span),
-        "steps": step_links(request, span, now),
+        **of_span(request, span, now),
         "clear_url": request.path,
         "what": what,
         "word": KINDS[what].capitalize(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
@@ -66,13 +67,14 @@ def span_of(request: HttpRequest, now: Millis) -> Span:
     return Span(first, last)
 
 
-def preset_links(request: HttpRequest, span: Span) -> list[Link]:
-    """The presets."""
+def of_span(request: HttpRequest, span: Span, now: Millis) -> dict[str, Any]:
+    """What templates say of the span of a page, with links to others."""
     without = {"from": None, "to": None, "before": None}
-    return [Link(LABELS[name], address(request, **without, span=name), name == span.preset) for name in PRESETS]
+    presets = [Link(LABELS[name], address(request, **without, span=name), name == span.preset) for name in PRESETS]
+    return {"now": now, "span": span, "presets": presets, "steps": _steps(request, span, now)}
 
 
-def step_links(request: HttpRequest, span: Span, now: Millis) -> list[Link]:
+def _steps(request: HttpRequest, span: Span, now: Millis) -> list[Link]:
     """To the time before and after the span, and to a longer one around it."""
     length = span.last - span.first
     links = [Link("‹ Earlier", _to(request, span.first - length, span.first))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +12,13 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
-from frontend.pages.history.span import Span, preset_links, span_of, step_links
+from frontend.pages.history.span import Span, of_span, span_of
 from frontend.ui import reads, zones
 from frontend.ui.chart import DAY, MINUTE, Chart, Mark, Point, Series, chart, written
 from frontend.ui.events import line, why
 from frontend.ui.labels import label_of
-from frontend.ui.page import Choice, address, attached, choices_of, cursor, cursor_address, group_url, page, show, text
+from frontend.ui.page import Choice, address, choices_of, cursor, cursor_address, group_url, page, show, text
+from frontend.ui.report import Report, code, escaped, report, table
 from frontend.ui.rows import Event, Millis
 from frontend.ui.states import REASONS, RUN_KINDS, RUN_STATES, State
 from frontend.ui.table import as_json, csv_of, files
@@ -51,10 +51,7 @@ def timeline(request: HttpRequest) -> HttpResponse:
     rest = [one for one in chosen if before is None or one.key < before]
     offered = [kind for kind in KINDS if kind == "rebalance" or kind in found.others]
     context: dict[str, Any] = {
-        "now": found.now,
-        "span": span,
-        "presets": preset_links(request, span),
-        "steps": step_links(request, span, found.now),
+        **of_span(request, span, found.now),
         "q": asked.prefix,
         "label": text(request, "label"),
         "kinds": [Choice(KINDS[kind], counts[kind], kind in request.GET.getlist("kind")) for kind in offered],
@@ -82,25 +79,30 @@ COLUMNS = files("@first_at=first @last_at=last kind group_id count what=words.te
 
 
 @page
-def timeline_csv(request: HttpRequest) -> HttpResponseBase:
-    """The lines of the page, all of them; the last rows say what is not in it."""
+def timeline_file(request: HttpRequest, kind: str) -> HttpResponseBase:
+    """All lines of the page, and last what is not in it: a table, or for a report of what happened."""
     kinds, (asked, found) = _kinds(request), _found(request)
-    left_out = [{"kind": "left_out", "words": {"text": said}} for said in _limits(found, asked.span, kinds)]
-    return csv_of("timeline", COLUMNS, [*lines(found, kinds), *left_out])
-
-
-@page
-def timeline_json(request: HttpRequest) -> HttpResponseBase:
-    """The same as data, for a report of what happened."""
-    kinds, (asked, found) = _kinds(request), _found(request)
+    chosen, left_out = lines(found, kinds), _limits(found, asked.span, kinds)
+    if kind == "csv":
+        return csv_of("timeline", COLUMNS, [*chosen, *({"kind": "left_out", "words": {"text": s}} for s in left_out)])
     body = {
         "from": iso(asked.span.first),
         "to": iso(asked.span.last),
-        "lines": [as_json(COLUMNS, one, group_id=one.group_id or None) for one in lines(found, kinds)],
-        "left_out": _limits(found, asked.span, kinds),
+        "lines": [as_json(COLUMNS, one, group_id=one.group_id or None) for one in chosen],
+        "left_out": left_out,
     }
-    content = json.dumps(body, indent=1, ensure_ascii=False)
-    return attached(HttpResponse(content, content_type="application/json"), "timeline", "json")
+    return report("timeline", kind, body, _markdown(body))
+
+
+def _markdown(body: Report) -> Iterator[str]:
+    def cells(one: Report) -> Sequence[str]:
+        when = " – ".join(dict.fromkeys((one["first_at"], one["last_at"])))
+        return when, one["kind"], escaped(one["what"]), code(one["group_id"]) if one["group_id"] else "service"
+
+    yield f"# Timeline\n\n{body['from']} to {body['to']}"
+    happened = table("What happened", ("When", "Kind", "What", "Group"), map(cells, body["lines"]))
+    yield from happened or ["Nothing happened."]
+    yield from map(escaped, body["left_out"])
 
 
 def _kinds(request: HttpRequest) -> Collection[str]:

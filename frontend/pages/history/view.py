@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 
 from frontend.pages.history.compare import MARKS, MOST_LINES, Past, lag_chart, past, points_said
 from frontend.pages.history.events import journal
-from frontend.pages.history.span import Span, preset_links, span_of, step_links
+from frontend.pages.history.span import Span, of_span, span_of
 from frontend.ui import reads, zones
 from frontend.ui.chart import COUNT, LENGTH, Series, chart
 from frontend.ui.episodes import CAUSES, HOUR_MS, Episode, unrest
@@ -45,10 +45,7 @@ def group_history(request: HttpRequest, group_id: str) -> HttpResponse:
     here, query = group_url(group_id), f"span={span.preset}" if span.preset else span.query
     context: dict[str, Any] = {
         "group_type": found.rebalances.type,
-        "now": now,
-        "span": span,
-        "presets": preset_links(request, span),
-        "steps": step_links(request, span, now),
+        **of_span(request, span, now),
         "clear_url": request.path,
         "cause": cause,
         "causes": [("", "Any"), *((name, label.capitalize()) for name, (label, _) in CAUSES.items())],

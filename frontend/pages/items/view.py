@@ -163,7 +163,7 @@ def group_items(request: HttpRequest, group_id: str) -> HttpResponse:
         "commands": [_item_command(request, group_id, act, found.items[:1]) for act in (RELEASE, REJECT)],
         **_listed(request, brief, refusal, found, wanted, (RELEASE, REJECT)),
     }
-    return show(request, "pages/items/items", context, section="groups", status=refusal.status)
+    return show(request, "pages/items/items", context, section="groups", status=refusal.status, script="select")
 
 
 def _operate(request: HttpRequest, group_id: str, now: int) -> tuple[HttpResponse | None, Refusal]:
@@ -270,7 +270,7 @@ def dead_letters(request: HttpRequest, group_id: str) -> HttpResponse:
         "most": MOST_LETTERS,
         **_listed(request, brief, refusal, found, wanted, (REPLAY, DISCARD)),
     }
-    return show(request, "pages/items/dead_letters", context, section="groups", status=refusal.status)
+    return show(request, "pages/items/dead_letters", context, section="groups", status=refusal.status, script="select")
 
 
 async def _letters(

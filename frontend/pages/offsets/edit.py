@@ -10,10 +10,9 @@ from frontend.pages.offsets.reads import tick_list
 from frontend.pages.offsets.reset import tick_line
 from frontend.ui import commands as as_command
 from frontend.ui.commands import service_url
-from frontend.ui.form import LONGEST_REASON, Refusal, actor, attempt, done, existing
+from frontend.ui.form import LONGEST_REASON, Refusal, actor, attempt, done, existing, form
 from frontend.ui.page import address, form_page, group_url, page, show, text
 from frontend.ui.reads import now_ms
-from frontend.ui.states import state
 from frontend.ui.table import csv_of, rows_of
 from frontend.ui.viewer import CREATE_GROUP, DELETE_OFFSETS, PIN, missing, require, viewer_of
 from frontend.ui.wording import plural
@@ -114,16 +113,13 @@ def delete_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
     found = bridge.call(lambda runtime: tick_list(runtime.db, viewer, group_id))
     ticked, wrong = attempt_ticks(given)
     context = {
-        "group": brief,
-        "state": state(brief.state, held=brief.held),
         "refusal": refusal if refusal.text else wrong,
         "ticks": [tick_line(topic, found, ticked) for topic in found.topics],
         "topics": ticked.lines(without=[topic.topic for topic in found.topics]),
         "more_topics": found.more,
-        "now": brief.now,
         "commands": _commands(request, group_id, ticked),
     }
-    return show(request, "pages/offsets/delete_offsets", context, section="groups", status=refusal.status)
+    return form(request, "pages/offsets/delete_offsets", brief, refusal, context)
 
 
 def attempt_ticks(given: QueryDict) -> tuple[Ticks, Refusal]:

@@ -29,7 +29,7 @@ from kcoord.resets.strategies import Reset
 from offsets.core.plan_types import Line, PlanHeader, PlanState
 from offsets.plans.approval import PlanApproval, is_maker
 from offsets.plans.service import PlanService
-from offsets.plans.visible import shown_parameters, with_seen_totals
+from offsets.plans.visible import seen_plans
 
 LINES, RISKY = 100, 20
 APPLY_STEP, VERIFY_STEP, ALL_STEPS = 4, 6, 7
@@ -114,7 +114,7 @@ def _facts(request: HttpRequest, found: Review) -> dict[str, Any]:
     return {
         "plan": plan,
         "strategy": chosen(plan.strategy).label,
-        "parameters": _parameters(plan, viewer_of(request)),
+        "parameters": _parameters(plan),
         "risks": risks(plan, whole=viewer_of(request).topics.unlimited),
         "no_lag": NO_LAG,
         "group": group,
@@ -227,7 +227,7 @@ async def _review(
     runtime: Runtime, viewer: Viewer, group_id: str, plan_id: uuid.UUID, cursor: str | None, only_risky: bool
 ) -> Review:
     plans = runtime.get(PlanService)
-    (found,) = await with_seen_totals(runtime, [await plans.get(group_id, str(plan_id))], viewer.topics)
+    (found,) = await seen_plans(runtime, [await plans.get(group_id, str(plan_id))], viewer.principal)
     now_at, rate = await progress(runtime.db, viewer, group_id, found.id)
     some = 0 < at_risk(found) < int(str(found.totals["partitions"])) and found.state is PlanState.PLANNED
     return Review(
@@ -256,17 +256,17 @@ async def _asked(runtime: Runtime, viewer: Viewer, plan: PlanHeader) -> Asked:
         return None, error.detail
 
 
-def _parameters(plan: PlanHeader, viewer: Viewer) -> list[tuple[str, str]]:
+def _parameters(plan: PlanHeader) -> list[tuple[str, str]]:
     """The strategy's parameters, as text."""
     names = {"at": "Instant", "offset": "Offset", "by": "Records", "duration": "Duration", "from_group": "Group"}
-    told, parameters = [], shown_parameters(plan.parameters, viewer.principal)
-    for key, value in parameters.items():
+    told = []
+    for key, value in plan.parameters.items():
         if key in names and value is not None:
             told.append((names[key], zones.instant(int(str(value))) if key == "at" else str(value)))
     for key, choice in (("clamp", "Clamped to the log"), ("keep_unknown", "What is not known is kept")):
-        if parameters.get(key):
+        if plan.parameters.get(key):
             told.append((choice, "yes"))
-    topics = parameters.get("topics")
+    topics = plan.parameters.get("topics")
     if isinstance(topics, list) and topics:
         told.append(("Topics", joined([str(topic) for topic in topics], 5)))
     return told

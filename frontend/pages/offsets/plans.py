@@ -26,7 +26,7 @@ from kcoord.process.runtime import Runtime
 from offsets.core.plan_types import PlanHeader, PlanState, plan_header
 from offsets.plans.approval import PlanApproval
 from offsets.plans.service import PlanService
-from offsets.plans.visible import shown_parameters, with_seen_totals
+from offsets.plans.visible import seen_plans
 
 _LABELS = {choice.strategy.value: choice.label for choice in CHOICES}
 
@@ -78,7 +78,7 @@ class PlanList:
     """A page of plans, newest first. `next`: where the next page begins; None on the last page."""
 
     now: Millis
-    plans: tuple[PlanHeader, ...]
+    plans: Sequence[PlanHeader]
     next: PlanKey | None
 
 
@@ -105,8 +105,7 @@ async def all_plans(runtime: Runtime, viewer: Viewer, wanted: PlanFilter, limit:
         found = await db.records(connection, plan_header, Q.all_plans, parameters)
         now = await db.now_ms(connection)
     more = len(found) > limit
-    seen = await with_seen_totals(runtime, found[:limit], viewer.topics)
-    plans = tuple(replace(plan, parameters=shown_parameters(plan.parameters, viewer.principal)) for plan in seen)
+    plans = await seen_plans(runtime, found[:limit], viewer.principal)
     return PlanList(now, plans, (plans[-1].created_at, plans[-1].id) if more else None)
 
 

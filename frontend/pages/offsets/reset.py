@@ -53,7 +53,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import OF_COMMITTED, Reset
 from offsets.core.plan_types import PlanHeader
 from offsets.plans.service import PlanService
-from offsets.plans.visible import shown_parameters, with_seen_totals
+from offsets.plans.visible import seen_plans
 
 RECENT = 10
 STEPS = ("Partitions", "New offsets", "Hold", "Preview", "Apply", "Verify", "End the hold")
@@ -108,7 +108,7 @@ def reset_offsets(request: HttpRequest, group_id: str) -> HttpResponse:
         "group_type": seen.group.type if seen.group else None,
         "state": state(seen.group.state, held=seen.group.held) if seen.group else None,
         "reason": given.get("reason", ""),
-        "recent": [(plan, _recent_words(plan, viewer, zone)) for plan in seen.recent.items],
+        "recent": [(plan, _recent_words(plan, zone)) for plan in seen.recent.items],
         "now": seen.now,
         "steps": steps(0),
         "commands": _commands(request, given, group_id, seen.group),
@@ -158,15 +158,14 @@ async def request_of(runtime: Runtime, viewer: Viewer, group_id: str, plan_id: s
     return reset, reason
 
 
-def _recent_words(plan: PlanHeader, viewer: Viewer, zone: tzinfo) -> str:
-    words = new_offsets(plan.strategy, shown_parameters(plan.parameters, viewer.principal), zone)
-    return ", ".join(filter(None, words))
+def _recent_words(plan: PlanHeader, zone: tzinfo) -> str:
+    return ", ".join(filter(None, new_offsets(plan.strategy, plan.parameters, zone)))
 
 
 async def _recent(runtime: Runtime, viewer: Viewer, group_id: str) -> Page[PlanHeader]:
     try:
         found = await runtime.get(PlanService).recent(group_id, limit=RECENT)
-        return Page(await with_seen_totals(runtime, found.items, viewer.topics), found.next_cursor)
+        return Page(await seen_plans(runtime, found.items, viewer.principal), found.next_cursor)
     except ProtocolError as error:
         if error.error is not Error.GROUP_ID_NOT_FOUND:
             raise

@@ -7,7 +7,7 @@ approving, applying and undoing require `alter-offsets` on the group and `read` 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import fields
+from dataclasses import asdict
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample
@@ -29,7 +29,7 @@ from offsets.api.rest import plan_serializers as s
 from offsets.core.plan_types import Line, PlanHeader
 from offsets.plans.approval import PlanApproval
 from offsets.plans.service import PlanService
-from offsets.plans.visible import shown_parameters, with_seen_totals
+from offsets.plans.visible import seen_plans
 
 PLAN_ID = Name("plan_id", "Id of the plan.", {"type": "string", "format": "uuid"})
 _DENIED = (Error.GROUP_AUTHORIZATION_FAILED, Error.TOPIC_AUTHORIZATION_FAILED)
@@ -42,6 +42,7 @@ _EXAMPLE = {
 }
 
 Work = Callable[[Runtime], Awaitable[PlanHeader]]
+Step = Callable[[str, str, Principal], Awaitable[PlanHeader]]
 
 
 class PlanBase(NamedGroupView):
@@ -51,29 +52,25 @@ class PlanBase(NamedGroupView):
         self, work: Work, *, cursor: str | None = None, limit: int = 0, risky: bool = False, status: int = 200
     ) -> Response:
         """The plan that `work` returns, with a page of its lines."""
-        visible = self.visible(Resource.TOPIC)
+        principal, visible = self.principal, self.visible(Resource.TOPIC)
 
         async def read(runtime: Runtime) -> tuple[PlanHeader, Page[Line]]:
-            (found,) = await with_seen_totals(runtime, [await work(runtime)], visible)
+            (found,) = await seen_plans(runtime, [await work(runtime)], principal)
             return found, await runtime.get(PlanService).lines(
                 found, cursor=cursor, limit=limit or DEFAULT_LIMIT, visible=visible, risky=risky
             )
 
         found, page = self.service(read)
-        content = shown_header(found, self.principal)
-        content |= {"partitions": page.items, "next_cursor": page.next_cursor}
+        content = {**asdict(found), "partitions": page.items, "next_cursor": page.next_cursor}
         return Response(shown(s.PlanView, content), status=status)
 
-    def check_no_body(self, request: Request) -> None:
-        """Raise INVALID_REQUEST if the request has a body."""
-        if request.data:
+    def stepped(self, step: Callable[[Runtime], Step], plan_id: str) -> Response:
+        """The plan after a step that the request asks for by its path alone. Raises INVALID_REQUEST."""
+        self.query()
+        if self.request.data:
             raise invalid("the body must be empty")
-
-
-def shown_header(found: PlanHeader, principal: Principal) -> dict[str, Any]:
-    """A plan without its lines, and without names of topics and of a group that the caller may not describe."""
-    shown = {field.name: getattr(found, field.name) for field in fields(found)}
-    return {**shown, "parameters": shown_parameters(found.parameters, principal)}
+        principal = self.principal
+        return self.answer(lambda runtime: step(runtime)(self.group_id, plan_id, principal))
 
 
 class PlanOffsetsView(PlanBase):
@@ -125,15 +122,13 @@ class PlansView(NamedGroupView):
     def get(self, request: Request, group_id: str) -> Response:
         """A page of plans."""
         query = self.query(s.PlanQuery)
-        visible = self.visible(Resource.TOPIC)
+        principal = self.principal
 
         async def read(runtime: Runtime) -> Page[PlanHeader]:
             page = await runtime.get(PlanService).recent(self.group_id, **query)
-            return Page(await with_seen_totals(runtime, page.items, visible), page.next_cursor)
+            return Page(await seen_plans(runtime, page.items, principal), page.next_cursor)
 
-        page = self.service(read)
-        plans = Page([shown_header(found, self.principal) for found in page.items], page.next_cursor)
-        return self.listed(s.PlanPage, "plans", plans, group_id=self.group_id)
+        return self.listed(s.PlanPage, "plans", self.service(read), group_id=self.group_id)
 
 
 class PlanDetailView(PlanBase):
@@ -179,10 +174,7 @@ class ApplyPlanView(PlanBase):
     )
     def post(self, request: Request, group_id: str, plan_id: str) -> Response:
         """Apply a plan."""
-        self.query()
-        self.check_no_body(request)
-        principal = self.principal
-        return self.answer(lambda runtime: runtime.get(PlanService).apply(self.group_id, plan_id, principal))
+        return self.stepped(lambda runtime: runtime.get(PlanService).apply, plan_id)
 
 
 class ApprovePlanView(PlanBase):
@@ -203,10 +195,7 @@ class ApprovePlanView(PlanBase):
     )
     def post(self, request: Request, group_id: str, plan_id: str) -> Response:
         """Approve a plan."""
-        self.query()
-        self.check_no_body(request)
-        principal = self.principal
-        return self.answer(lambda runtime: runtime.get(PlanApproval).approve(self.group_id, plan_id, principal))
+        return self.stepped(lambda runtime: runtime.get(PlanApproval).approve, plan_id)
 
 
 class UndoPlanView(PlanBase):
@@ -227,10 +216,7 @@ class UndoPlanView(PlanBase):
     )
     def post(self, request: Request, group_id: str, plan_id: str) -> Response:
         """Undo a plan."""
-        self.query()
-        self.check_no_body(request)
-        principal = self.principal
-        return self.answer(lambda runtime: runtime.get(PlanService).undo(self.group_id, plan_id, principal))
+        return self.stepped(lambda runtime: runtime.get(PlanService).undo, plan_id)
 
 
 def _reset(given: Mapping[str, Any], group_id: str) -> Reset:

@@ -17,8 +17,8 @@ import pytest
 from groups.core.model.types import ClassicMember, GroupState, Protocol
 from groups.engine.service import GroupService
 from groups.topics import TopicService, Watermark
+from kcoord.access.rights import Principal, Rules
 from kcoord.database.clock import VirtualClock
-from kcoord.database.paging import Visible
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from kcoord.protocol.errors import Error
@@ -26,7 +26,7 @@ from offsets.core.plan import totals
 from offsets.core.plan_types import PlanHeader
 from offsets.lag.samples import SampleService
 from offsets.plans.store import PlanStore
-from offsets.plans.visible import with_seen_totals
+from offsets.plans.visible import seen_plans
 from tests.support.api import assert_problem
 from tests.support.api_consumers import joining
 from tests.support.fixtures import ClientWith
@@ -235,9 +235,10 @@ async def test_totals_of_a_plan_are_those_of_its_lines(
 ) -> None:
     listed = (await api.get(f"{GROUPS}/with/offsets/plans")).json()["plans"]
     assert [plan["totals"]["partitions"] for plan in listed] == [2, 2]
+    both = Principal(1, "both", Rules(("describe", "topic", "literal", name) for name in ("orders", "secret")))
     for plan in listed:
         lines = await runtime.get(PlanStore).lines(plan["id"])
-        whole = await with_seen_totals(runtime, [await _plan(runtime, plan["id"])], Visible(("orders", "secret")))
+        whole = await seen_plans(runtime, [await _plan(runtime, plan["id"])], both)
         assert whole[0].totals == asdict(totals(lines)) == plan["totals"]
         seen = (await limited.get(f"{GROUPS}/with/offsets/plans/{plan['id']}")).json()
         assert seen["totals"] == asdict(totals([line for line in lines if line.topic == "orders"]))
