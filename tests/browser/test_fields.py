@@ -9,7 +9,9 @@ from playwright.async_api import Page, expect
 
 from tests.browser.audit import audit_in_every_look
 from tests.browser.conftest import Wrongs
+from tests.frontend.item_seed import WORKERS, share_group
 from tests.frontend.seed import Seed, working_group
+from tests.frontend.test_group_labels import label
 
 pytestmark = [pytest.mark.browser, pytest.mark.whole("the stories meet the browser; this is one part of the pages")]
 
@@ -32,6 +34,42 @@ async def test_names_are_offered_while_somebody_types(page: Page, seed: Seed) ->
     await field.fill("")
     await expect(page.locator(OFFERED)).to_have_count(0)
     assert await audit_in_every_look(page, "compare-form") == []
+
+
+async def test_labels_clients_and_people_are_offered_too(page: Page, seed: Seed) -> None:
+    """Where names can be written with commas, beside those that are there."""
+    working_group(seed)
+    label(seed, "billing", owner="payments")
+    await page.goto("/timeline")
+    await page.get_by_label("With the label").press_sequentially("own")
+    await expect(page.locator(OFFERED)).to_have_text(["owner", "owner=payments"])
+    assert await audit_in_every_look(page, "timeline-label") == []
+    await page.goto("/audit")
+    await page.get_by_label("Who").press_sequentially("ma")
+    await expect(page.locator(OFFERED)).to_have_text(["mara"])
+    await page.goto("/access/grant")
+    await page.get_by_label("To a", exact=True).select_option("Group")
+    people = page.get_by_label("People to add to it")
+    await people.fill("ben, ")
+    await people.press_sequentially("ma")
+    await expect(page.locator(OFFERED)).to_have_text(["mara"])
+    assert await page.locator(OFFERED).get_attribute("value") == "ben, mara"
+    await page.goto("/groups?client=x")
+    await page.get_by_label("Client id").fill("bil")
+    await expect(page.locator(OFFERED)).to_have_text(["billing"])
+    assert await audit_in_every_look(page, "groups-client") == []
+
+
+async def test_a_field_of_one_group_offers_its_members_alone(page: Page, seed: Seed) -> None:
+    share_group(seed)
+    other = f"{WORKERS[0]}-of-another"
+    seed.members(seed.group("billing"), [other])
+    await page.goto("/groups/mailing/items")
+    await page.get_by_label("Member").fill(WORKERS[0])
+    await expect(page.locator(OFFERED)).to_have_text([WORKERS[0]])
+    await page.goto("/groups?client=x")
+    await page.get_by_label("Member or client").fill(WORKERS[0])
+    await expect(page.locator(OFFERED)).to_have_text([WORKERS[0], other])
 
 
 async def test_without_an_answer_a_field_is_as_it_was(page: Page, seed: Seed, wrongs: Wrongs) -> None:

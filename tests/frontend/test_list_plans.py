@@ -68,8 +68,14 @@ def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
             " generate_series(1, 90) n"
         )
         connection.execute(
+            "insert into groups_member (group_id, member_id, client_id, client_host, session_timeout_ms,"
+            " rebalance_timeout_ms, protocol_type, protocol_names, protocol_metadata, assignment, is_new, pending_sync)"
+            " select id, 'm' || id, 'client-' || id % 97, 'h', 1, 1, 'consumer', '{}', '{}', '', false, false"
+            " from groups_group"
+        )
+        connection.execute(
             "vacuum analyze groups_group, offsets_grouplag, groups_grouplabels, offsets_groupverdict, offsets_topiclag,"
-            " offsets_lagsample"
+            " offsets_lagsample, groups_member"
         )
         yield connection
 
@@ -221,3 +227,30 @@ def test_a_part_of_a_name_is_looked_for_in_a_bounded_number_of_rows(crowded: psy
     )
     read = re.findall(r"Scan.* on groups_group \(actual rows=([\d.]+)", done)
     assert [float(rows) for rows in read] == [1_000], done
+
+
+@pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
+@pytest.mark.parametrize("most", [1_000, reads.MOST_ROWS])
+@pytest.mark.parametrize(
+    ("statement", "kind", "table", "rows"),
+    [
+        ("labels_completed", "labels", "groups_grouplabels", GROUPS * 4 // 5),
+        ("members_completed", "members", "groups_member", GROUPS),
+    ],
+)
+def test_what_completes_a_field_reads_a_table_once_and_no_more_than_its_bound(
+    crowded: psycopg.Connection[Any], statement: str, kind: str, table: str, rows: int, most: int, generic: bool
+) -> None:
+    """Of all groups, whose names all match, which is the most to look up."""
+    parameters = {"q": "e", "kind": kind, "group_id": "", "most": most, "limit": 2 * reads.SHOWN, **ALL.with_groups()}
+    done = executed_plan(crowded, getattr(queries("frontend"), statement), parameters, generic=generic)
+    assert read_of(done, table) == min(rows, most), done
+    assert read_of(done, "groups_group g") <= max(GROUPS, most), done
+    assert "top-N heapsort" in done or "Sort Method: quicksort" in done, done
+
+
+@pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])
+def test_accounts_are_not_even_read_for_who_may_not_know_them(crowded: psycopg.Connection[Any], generic: bool) -> None:
+    parameters = {"q": "a", "kind": "holders", "administers": False, "most": reads.MOST_ROWS, "limit": 2 * reads.SHOWN}
+    done = executed_plan(crowded, queries("frontend").principals_completed, parameters, generic=generic)
+    assert "One-Time Filter: false" in done or "never executed" in done, done

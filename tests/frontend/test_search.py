@@ -8,13 +8,16 @@ from html import unescape
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
 from django.test import Client
 
 from frontend.pages.search import view as reads
 from frontend.pages.search.view import VERBS, asked
+from kcoord.access.tokens import create_token, parse_rule
 from kcoord.database.pool import Database
 from kcoord.models import ApiToken
 from tests.frontend.seed import Seed, now_ms, working_group
+from tests.frontend.test_group_labels import label
 from tests.frontend.viewers import ALL, allow
 
 BOX = {"headers": {"Kcoord-Search": "1"}}
@@ -135,6 +138,31 @@ def test_verbs(q: str, labels: list[str]) -> None:
 def test_every_verb_finds_itself_by_its_words() -> None:
     for verb in VERBS:
         assert verb in [one.verb for one in asked(verb.words.split()[0])], verb.label
+
+
+def test_fields_are_completed_with_names_of_their_kind(operator: Client, seed: Seed) -> None:
+    working_group(seed)
+    seed.members(seed.group("orders"), ["orders-1", "orders-2"], client_id="Orders", static=True)
+    label(seed, "billing", owner="payments", team="ops")
+    label(seed, "orders", owner="ops", rows="")
+    label(seed, "gone", owner="operators")
+    Group.objects.create(name="operators")
+    create_token("operators' reader", [parse_rule("read:group:billing")])
+
+    def offered(kind: str, q: str, **about: str) -> list[str]:
+        return operator.get("/search", {"q": q, **about}, headers={"Kcoord-Search": kind}).json()  # type: ignore[no-any-return]
+
+    assert offered("labels", "ow") == ["owner", "owner=ops", "owner=payments", "rows", "rows="]
+    assert offered("labels", "=OPS") == ["owner=ops", "team=ops"]
+    assert offered("label-names", "ow") == ["owner", "rows"]
+    assert offered("members", "orders") == ["orders-1", "orders-2", "Orders", "Orders-0", "Orders-1"]
+    assert offered("clients", "or") == ["Orders"]
+    assert offered("hosts", "0.0.2") == ["10.0.0.2"]
+    assert offered("member-ids", "0", group="orders") == []
+    assert offered("member-ids", "-1", group="orders") == ["orders-1"]
+    assert offered("people", "o") == ["root"]
+    assert offered("principals", "o") == ["operators' reader", "root"]
+    assert offered("holders", "o") == ["operators", "operators' reader", "root"]
 
 
 def test_the_page_without_javascript(person: Client, seed: Seed) -> None:

@@ -31,6 +31,7 @@ from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, now_ms
+from tests.frontend.test_group_labels import label
 
 pytestmark = pytest.mark.whole("rules of all kinds at random; test_visibility has a viewer")
 
@@ -86,8 +87,11 @@ def world(client: Client, seed: Seed) -> Client:
     seed.connection.execute("truncate auth_group cascade")
     for topic in TOPICS:
         seed.topic(topic, 1, [10])
-    for name in GROUPS:
-        seed.commit(seed.group(name), {(topic, 0): 5 for topic in TOPICS})
+    for place, name in enumerate(GROUPS):
+        group = seed.group(name)
+        seed.commit(group, {(topic, 0): 5 for topic in TOPICS})
+        seed.members(group, [f"x{place}"], client_id=f"x{place}")
+        label(seed, name, owner=f"x{place}")
         put_plan(seed.connection, name, made_at=now_ms())
         seed.event(name, "offsets_deleted", 1, topics=list(TOPICS))
     return client
@@ -171,6 +175,10 @@ def test_everything_shows_what_the_rules_allow(world: Client, held: list[list[Ru
     for kind, seen in (("groups", groups), ("topics", topics)):
         names = world.get("/search", {"q": "b"}, headers={"Kcoord-Search": kind}).json()
         assert sorted(names) == [name for name in seen if "b" in name]
+    for kind, before in (("labels", "owner="), ("members", ""), ("clients", "")):
+        names = world.get("/search", {"q": "x"}, headers={"Kcoord-Search": kind}).json()
+        assert names == [f"{before}x{GROUPS.index(name)}" for name in groups]
+    assert world.get("/search", {"q": "mara"}, headers={"Kcoord-Search": "holders"}).json() == []
 
     assert named(body(world, "/plans"), r'class="row-link" href="/groups/[^"]*">([^<]*)<') == groups
     assert named(body(world, "/timeline"), r'href="/groups/[^"/]*/history[^"]*">([^<]*)<') == groups

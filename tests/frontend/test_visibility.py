@@ -23,6 +23,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 import kcoord.urls  # noqa: F401 - registers the pages of the admin
+from frontend.pages.search.view import COMPLETED
 from frontend.urls import urlpatterns
 from kcoord.access.tokens import create_token, parse_rule
 from tests.frontend.alert_seed import put_alert, put_rule
@@ -163,6 +164,12 @@ def rows(seed: Seed) -> Rows:
     run_id = put_run(connection, "reconcile", findings=2)
     put_finding(connection, run_id, 1, group=f"{HIDDEN}-group", topic="seen-orders")
     put_finding(connection, run_id, 2, group="seen-billing", topic=f"{HIDDEN}-topic")
+    connection.execute(
+        "insert into groups_grouplabels (group_name, labels, updated_at, updated_by)"
+        " values (%s, jsonb_build_object(%s::text, 'x'), 1, '')",
+        [f"{HIDDEN}-group", f"{HIDDEN}-label"],
+    )
+    get_user_model().objects.create_user(f"{HIDDEN}-account")
     create_token(f"{HIDDEN}-token", [parse_rule(f"read:group:{HIDDEN}-group")])
     token = connection.execute("select id from kcoord_apitoken").fetchone()
     assert token is not None
@@ -312,6 +319,22 @@ def _around(text: str) -> list[str]:
     return [text[max(m.start() - 100, 0) : m.end() + 60] for m in re.finditer(rf"{HIDDEN}|987.?654.?321", text)][:3]
 
 
+def offered(client: Client, kind: str, q: str, group_id: str = "") -> list[str]:
+    """What completes a field for a kind of names, of one group or of all."""
+    answer = client.get("/search", {"q": q, "group": group_id}, headers={"Kcoord-Search": kind})
+    return answer.json()  # type: ignore[no-any-return, attr-defined]
+
+
+@pytest.mark.parametrize("person", sample(PEOPLE, "the walk again with other rules", default="viewer"))
+def test_no_field_is_completed_with_what_is_hidden(client: Client, rows: Rows, person: str) -> None:
+    sign_in(client, PEOPLE[person])
+    for kind in COMPLETED:
+        for q, group_id in ((HIDDEN, ""), (HIDDEN, f"{HIDDEN}-group"), ("e", ""), ("", "")):
+            assert HIDDEN not in "".join(offered(client, kind, q, group_id)), (kind, q)
+    for kind in ("people", "principals", "holders"):
+        assert offered(client, kind, "mara") == [], "nowhere are accounts listed to them, not even their own"
+
+
 def test_an_administrator_sees_all_of_it(operator: Client, rows: Rows) -> None:
     found = {page: said(operator.get(some[0])) for page, some in of(rows).items()}
     for page in (
@@ -330,6 +353,7 @@ def test_an_administrator_sees_all_of_it(operator: Client, rows: Rows) -> None:
     ):
         assert HIDDEN in found[page].replace(f"{HIDDEN}-group", "", 3), page
     assert not [page for page, text in found.items() if text.startswith("403")]
+    assert [kind for kind in COMPLETED if not offered(operator, kind, HIDDEN)] == []
 
 
 def _no_session(client: Client) -> None:

@@ -27,10 +27,7 @@ from kcoord.access.rights import Principal, Resource
 from kcoord.access.store import HolderName, UnknownHolder
 from kcoord.access.tokens import Rule
 from kcoord.database.paging import Visible
-from kcoord.models import ApiToken
 
-NAMES_OFFERED = 200
-"""Names of each kind of holder that the form completes."""
 MOST_COUNTED = 1_000
 NAMES_SHOWN = 5
 
@@ -57,7 +54,6 @@ def grant(request: HttpRequest) -> HttpResponse:
         "given": given,
         "holder": holder,
         "kinds": KIND_WORDS.items(),
-        "offered": _offered(),
         "presets": PRESETS,
         "chosen": given.get("preset") or "viewer-role",
         "outcome": _outcome(holder, rules) if rules and holder.name else None,
@@ -99,14 +95,6 @@ def _add_people(request: HttpRequest, holder: HolderName) -> None:
             raise ValueError(f"Name: {error}; create it with the box below the name.") from None
         assert isinstance(group, Group)
         group.user_set.add(*people.values())
-
-
-def _offered() -> Sequence[str]:
-    """Names of people, of groups of people and of tokens."""
-    accounts = get_user_model().objects.order_by("username").values_list("username", flat=True)
-    groups = Group.objects.order_by("name").values_list("name", flat=True)
-    tokens = ApiToken.objects.order_by("name").values_list("name", flat=True)
-    return list(dict.fromkeys(name for names in (accounts, groups, tokens) for name in names[:NAMES_OFFERED]))
 
 
 def _outcome(holder: HolderName, rules: Sequence[Rule]) -> Mapping[str, Any]:

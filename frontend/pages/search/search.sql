@@ -82,3 +82,48 @@ where strpos(lower(concat_ws(chr(10), id, group_name, strategy, reason, created_
   and kcoord_sees(group_name, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
 order by created_at desc
 limit %(limit)s
+
+-- name: labels_completed
+-- What a field for a label can be completed with: names, and unless only these are asked for, `name=value`.
+select n.name
+from (select group_name, labels from groups_grouplabels limit %(most)s) l
+cross join lateral jsonb_each_text(l.labels) t (name, value)
+cross join lateral (values ('label-names', t.name), ('labels', t.name), ('labels', t.name || '=' || t.value)) n (kind, name)
+where n.kind = %(kind)s and strpos(lower(n.name), lower(%(q)s)) > 0
+  and exists (select from groups_group g where g.group_id = l.group_name)
+  and kcoord_sees(l.group_name, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
+group by n.name
+order by not starts_with(n.name, %(q)s), n.name using ~<~
+limit %(limit)s
+
+-- name: members_completed
+-- The same for members of all groups, or of one; `members`: by any name that the list of groups is filtered by.
+select n.name
+from (select group_id, member_id, instance_id, client_id, client_host from groups_member
+      union all
+      select group_id, member_id, instance_id, client_id, client_host from groups_consumermember
+      limit %(most)s) m
+cross join lateral (values ('member-ids', m.member_id), ('members', m.member_id), ('members', m.instance_id),
+                           ('members', m.client_id), ('clients', m.client_id), ('hosts', m.client_host)) n (kind, name)
+where n.kind = %(kind)s and strpos(lower(n.name), lower(%(q)s)) > 0
+  and exists (select from groups_group g
+              where g.id = m.group_id and %(group_id)s in ('', g.group_id)
+                and kcoord_sees(g.group_id, %(group_names)s, %(group_prefixes)s,
+                                %(group_denied)s, %(group_denied_prefixes)s))
+group by n.name
+order by not starts_with(n.name, %(q)s), n.name using ~<~
+limit %(limit)s
+
+-- name: principals_completed
+-- The same for accounts, with tokens, who both act, and with groups of people, who all can be given rules.
+select p.name
+from (select username as name from auth_user
+      union all
+      select name from kcoord_apitoken where %(kind)s in ('principals', 'holders')
+      union all
+      select name from auth_group where %(kind)s = 'holders'
+      limit %(most)s) p
+where %(administers)s::bool and strpos(lower(p.name), lower(%(q)s)) > 0
+group by p.name
+order by not starts_with(p.name, %(q)s), p.name using ~<~
+limit %(limit)s

@@ -94,10 +94,24 @@ class TopicHit:
         return self.name
 
 
-GROUPS = GroupHit, Q.groups_beginning, Q.groups_containing
-TOPICS = TopicHit, Q.topics_beginning, Q.topics_containing
-COMPLETED: Mapping[str, tuple[type[Any], str, str]] = {"groups": GROUPS, "topics": TOPICS}
-"""What fields complete: the kind, and the statements that find it by its name."""
+@dataclass(frozen=True, slots=True)
+class NameHit:
+    """What a field can be completed with, and nothing else of it."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+COMPLETED: Mapping[str, tuple[type[Any], Sequence[str]]] = {
+    "groups": (GroupHit, (Q.groups_beginning, Q.groups_containing)),
+    "topics": (TopicHit, (Q.topics_beginning, Q.topics_containing)),
+    **dict.fromkeys(("labels", "label-names"), (NameHit, (Q.labels_completed,))),
+    **dict.fromkeys(("members", "member-ids", "clients", "hosts"), (NameHit, (Q.members_completed,))),
+    **dict.fromkeys(("people", "principals", "holders"), (NameHit, (Q.principals_completed,))),
+}
+"""What fields complete: the class, and the statements that find it by its name, the next one if there are few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +162,9 @@ async def find(db: Database, viewer: Viewer, q: str) -> Hits:
         return lambda connection: db.records(connection, kind, statement, {**seen, "most": MOST_ROWS, "limit": limit})
 
     parts: Mapping[str, Part] = {
-        "groups": partial(_names, db, *GROUPS, seen),
+        "groups": partial(_names, db, "groups", seen),
         "labels": having(LabelHit, Q.labels_containing),
-        "topics": partial(_names, db, *TOPICS, seen),
+        "topics": partial(_names, db, "topics", seen),
         "members": having(MemberHit, Q.members_containing, MEMBERS_READ),
         "plans": having(PlanHit, Q.plans_containing),
     }
@@ -159,10 +173,14 @@ async def find(db: Database, viewer: Viewer, q: str) -> Hits:
     return Hits(**found, unfinished=tuple(name for name, hits in read.items() if hits is None))
 
 
-async def names_like(db: Database, viewer: Viewer, kind: tuple[type[T], str, str], q: str) -> Sequence[T]:
-    """A few of a kind that have `q` in their names; none if that takes too long."""
-    seen = {"q": q, **viewer.with_groups()}
-    return await _within(db, time.monotonic() + PART_SECONDS, partial(_names, db, *kind, seen)) or ()
+async def names_like(db: Database, viewer: Viewer, kind: str, q: str, group_id: str = "") -> Sequence[Any]:
+    """A few of a kind in `COMPLETED` that have `q` in their names; none if that takes too long.
+
+    `group_id`: whose members they are, "" for those of all groups. Who has rights is told to those who manage tokens.
+    """
+    administers = viewer.principal.administers
+    seen = {"q": q, "kind": kind, "group_id": group_id, "administers": administers, **viewer.with_groups()}
+    return await _within(db, time.monotonic() + PART_SECONDS, partial(_names, db, kind, seen)) or ()
 
 
 async def _within(db: Database, deadline: float, read: Callable[[Connection], Awaitable[T]]) -> T | None:
@@ -179,21 +197,18 @@ async def _within(db: Database, deadline: float, read: Callable[[Connection], Aw
             return None
 
 
-async def _names(
-    db: Database, kind: type[T], beginning: str, containing: str, seen: Mapping[str, Any], connection: Connection
-) -> Sequence[T]:
+async def _names(db: Database, kind: str, seen: Mapping[str, Any], connection: Connection) -> Sequence[Any]:
     """The first whose names begin with `q`, and if these are few, those whose names contain it.
 
     `seen`: `q`, and the parameters of the viewer.
     """
-    prefixed = {**seen, "end": seen["q"] + "\U0010ffff", "limit": SHOWN}
-    found = {str(hit): hit for hit in await db.records(connection, kind, beginning, prefixed)}
-    if len(found) < SHOWN:
-        parts = {**seen, "most": MOST_ROWS, "limit": 2 * SHOWN}
-        more = await db.records(connection, kind, containing, parts)
-        for hit in sorted(more, key=str):
-            found.setdefault(str(hit), hit)
-    return list(found.values())[:SHOWN]
+    made, statements = COMPLETED[kind]
+    parameters = {**seen, "end": seen["q"] + "\U0010ffff", "most": MOST_ROWS, "limit": 2 * SHOWN}
+    found: dict[str, Any] = {}
+    for statement in statements:
+        if len(found) < SHOWN:
+            found |= {str(hit): hit for hit in await db.records(connection, made, statement, parameters)}
+    return [found[name] for name in sorted(found, key=lambda name: (not name.startswith(seen["q"]), name))][:SHOWN]
 
 
 BOX = "Kcoord-Search"
@@ -205,8 +220,8 @@ def search_page(request: HttpRequest) -> HttpResponse:
     """What has the words of `q` in its name, and what can be done."""
     q, asking = text(request, "q"), request.headers.get(BOX, "")
     if asking in COMPLETED:
-        viewer = viewer_of(request)
-        found = bridge.call(lambda runtime: names_like(runtime.db, viewer, COMPLETED[asking], q))
+        viewer, group_id = viewer_of(request), text(request, "group")
+        found = bridge.call(lambda runtime: names_like(runtime.db, viewer, asking, q, group_id))
         return JsonResponse([str(hit) for hit in found], safe=False)
     results = search(viewer_of(request), q) if q else Results([])
     context = {"q": q, "results": results}
@@ -279,7 +294,7 @@ def search(viewer: Viewer, q: str) -> Results:
 
     async def read(runtime: Runtime) -> tuple[Hits, dict[str, Sequence[GroupHit]]]:
         abouts = dict.fromkeys(one.about for one in verbs if one.about)
-        about = {name: await names_like(runtime.db, viewer, GROUPS, name) for name in abouts}
+        about = {name: await names_like(runtime.db, viewer, "groups", name) for name in abouts}
         return await find(runtime.db, viewer, q), about
 
     hits, about = bridge.call(read)

@@ -1,7 +1,8 @@
 // Help with two kinds of fields, which work as text without it. What listens is the document: panels are replaced while they
 // are open.
 (() => {
-  // Names of groups or topics (`data-names`), offered while somebody types; of Compare, of what is chosen beside them.
+  // Names of a kind (`data-names`), offered while somebody types; of Compare, of what is chosen beside them. `data-several`:
+  // of names with commas, the last. `data-group`: only those of one group.
   const PAUSE_MS = 150; // after the last key
   const names = document.createElement("datalist");
   names.id = "names-found";
@@ -12,19 +13,21 @@
   const offer = async (field) => {
     asked?.abort();
     asked = new AbortController();
-    const q = field.value.trim();
+    const written = field.value;
+    const before = field.matches("[data-several]") ? /^(.*,\s*)?/.exec(written)[0] : "";
+    const q = written.slice(before.length).trim();
     let found = [];
     if (q) {
       const kind = field.dataset.names || field.form.elements.what.value;
-      const address = `${document.getElementById("find").dataset.url}?${new URLSearchParams({ q })}`;
+      const address = `${document.getElementById("find").dataset.url}?${new URLSearchParams({ q, group: field.dataset.group || "" })}`;
       try {
         const answer = await fetch(address, { headers: { "Kcoord-Search": kind }, redirect: "manual", signal: asked.signal });
         if (answer.ok) found = await answer.json();
       } catch {
-        if (field.value.trim() !== q) return; // other letters were written meanwhile
+        if (field.value !== written) return; // other letters were written meanwhile
       }
     }
-    names.replaceChildren(...found.map((name) => new Option(name, name)));
+    names.replaceChildren(...found.map((name) => new Option(name, before + name)));
   };
   document.addEventListener("input", (event) => {
     const field = event.target;
