@@ -113,11 +113,12 @@ def member_url(group_id: str, member_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A state or a verdict to filter by."""
+    """A state or a verdict to filter by. `least`: not all were counted."""
 
     state: State
     count: int
     chosen: bool
+    least: bool = False
 
 
 P = ParamSpec("P")

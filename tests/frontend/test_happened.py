@@ -249,6 +249,9 @@ def test_more_than_is_read_is_said_and_not_drawn_as_nothing(
     assert len([row for row in rows(operator) if row[0] == "Hand-over"]) == 2
     assert re.search(r"More than 5 events of groups are kept of this time: rebalances before \S+ \S+ UTC are not", page)
     assert "More than 2 lines are of the kind Hand-over: those before" in page
+    assert re.search(r"Rebalance ≥ \d", page), "what was not read may be more"
+    assert re.search(r"Hand-over ≥ 2", page)
+    assert re.search(r"Plan 0 ", page)
     assert [row["kind"] for row in file(operator)].count("left_out") == 2
     (values,) = re.findall(r'data-values="([^"]*)"', operator.get("/timeline?kind=rebalance").content.decode())
     assert set(values.split("|")[:100]) == {""}, "unknown is not zero"

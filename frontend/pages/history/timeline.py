@@ -54,7 +54,10 @@ def timeline(request: HttpRequest) -> HttpResponse:
         **of_span(request, span, found.now),
         "q": asked.prefix,
         "label": text(request, "label"),
-        "kinds": [Choice(KINDS[kind], counts[kind], kind in request.GET.getlist("kind")) for kind in offered],
+        "kinds": [
+            Choice(KINDS[kind], counts[kind], kind in request.GET.getlist("kind"), least=kind in found.since)
+            for kind in offered
+        ],
         "hidden": not viewer.sees_cluster,
         "filtered": not asked.of_all_groups or len(kinds) < len(KINDS),
         "clear_url": address(request, q=None, label=None, kind=None, before=None),
@@ -62,11 +65,14 @@ def timeline(request: HttpRequest) -> HttpResponse:
         "chart": _chart(found, chosen, span, kinds),
         "step": duration(span.step_ms),
         "marked": [
-            (kind, plural(counts[kind], KINDS[kind].label)) for kind in offered[1:] if kind in kinds and counts[kind]
+            (kind, ("≥ " if kind in found.since else "") + plural(counts[kind], KINDS[kind].label))
+            for kind in offered[1:]
+            if kind in kinds and counts[kind]
         ],
         "lines": [(one, one.words, *_when(one), _history(one, span)) for one in rest[:LINES]],
         "shown": len(rest[:LINES]),
         "total": len(chosen),
+        "least": not found.since.keys().isdisjoint(kinds),
         "audit_url": f"{reverse('frontend:audit')}?{span.query}",
         "query": address(request, before=None).removeprefix(request.path),
         "newest_url": address(request, before=None) if before else None,
