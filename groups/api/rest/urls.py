@@ -6,25 +6,25 @@
 from django.urls import path
 
 from groups.api.rest import (
-    config_views,
+    configs,
     group_views,
     label_views,
-    node_views,
+    nodes,
     operator_views,
-    simulation_views,
+    simulation,
     topic_views,
 )
 from kcoord.control.rest import converters  # noqa: F401 - registers `anything`
 
 urlpatterns = [
-    path("assignments/simulate", simulation_views.SimulateView.as_view()),
-    path("nodes", node_views.NodesView.as_view()),
-    path("coordinator-partitions", node_views.CoordinatorPartitionsView.as_view()),
+    path("assignments/simulate", simulation.SimulateView.as_view()),
+    path("nodes", nodes.NodesView.as_view()),
+    path("coordinator-partitions", nodes.CoordinatorPartitionsView.as_view()),
     path("topics", topic_views.TopicsView.as_view()),
     path("topics/<anything:name>/watermarks", topic_views.WatermarksView.as_view()),
     path("topics/<anything:name>", topic_views.TopicDetailView.as_view()),
     path("groups/<anything:group_id>/events", group_views.GroupEventsView.as_view()),
-    path("groups/<anything:group_id>/config", config_views.GroupConfigEndpoint.as_view()),
+    path("groups/<anything:group_id>/config", configs.GroupConfigEndpoint.as_view()),
     path("groups/<anything:group_id>/labels", label_views.GroupLabelsEndpoint.as_view()),
     path("groups/<anything:group_id>/hold", operator_views.HoldView.as_view()),
     path("groups/<anything:group_id>/members/<anything:member_id>/kick", operator_views.KickView.as_view()),

@@ -12,12 +12,43 @@ from rest_framework.response import Response
 
 from groups.api.rest.group_views import NAMED, NamedGroupView
 from kcoord.access.rights import Operation, Resource
-from kcoord.control.rest.answers import shown
-from kcoord.control.rest.fields import PageQuery
+from kcoord.control.rest.answers import Answer, NextCursor, shown
+from kcoord.control.rest.fields import PageQuery, StrictSerializer, Text
 from kcoord.control.rest.schema import GROUP_ID, describe
 from kcoord.protocol.errors import Error
-from offsets.api.rest import pin_serializers as s
 from offsets.commits.retention.pins import MAX_PINS, PinService, PinView
+
+MAX_REASON = 1_000
+
+
+class NewPin(StrictSerializer):
+    """What to keep, and why."""
+
+    topic = Text(
+        required=False,
+        allow_null=True,
+        default=None,
+        max_length=249,
+        help_text="null: all topics of the group, including future ones.",
+    )
+    reason = Text(
+        required=False, allow_blank=True, default="", max_length=MAX_REASON, help_text="Why; shown with the pin."
+    )
+
+
+class PinnedQuery(StrictSerializer):
+    """Selects a pin."""
+
+    topic = Text(required=False, max_length=249, help_text="Without it: the pin of all topics.")
+
+
+class PinPage(Answer):
+    """A page of pins by topic, the pin of all topics first."""
+
+    group_id: str
+    pins: list[PinView]
+    next_cursor: NextCursor
+
 
 _CHANGES = (
     *NAMED,
@@ -37,7 +68,7 @@ class GroupPinsView(NamedGroupView):
         tag="offsets",
         path=[GROUP_ID],
         query=PageQuery,
-        response=s.PinPage,
+        response=PinPage,
         errors=NAMED,
         description="Topics that the caller may not describe are left out.",
     )
@@ -46,7 +77,7 @@ class GroupPinsView(NamedGroupView):
         query = self.query(PageQuery)
         visible = self.visible(Resource.TOPIC)
         page = self.service(lambda runtime: runtime.get(PinService).pins(self.group_id, **query, visible=visible))
-        return self.listed(s.PinPage, "pins", page, group_id=self.group_id)
+        return self.listed(PinPage, "pins", page, group_id=self.group_id)
 
     @describe(
         "createPin",
@@ -54,7 +85,7 @@ class GroupPinsView(NamedGroupView):
         tag="offsets",
         audit="offsets.pin",
         path=[GROUP_ID],
-        request=s.NewPin,
+        request=NewPin,
         response=PinView,
         errors=_CHANGES,
         description="Takes `describe` on the topic. Pinned offsets do not expire, and retention does not remove a "
@@ -65,7 +96,7 @@ class GroupPinsView(NamedGroupView):
     def post(self, request: Request, group_id: str) -> Response:
         """Pin."""
         self.query()
-        given = self.given(s.NewPin)
+        given = self.given(NewPin)
         self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
         if given["topic"] is not None:
             self.principal.require_described(given["topic"])
@@ -83,7 +114,7 @@ class GroupPinsView(NamedGroupView):
         tag="offsets",
         audit="offsets.unpin",
         path=[GROUP_ID],
-        query=s.PinnedQuery,
+        query=PinnedQuery,
         response=None,
         status=204,
         errors=_CHANGES,
@@ -92,7 +123,7 @@ class GroupPinsView(NamedGroupView):
     )
     def delete(self, request: Request, group_id: str) -> Response:
         """Remove a pin."""
-        query = self.query(s.PinnedQuery)
+        query = self.query(PinnedQuery)
         self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
         if query.get("topic") is not None:
             self.principal.require_described(query["topic"])

@@ -3,25 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from drf_spectacular.utils import OpenApiExample
 from msgspec import UNSET
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.api.rest.group_views import NAMED, NamedGroupView
 from kcoord.access.rights import Operation, Principal
-from kcoord.control.rest.answers import shown
+from kcoord.control.rest.answers import Answer, Int32, error_name, shown
+from kcoord.control.rest.fields import Number, StrictSerializer, Text
 from kcoord.control.rest.schema import GROUP_ID, describe
+from kcoord.door.http.types import INT32_MAX
 from kcoord.metrics import COMMANDS
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.api import wire
 from offsets.api.handlers import Named, Topics
-from offsets.api.rest import deletion_serializers as s
 from offsets.commits.deletion import OffsetDeletion
 from offsets.core.deletion import OffsetDelete, OffsetDeleteReply
+
+MOST_ITEMS = 10_000
+"""Topics of a request, and partitions of one of them: the same limits as for a commit."""
+
+
+class PartitionNumber(Number):
+    """A partition as named in a request: its result says whether it exists."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(min_value=-INT32_MAX - 1, max_value=INT32_MAX, **kwargs)
+
+
+class TopicToDelete(StrictSerializer):
+    """Partitions of a topic, given by `name` or by `topic_id`."""
+
+    name = Text(required=False, max_length=249)
+    topic_id = Text(required=False, max_length=36, help_text="UUID of the topic, instead of its name.")
+    partitions = serializers.ListField(child=PartitionNumber(), max_length=MOST_ITEMS)
+
+
+class OffsetsToDelete(StrictSerializer):
+    """The body of OffsetDelete."""
+
+    topics = serializers.ListField(child=TopicToDelete(), max_length=MOST_ITEMS)
+
+
+class DeletedPartition(Answer):
+    """The result for one partition. NONE does not mean that an offset existed."""
+
+    partition: Int32
+    error_code: Int32
+    error: Annotated[
+        str,
+        error_name(
+            "NONE, GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID or "
+            "TOPIC_AUTHORIZATION_FAILED.",
+        ),
+    ]
+
+
+class DeletedTopic(Answer):
+    """A topic as requested; its unknown fields are null."""
+
+    name: str | None
+    topic_id: str | None
+    partitions: list[DeletedPartition]
+
+
+class DeletedOffsets(Answer):
+    """A result for each partition, in the order of the request."""
+
+    topics: list[DeletedTopic]
+
 
 _EXAMPLE = {"topics": [{"name": "orders", "partitions": [0, 1]}]}
 
@@ -35,8 +90,8 @@ class DeleteOffsetsView(NamedGroupView):
         tag="offsets",
         audit="offsets.delete",
         path=[GROUP_ID],
-        request=s.OffsetsToDelete,
-        response=s.DeletedOffsets,
+        request=OffsetsToDelete,
+        response=DeletedOffsets,
         errors=(*NAMED, Error.GROUP_AUTHORIZATION_FAILED, Error.NON_EMPTY_GROUP),
         description="Takes `delete` on the group and `read` on the topics. Offsets of topics that members of "
         "the group subscribe to are kept: GROUP_SUBSCRIBED_TO_TOPIC. An error of the group fails "
@@ -47,7 +102,7 @@ class DeleteOffsetsView(NamedGroupView):
         """Delete the offsets of some partitions."""
         self.query()
         self.principal.require_group(Operation.DELETE, self.group_id)
-        entries = self.given(s.OffsetsToDelete)["topics"]
+        entries = self.given(OffsetsToDelete)["topics"]
         principal = self.principal
 
         async def work(runtime: Runtime) -> tuple[Sequence[Named], OffsetDeleteReply]:
@@ -60,7 +115,7 @@ class DeleteOffsetsView(NamedGroupView):
         topics, reply = self.service(work)
         if reply.error is not Error.NONE:
             raise ProtocolError(reply.error, reply.detail)
-        return Response(shown(s.DeletedOffsets, _answer(topics, entries, reply)))
+        return Response(shown(DeletedOffsets, _answer(topics, entries, reply)))
 
 
 def _entry(given: Mapping[str, Any]) -> wire.FetchTopic:

@@ -5,21 +5,57 @@ Takes `describe` on the cluster.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from groups.api.rest import node_serializers as s
-from groups.nodes.overview import CHANGES_SHOWN, NODES_SHOWN, NodeOverviews, Overview
+from groups.models import CoordinatorPartition
+from groups.nodes.overview import CHANGES_SHOWN, NODES_SHOWN, NodeOverviews, NodeView, Overview, PartitionChangeView
 from kcoord.access.rights import Operation
-from kcoord.control.rest.answers import shown
+from kcoord.control.rest.answers import Answer, Instant, Natural, Natural32, doc, one_of, shown
 from kcoord.control.rest.schema import describe
 from kcoord.control.rest.views import ControlView
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.setting_table import ROUTING
+from kcoord.setting_table import BY_NAME, ROUTING
+
+
+class NodeList(Answer):
+    """Nodes."""
+
+    nodes: list[NodeView]
+    routing: Annotated[
+        str,
+        one_of(
+            BY_NAME[ROUTING].choices,
+            "any: every node answers for every group. owner: only the owner of a group's partition.",
+        ),
+    ]
+
+
+class CoordinatorPartitionView(Answer):
+    """A coordinator partition: the groups whose ids hash to its number."""
+
+    partition: Natural32
+    state: Annotated[
+        str,
+        one_of(CoordinatorPartition.State.values, "CLOSED: no live node owns it, and no member of its groups expires."),
+    ]
+    node_id: Annotated[str | None, doc("The live node that owns it; null: none does.")]
+    epoch: Annotated[int, doc("Grows with every change of the owner.")]
+    gap: Annotated[int, doc("Grows whenever sessions could not be counted and started over.")]
+    since: Annotated[Instant, doc("Since when it has been in this state.")]
+    load_ms: Annotated[Natural | None, doc("How long its last loading took, in ms; null: it was never loaded.")]
+
+
+class CoordinatorPartitionList(Answer):
+    """Partitions in order, and the changes of their owners, newest first."""
+
+    partitions: list[CoordinatorPartitionView]
+    changes: list[PartitionChangeView]
+
 
 _DENIED = (Error.CLUSTER_AUTHORIZATION_FAILED,)
 _AT = "2026-01-31T12:00:00.000Z"
@@ -85,7 +121,7 @@ class NodesView(NodesBase):
         "listNodes",
         "List coordinator nodes",
         tag="nodes",
-        response=s.NodeList,
+        response=NodeList,
         errors=_DENIED,
         description="Takes `describe` on the cluster. Live nodes first, then those whose leases have run out, then "
         f"those that ended last; at most {NODES_SHOWN}. A server that restarts is listed once for each run.",
@@ -94,7 +130,7 @@ class NodesView(NodesBase):
     def get(self, request: Request) -> Response:
         """Nodes that are registered, and those that ended last."""
         routing = self.service(_routing)
-        return Response(shown(s.NodeList, {"nodes": self.overview().nodes, "routing": routing}))
+        return Response(shown(NodeList, {"nodes": self.overview().nodes, "routing": routing}))
 
 
 class CoordinatorPartitionsView(NodesBase):
@@ -104,7 +140,7 @@ class CoordinatorPartitionsView(NodesBase):
         "listCoordinatorPartitions",
         "List coordinator partitions and their last hand-overs",
         tag="nodes",
-        response=s.CoordinatorPartitionList,
+        response=CoordinatorPartitionList,
         errors=_DENIED,
         description="Takes `describe` on the cluster. Partitions in order, and the last "
         f"{CHANGES_SHOWN} changes of their owners, newest first. Both lists are empty until a server has registered.",
@@ -116,4 +152,4 @@ class CoordinatorPartitionsView(NodesBase):
         """All partitions, and who got which."""
         found = self.overview()
         content = {"partitions": found.partitions, "changes": found.changes}
-        return Response(shown(s.CoordinatorPartitionList, content))
+        return Response(shown(CoordinatorPartitionList, content))
