@@ -179,7 +179,8 @@ class GroupSummary:
     """A group in a list. Instants in ms.
 
     `lag` in records, `time_lag_ms`, and the number of `partitions` that it owns or committed an offset on, as of
-    `lag_sampled_at`, when lag was last sampled; None if they are unknown.
+    `lag_sampled_at`, when lag was last sampled; None if they are unknown. `time_lag_at_least_ms`: where `time_lag_ms`
+    is not known, because the next record is older than what is known of the log.
     `verdicts`: kinds and since when, the worst first, as of `judged_at`; None: groups were never judged. `labels`: of
     the group, not those of its topics. `held_until`: an operator keeps members out until then; may be in the past.
     `unknown_partitions`: those that it committed an offset on whose end was unknown then; they are not in `lag`.
@@ -198,6 +199,7 @@ class GroupSummary:
     topics: Sequence[str]
     lag: int | None
     time_lag_ms: Millis | None
+    time_lag_at_least_ms: Millis | None
     partitions: int | None
     lag_sampled_at: Millis | None
     verdicts: Sequence[tuple[str, Millis]] = ()

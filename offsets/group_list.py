@@ -145,6 +145,7 @@ class GroupFinder:
                     summary,
                     lag=lags.get(summary.pk),
                     time_lag_ms=None,
+                    time_lag_at_least_ms=None,
                     partitions=partitions.get(summary.pk, 0),
                 )
                 for summary in found

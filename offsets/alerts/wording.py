@@ -98,5 +98,5 @@ def cause(name: str, value: int | None) -> str:
     if name == "lag":
         return f"lag of {value:,} records"
     if name == "time-lag":
-        return f"behind by {(value or 0) // 1_000:,} s"
+        return f"behind by at least {(value or 0) // 1_000:,} s"
     return SAID.get(name, name)

@@ -89,6 +89,9 @@ class GroupLag(ProtocolOwned):
     at = MillisField()
     lag = models.BigIntegerField(null=True, help_text="Null: of no partition is it known.")
     time_lag_ms = models.BigIntegerField(null=True)
+    time_lag_at_least_ms = models.BigIntegerField(
+        null=True, help_text="If time_lag_ms is not known: it is at least this. Null: nothing is known."
+    )
     state = models.CharField(max_length=32, db_default="")
     generation_id = models.IntegerField(db_default=0)
     members = models.IntegerField(db_default=0)

@@ -71,12 +71,12 @@ with rules as not materialized (
     join groups_group g on g.id = v.group_id
     where exists (select from beginning r where v.kind = any(r.verdicts))
 ), late as materialized (
-    select g.group_id, l.lag, l.time_lag_ms
+    select g.group_id, l.lag, coalesce(l.time_lag_ms, l.time_lag_at_least_ms) as time_lag_ms
     from offsets_grouplag l
     join groups_group g on g.id = l.group_id
     where exists (select from beginning)
       and (l.lag >= (select min(min_lag) from beginning)
-           or l.time_lag_ms >= (select min(min_time_lag_ms) from beginning))
+           or coalesce(l.time_lag_ms, l.time_lag_at_least_ms) >= (select min(min_time_lag_ms) from beginning))
 ), found as materialized (
     select group_id from unwell union select group_id from late
 ), labelled as materialized (
@@ -103,9 +103,10 @@ with rules as not materialized (
     join unwell v using (group_id)
     where v.kind = any(r.verdicts) and starts_with(v.group_id, r.group_name)
 ), behind as (
-    select r.id as rule_id, r.group_id, r.min_lag, l.lag, l.time_lag_ms
+    select r.id as rule_id, r.group_id, r.min_lag, l.lag, coalesce(l.time_lag_ms, l.time_lag_at_least_ms) as time_lag_ms
     from named r
-    join offsets_grouplag l on l.group_id = r.key and (l.lag >= r.min_lag or l.time_lag_ms >= r.min_time_lag_ms)
+    join offsets_grouplag l
+        on l.group_id = r.key and (l.lag >= r.min_lag or coalesce(l.time_lag_ms, l.time_lag_at_least_ms) >= r.min_time_lag_ms)
     union all
     select r.id, l.group_id, r.min_lag, l.lag, l.time_lag_ms
     from beginning r

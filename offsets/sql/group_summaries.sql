@@ -68,7 +68,7 @@ select g.id as pk, g.group_id, g.type, g.state, g.state_since, g.generation_id, 
              and kcoord_sees(topic, %(visible_names)s, %(visible_prefixes)s,
                              %(visible_denied)s, %(visible_denied_prefixes)s)
            limit %(topics)s) end as topics,
-       l.lag, l.time_lag_ms, l.partitions, l.at as lag_sampled_at,
+       l.lag, l.time_lag_ms, l.time_lag_at_least_ms, l.partitions, l.at as lag_sampled_at,
        array(select jsonb_build_array(v.kind, min(v.since))
              from offsets_groupverdict v
              where v.group_id = g.id

@@ -28,7 +28,8 @@ and (%(among)s::bigint[] is null or g.id in (select unnest(%(among)s)))
 and (%(min_lag)s::bigint is null
      or exists (select from offsets_grouplag l where l.group_id = g.id and l.lag >= %(min_lag)s))
 and (%(min_time_lag_ms)s::bigint is null
-     or exists (select from offsets_grouplag l where l.group_id = g.id and l.time_lag_ms >= %(min_time_lag_ms)s))
+     or exists (select from offsets_grouplag l where l.group_id = g.id
+                  and coalesce(l.time_lag_ms, l.time_lag_at_least_ms) >= %(min_time_lag_ms)s))
 and (%(assignor)s::text is null
      or g.type = 'classic' and strpos(lower(g.protocol_name), lower(%(assignor)s)) > 0
      or g.type = 'share' and strpos('simple', lower(%(assignor)s)) > 0

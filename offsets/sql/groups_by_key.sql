@@ -21,7 +21,7 @@ left join (select group_id, count(*) as members from groups_consumermember group
 where true
 
 -- fragment: with_time_lag
-select g.id, g.group_id, %(sign)s * coalesce(l.time_lag_ms, -1) as key
+select g.id, g.group_id, %(sign)s * coalesce(l.time_lag_ms, l.time_lag_at_least_ms, -1) as key
 from groups_group g
 left join offsets_grouplag l on l.group_id = g.id
 where true

@@ -150,7 +150,8 @@ where before < %(offsets)s
 -- group's. What a share group has committed is the first offset that is not finished.
 with behind as (
     select o.group_id, o.topic, o.committed_offset, w.log_end_offset,
-           case when w.id is not null then greatest(w.log_end_offset - c.position, 0) end as lag, late.time_lag_ms
+           case when w.id is not null then greatest(w.log_end_offset - c.position, 0) end as lag, late.time_lag_ms,
+           late.at_least_ms
     from offsets_committedoffset o
     left join groups_topic t on t.name = o.topic
     left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
@@ -161,7 +162,7 @@ with behind as (
     where o.group_id > %(after)s and o.group_id <= %(upto)s
     union all
     select p.group_id, t.name, behind.start_offset, ends.last, behind.lag,
-           case when behind.lag = 0 then 0 else late.time_lag_ms end
+           case when behind.lag = 0 then 0 else late.time_lag_ms end, late.at_least_ms
     from offsets_sharepartition p
     join groups_topic t on t.topic_id = p.topic_id
     -- include: share_lag
@@ -173,6 +174,7 @@ with behind as (
            kcoord_bigint(sum(lag)) as lag,
            case when bool_and(time_lag_ms is not null) filter (where lag is not null) then max(time_lag_ms)
            end as time_lag_ms,
+           max(coalesce(time_lag_ms, at_least_ms)) as at_least_ms,
            coalesce(kcoord_bigint(sum(committed_offset)), 0) as committed_offsets,
            kcoord_bigint(sum(log_end_offset)) as log_end_offsets,
            count(*) as partitions, count(*) - count(lag) as unknown_partitions
@@ -194,9 +196,13 @@ with behind as (
                       where o.group_id = a.group_id and o.topic = a.topic and o.partition = a.partition)
     group by a.group_id
 ), latest as (
-    insert into offsets_grouplag as l (group_id, at, lag, time_lag_ms, state, generation_id, members, partitions)
+    insert into offsets_grouplag as l (group_id, at, lag, time_lag_ms, time_lag_at_least_ms, state, generation_id,
+                                       members, partitions)
     select g.id, %(now)s, kcoord_bigint(sum(t.lag)),
            case when bool_and(t.time_lag_ms is not null) filter (where t.lag is not null) then max(t.time_lag_ms) end,
+           case when bool_and(t.time_lag_ms is not null) filter (where t.lag is not null) then null
+                else max(t.at_least_ms)
+           end,
            g.state, g.generation_id,
            case when g.type <> 'classic'
                 then (select count(*) from groups_consumermember m where m.group_id = g.id)
@@ -210,7 +216,8 @@ with behind as (
     group by g.id
     order by g.id
     on conflict (group_id) do update
-    set at = excluded.at, lag = excluded.lag, time_lag_ms = excluded.time_lag_ms, state = excluded.state,
+    set at = excluded.at, lag = excluded.lag, time_lag_ms = excluded.time_lag_ms,
+        time_lag_at_least_ms = excluded.time_lag_at_least_ms, state = excluded.state,
         generation_id = excluded.generation_id, members = excluded.members, partitions = excluded.partitions
     where l.at <= excluded.at
 ), latest_of_topics as (

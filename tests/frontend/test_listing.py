@@ -44,7 +44,8 @@ KEYS = {
     " from groups_grouplabels l where l.group_name = g.group_id)",
     GroupSort.SEVERITY: "(select coalesce(min(array_position(array['uncovered', 'stuck', 'late', 'stale'],"
     " kind::text)), 9) from offsets_groupverdict v where v.group_id = g.id)",
-    GroupSort.TIME_LAG: "(select coalesce(max(time_lag_ms), -1) from offsets_grouplag l where l.group_id = g.id)",
+    GroupSort.TIME_LAG: "(select coalesce(max(coalesce(time_lag_ms, time_lag_at_least_ms)), -1)"
+    " from offsets_grouplag l where l.group_id = g.id)",
 }
 
 
@@ -393,13 +394,24 @@ def test_a_lag_that_may_be_more_says_so_and_is_sorted_by_what_is_known(person: C
 
 
 def test_a_time_lag_that_may_be_more_says_so_too(person: Client, seed: Seed) -> None:
-    for name, unknown, ms in (("exact", 0, 5_000), ("partly", 2, 9_000), ("none", 2, None)):
+    for name, unknown, ms, least in (
+        ("exact", 0, 5_000, None),
+        ("partly", 2, 9_000, None),
+        ("none", 2, None, None),
+        ("older", 0, None, 7_200_000),
+    ):
         pk = seed.sampled(name, {"orders": [500]}, unknown=unknown)
-        seed.connection.execute("update offsets_grouplag set time_lag_ms = %s where group_id = %s", [ms, pk])
+        seed.connection.execute(
+            "update offsets_grouplag set time_lag_ms = %s, time_lag_at_least_ms = %s where group_id = %s",
+            [ms, least, pk],
+        )
     page = person.get("/groups?sort=-time_lag_ms&columns=time_lag").content.decode()
     found = re.findall(r'data-label="Time lag" class="num nowrap"><span[^>]*title="([^"]*)">([^<]*)<', page)
-    assert [text for _, text in found] == ["≥ 9 s", "5 s", "–"]
-    assert found[0][0].endswith(", the end of 2 partitions is not known")
+    assert [text for _, text in found] == ["≥ 2 h", "≥ 9 s", "5 s", "–"]
+    assert found[0][0].endswith(", the next record is older than the samples")
+    assert found[1][0].endswith(", the end of 2 partitions is not known")
+    assert ">older<" in person.get("/groups?min_time_lag=3600").content.decode()
+    assert re.search(r">older</a></th><td [^>]*>≥ <span[^>]*>2 h<", person.get("/").content.decode())
 
 
 def hold(seed: Seed, name: str, ms: int) -> None:

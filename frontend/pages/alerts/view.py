@@ -213,7 +213,7 @@ def cause(row: AlertRow) -> tuple[State, str]:
         return LAG, f"{number(row.value or 0)} records{limit}"
     if row.cause == "time-lag":
         limit = "" if row.min_time_lag_ms is None else f", limit {duration(row.min_time_lag_ms)}"
-        return TIME_LAG, f"{time_lag(row.value or 0)}{limit}"
+        return TIME_LAG, f"at least {time_lag(row.value or 0)}{limit}"
     state = VERDICTS.get(row.cause) or State(row.cause, row.cause, "idle", "This version does not know the verdict.")
     return state, ""
 

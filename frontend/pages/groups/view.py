@@ -34,7 +34,7 @@ from frontend.ui.page import (
 )
 from frontend.ui.rows import Millis
 from frontend.ui.services import elsewhere
-from frontend.ui.shown import ALL_TOPICS, HIDDEN_TOPICS, Known, Shown, cell, limited, shown
+from frontend.ui.shown import ALL_TOPICS, HIDDEN_TOPICS, Hidden, Known, Shown, cell, limited, shown
 from frontend.ui.states import BY_NAME, HELD, STATES, State, is_held, state
 from frontend.ui.table import all_rows, csv_of, heads
 from frontend.ui.verdicts import KINDS
@@ -268,7 +268,6 @@ def _line(group: GroupSummary, found: reads.GroupList, viewer: Viewer) -> ListLi
     if len(group.topics) > TOPICS_SHOWN:
         named += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
     hidden = None if viewer.topics.unlimited else HIDDEN_TOPICS
-    time_lag = shown(group.time_lag_ms, group.lag_sampled_at, why=NOT_SAMPLED, hidden=hidden)
     return ListLine(
         group,
         state(group.state, held=is_held(group.held_until, found.now)),
@@ -281,7 +280,7 @@ def _line(group: GroupSummary, found: reads.GroupList, viewer: Viewer) -> ListLi
         shown_labels(group.labels),
         owner_of(group.labels),
         _least(group, _shown(group, group.lag, viewer)),
-        _least(group, time_lag),
+        _time_lag(group, hidden),
         _shown(group, group.partitions, viewer, is_counted_now=hidden is not None),
     )
 
@@ -301,6 +300,12 @@ def _least(group: GroupSummary, what: Shown[int]) -> Shown[int]:
     stale = any(kind == VerdictKind.STALE.value for kind, _ in group.verdicts)
     why = f"the end of {plural(unknown, 'partition')} is not known" if unknown else "new watermarks are missing"
     return replace(what, least=why) if isinstance(what, Known) and (unknown or stale) else what
+
+
+def _time_lag(group: GroupSummary, hidden: Hidden | None) -> Shown[int]:
+    if group.time_lag_ms is not None or group.time_lag_at_least_ms is None:
+        return _least(group, shown(group.time_lag_ms, group.lag_sampled_at, why=NOT_SAMPLED, hidden=hidden))
+    return Known(group.time_lag_at_least_ms, group.lag_sampled_at, least="the next record is older than the samples")
 
 
 def _plot(looks: reads.Looks, now: Millis) -> Line | None:
@@ -375,13 +380,14 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
     columns = """
         group_id=of.group_id type=of.type assignor state=of.state @state_since=of.state_since
         generation=of.generation_id members=of.members partitions=of.partitions lag=of.lag
-        unknown_partitions=of.unknown_partitions time_lag_ms @lag_sampled_at=of.lag_sampled_at verdicts
-        topics=of.topics coordinator @updated_at=of.updated_at owner labels counted
+        unknown_partitions=of.unknown_partitions time_lag_ms time_lag_at_least_ms
+        @lag_sampled_at=of.lag_sampled_at verdicts topics=of.topics coordinator @updated_at=of.updated_at owner labels counted
     """
     return csv_of(
         "groups", columns, ({"of": group, "also": also} for group, also in all_rows(read)),
         assignor=lambda row: row["also"].assignors.get(row["of"].pk),
         time_lag_ms=lambda row: cell(shown(row["of"].time_lag_ms, hidden=hidden)),
+        time_lag_at_least_ms=lambda row: cell(shown(row["of"].time_lag_at_least_ms, hidden=hidden)),
         verdicts=lambda row: " ".join(kind for kind, _ in row["of"].verdicts),
         coordinator=lambda row: coordinator_of(row["of"].group_id, row["also"]),
         owner=lambda row: _labels(row["of"].labels)[0], labels=lambda row: _labels(row["of"].labels)[1],

@@ -22,12 +22,13 @@ where l.lag is not null
   and kcoord_sees(g.group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
 
 -- name: furthest_behind
-select g.group_id, l.time_lag_ms, l.lag, l.at
+select g.group_id, t.time_lag_ms, l.time_lag_ms is null as at_least, l.lag, l.at
 from offsets_grouplag l
 join groups_group g on g.id = l.group_id
-where l.time_lag_ms > 0
+cross join lateral (select coalesce(l.time_lag_ms, l.time_lag_at_least_ms) as time_lag_ms) t
+where t.time_lag_ms > 0
   and kcoord_sees(g.group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
-order by l.time_lag_ms desc, g.group_id
+order by t.time_lag_ms desc, g.group_id
 limit %(limit)s
 
 -- name: labels_of_groups

@@ -135,10 +135,11 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class GroupBehind:
-    """A group that is behind in time, as of `at` (ms)."""
+    """A group that is behind in time, as of `at` (ms), or by `at_least` so much."""
 
     group_id: str
     time_lag_ms: Millis
+    at_least: bool
     lag: int | None
     at: Millis
 

@@ -78,6 +78,21 @@ async def test_a_rule_for_one_group_looks_at_its_label(
     assert (await open_groups(runtime) == {"billing"}) is is_found
 
 
+@pytest.mark.parametrize("named", [{"pattern": "literal", "group_name": "billing"}, {}], ids=["one group", "all"])
+async def test_a_time_lag_beyond_the_samples_is_one_that_is_at_least(
+    runtime: Runtime, world: World, named: dict[str, str]
+) -> None:
+    """Else the alert on a group would end when its next record is older than all that is kept."""
+    for group_id in ("billing", "shipping"):
+        await world.group(group_id)
+    await world.lag("billing", 5, at_least_ms=60_000)
+    await world.lag("shipping", 5, at_least_ms=59_999)
+    await runtime.get(AlertService).store(rule(verdicts=[], min_lag=None, min_time_lag_ms=60_000, **named), ADMIN)
+    await world.judged()
+    await runtime.get(AlertChecks).check()
+    assert await open_groups(runtime) == {"billing"}
+
+
 @pytest.mark.parametrize(("label", "is_found"), [("a=b", False), ("a=b=c", False), ("a", False), ("b=c=d", True)])
 async def test_the_first_equals_sign_ends_the_name(runtime: Runtime, world: World, label: str, is_found: bool) -> None:
     await world.group("billing")

@@ -17,9 +17,10 @@ VERDICT = (
     " select id, %s, '', %s, 1, '{}' from groups_group where group_id = %s"
 )
 LAG = (
-    "insert into offsets_grouplag (group_id, at, lag, time_lag_ms, state, generation_id, members)"
-    " select id, 0, %s, %s, 'Stable', 1, 1 from groups_group where group_id = %s"
-    " on conflict (group_id) do update set lag = excluded.lag, time_lag_ms = excluded.time_lag_ms"
+    "insert into offsets_grouplag (group_id, at, lag, time_lag_ms, time_lag_at_least_ms, state, generation_id, members)"
+    " select id, 0, %s, %s, %s, 'Stable', 1, 1 from groups_group where group_id = %s"
+    " on conflict (group_id) do update set lag = excluded.lag, time_lag_ms = excluded.time_lag_ms,"
+    " time_lag_at_least_ms = excluded.time_lag_at_least_ms"
 )
 ADMIN = Principal(1, "ops", ALL_ALLOWED)
 
@@ -54,9 +55,11 @@ class World:
             [group_id],
         )
 
-    async def lag(self, group_id: str, lag: int | None, time_lag_ms: int | None = None) -> None:
+    async def lag(
+        self, group_id: str, lag: int | None, time_lag_ms: int | None = None, at_least_ms: int | None = None
+    ) -> None:
         """A group as it was last sampled."""
-        await self._do(LAG, [lag, time_lag_ms, group_id])
+        await self._do(LAG, [lag, time_lag_ms, at_least_ms, group_id])
 
     async def judged(self) -> None:
         """All groups are judged now."""

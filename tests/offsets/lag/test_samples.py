@@ -142,6 +142,29 @@ async def test_lag_of_a_group_is_sampled_by_topic_and_in_all(
     assert [row[0] for row in sql.execute("select at from offsets_grouplag").fetchall()] == [now]
 
 
+async def test_a_record_older_than_the_samples_has_waited_at_least_since_the_first(
+    runtime: Runtime,
+    samples: SampleService,
+    topics: TopicService,
+    clock: VirtualClock,
+    sql: psycopg.Connection[Any],
+) -> None:
+    await topics.create("orders", 2)
+    await report(topics, 100, 100)
+    await samples.sample()
+    clock.advance(60_000)
+    await report(topics, 200, 100)
+    await commit(runtime, "old", (0, 50), (1, 100))
+    await commit(runtime, "known", (0, 150), (1, 100))
+    clock.advance(60_000)
+    await samples.sample()
+    latest = (
+        "select g.group_id, l.time_lag_ms, l.time_lag_at_least_ms from offsets_grouplag l"
+        " join groups_group g on g.id = l.group_id order by 1"
+    )
+    assert sql.execute(latest).fetchall() == [("known", 90_000, None), ("old", None, 120_000)]
+
+
 async def test_a_run_right_after_another_samples_no_lag_anew(
     runtime: Runtime, samples: SampleService, topics: TopicService, clock: VirtualClock
 ) -> None:
