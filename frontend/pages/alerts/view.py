@@ -27,6 +27,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.alerts.receivers import Receiver
 from offsets.alerts.service import AlertService
+from offsets.alerts.stored import ReceiverService
 from offsets.alerts.types import GIVEN, AlertRow, AlertRuleView
 
 SHOWN, RESOLVED_SHOWN, MESSAGES_SHOWN = 50, 20, 20
@@ -95,7 +96,7 @@ def _test(request: HttpRequest) -> HttpResponse | Refusal:
     """The test is sent while the page waits: its outcome is on the page that follows."""
     require(request, TEST_RECEIVER)
     name, principal = request.POST.get("receiver", ""), viewer_of(request).principal
-    failure, refusal = attempt(lambda runtime: runtime.get(AlertService).test(name, principal))
+    failure, refusal = attempt(lambda runtime: runtime.get(ReceiverService).test(name, principal))
     if failure is None:
         return refusal
     if failure:
@@ -129,7 +130,7 @@ async def _read(runtime: Runtime, viewer: Viewer, group_id: str | None, cursor: 
 async def receivers_of(runtime: Runtime) -> tuple[Sequence[Receiver], str]:
     """Who can be told, or nobody and why it is not known."""
     try:
-        return await runtime.get(AlertService).receivers(), ""
+        return await runtime.get(ReceiverService).all(), ""
     except ProtocolError as error:
         if error.error is not Error.INVALID_CONFIG:
             raise
