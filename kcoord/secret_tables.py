@@ -1,7 +1,6 @@
 """TOML files with secrets, a table for each peer of the service: receivers of alerts, other services.
 
-The person who deploys the service writes them, so no secret is in Postgres or on a page, and nobody who uses the pages
-can make a server send requests to an address of their choice.
+The person who deploys the service writes them, so no secret of theirs is in Postgres or on a page.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NAME_RULE = "a name has 1 to 64 letters, digits, '.', '_' and '-'"
 MOST_TABLES = 100
 OTHERS = stat.S_IWGRP | stat.S_IRWXO
 """The group may read it: so Kubernetes mounts secrets."""
@@ -44,7 +44,7 @@ def read_secret_tables(setting: str, path: str, noun: str, fields: Collection[st
     for name, table in tables.items():
         here = f"{setting}: {noun} {name!r}"
         if not NAME.fullmatch(name):
-            raise SecretTablesError(f"{here}: a name has 1 to 64 letters, digits, '.', '_' and '-'")
+            raise SecretTablesError(f"{here}: {NAME_RULE}")
         if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
             raise SecretTablesError(f"{here}: expected a table [{name}] whose fields are texts")
         unknown = sorted(table.keys() - set(fields))

@@ -307,7 +307,7 @@ VERDICTS: tuple[Setting, ...] = (
     Setting("verdict.flapping.rebalances", 10, "rebalances", "Rebalances within 10 min that are flapping.", 2, 10_000),
 )
 ALERTS: tuple[Setting, ...] = (
-    Setting(RECEIVERS_FILE, "", "path", "TOML file that names who can be told of alerts; empty: nobody."),
+    Setting(RECEIVERS_FILE, "", "path", "TOML file that names who can be told of alerts, besides who is added."),
     Setting(LINK_URL, "", "url", "Address of the dashboard for links in messages; empty: messages have no links."),
     Setting(
         "alerts.settle.ms",

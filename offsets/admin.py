@@ -24,6 +24,7 @@ from offsets.models import (
     Activity,
     Alert,
     AlertMessage,
+    AlertReceiver,
     AlertRule,
     ArchivedDay,
     CommittedOffset,
@@ -277,6 +278,7 @@ read_only(
     order="name",
     search="name group_name",
 )
+read_only(AlertReceiver, "name kind updated_at updated_by", order="name", search="name")
 read_only(
     Alert,
     "group_name rule cause value since opened_at resolved_at",

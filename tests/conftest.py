@@ -65,9 +65,9 @@ TABLES = (
     "offsets_plannedoffset", "offsets_watermarksample", "offsets_lagsample", "offsets_lagpeak", "offsets_grouplag",
     "offsets_topiclag", "offsets_topictotal", "offsets_deletedtopic", "offsets_sparkrun", "offsets_archivedday",
     "offsets_groupverdict", "offsets_verdictrun", "offsets_activity", "offsets_alert", "offsets_alertmessage",
-    "offsets_alertrule", "offsets_sharepartition", "offsets_sharelock", "offsets_shareretry", "offsets_sharedead",
-    "offsets_shareended", "kcoord_accessrule", "kcoord_timerheartbeat", "kcoord_quota", "kcoord_throttled",
-    "kcoord_auditrecord", "kcoord_auditpending", "kcoord_counter",
+    "offsets_alertreceiver", "offsets_alertrule", "offsets_sharepartition", "offsets_sharelock", "offsets_shareretry",
+    "offsets_sharedead", "offsets_shareended", "kcoord_accessrule", "kcoord_timerheartbeat", "kcoord_quota",
+    "kcoord_throttled", "kcoord_auditrecord", "kcoord_auditpending", "kcoord_counter",
 )  # fmt: skip
 PEOPLE = (
     "auth_user", "auth_user_groups", "auth_user_user_permissions", "django_session", "django_admin_log",

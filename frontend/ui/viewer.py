@@ -151,7 +151,7 @@ SEE_RULES = Need(Operation.DESCRIBE, Resource.CLUSTER, "see all rules, the recei
 ALERT_RULE = Need(Operation.ADMIN, Resource.GROUP, "make or change a rule of alerts", or_cluster=True)
 ALERT_RULE_OF_ALL = Need(Operation.ADMIN, Resource.CLUSTER, "make or change a rule for several groups")
 MUTE = Need(Operation.ADMIN, Resource.GROUP, "mute an alert", or_cluster=True)
-TEST_RECEIVER = Need(Operation.ADMIN, Resource.CLUSTER, "send a test")
+CHANGE_RECEIVERS = Need(Operation.ADMIN, Resource.CLUSTER, "add, test or delete a receiver")
 
 ADMINISTER = (
     "To manage tokens, your account needs admin on every group, topic and transactional id, and on the cluster."

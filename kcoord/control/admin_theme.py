@@ -137,6 +137,7 @@ UNFOLD: dict[str, Any] = {
                     _entry("Verdict runs", "rule", "offsets", "verdictrun"),
                     _entry("Activity", "monitoring", "offsets", "activity"),
                     _entry("Alert rules", "notification_important", "offsets", "alertrule"),
+                    _entry("Alert receivers", "contact_mail", "offsets", "alertreceiver"),
                     _entry("Alerts", "notifications", "offsets", "alert"),
                     _entry("Alert messages", "mail", "offsets", "alertmessage"),
                     _entry("Deleted topics", "delete", "offsets", "deletedtopic"),

@@ -18,10 +18,11 @@ from kcoord.database.pool import Connection
 from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from kcoord.secret_tables import SecretTablesError
-from kcoord.setting_table import LINK_URL, RECEIVERS_FILE
+from kcoord.setting_table import LINK_URL
 from offsets.alerts import wording
-from offsets.alerts.receivers import AT_ONCE, TIMEOUT_SECONDS, Receiver, SendError, read_receivers
+from offsets.alerts.receivers import AT_ONCE, TIMEOUT_SECONDS, Receiver, SendError
 from offsets.alerts.rules import found, rules_alone
+from offsets.alerts.stored import ReceiverService
 from offsets.alerts.types import AlertRuleView, Message
 from offsets.core.alerts import Alert, Decision, Notice, decide, next_attempt
 from offsets.core.days import DAY_MS
@@ -47,7 +48,7 @@ class AlertChecks:
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
         self._settle_ms = runtime.config.int("alerts.settle.ms")
-        self._file = runtime.config.str(RECEIVERS_FILE)
+        self._receivers = runtime.get(ReceiverService)
         self._link_url = runtime.config.str(LINK_URL)
         self._is_sending = False
         self._kept_ms = runtime.config.int("offsets.journal.retention.days") * DAY_MS
@@ -153,8 +154,8 @@ class AlertChecks:
         return why is None
 
     async def _receiver(self, name: str) -> Receiver:
-        """Read for each message: a mended file is used at once. Raises SendError, SecretTablesError."""
-        found = (await asyncio.to_thread(read_receivers, self._file)).get(name)
+        """Read for each message: what was corrected is used at once. Raises SendError, SecretTablesError."""
+        found = await self._receivers.find(name)
         if found is None:
-            raise SendError(f"there is no receiver {name!r} in the file of receivers")
+            raise SendError(f"there is no receiver {name!r}")
         return found

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 from psycopg.types.json import Jsonb
 
+from kcoord.access.rights import Principal
 from kcoord.control.rest.labels import name_fault, value_fault
 from kcoord.database.pool import Connection, Database
 from kcoord.database.sql import queries
 from kcoord.door.http.paths import check_group_id
 from kcoord.door.http.problem import invalid
 from kcoord.protocol.errors import ProtocolError
-from kcoord.setting_table import RECEIVERS_FILE
 from offsets.alerts.receivers import Receiver
 from offsets.alerts.types import PATTERNS, VERDICTS, AlertRuleView
 from offsets.core.alerts import Finding
@@ -62,12 +62,18 @@ def _check_receivers(wanted: Sequence[str], known: set[str]) -> None:
     if len(set(wanted)) != len(wanted):
         raise _invalid("receivers", "one is named twice")
     if unknown := [name for name in wanted if name not in known]:
-        there = f"the receivers are {', '.join(sorted(known))}" if known else f"none is configured ({RECEIVERS_FILE})"
+        there = f"the receivers are {', '.join(sorted(known))}" if known else "none was added yet"
         raise _invalid("receivers", f"{unknown[0][:64]!r} is not known; {there}")
 
 
 def _invalid(field: str, detail: str) -> ProtocolError:
     return invalid(f"{field}: {detail}", field)
+
+
+def visible_rules(rules: Sequence[AlertRuleView], principal: Principal) -> list[AlertRuleView]:
+    """Those that do not name a group which the caller may not describe."""
+    visible = principal.listed_groups
+    return [rule for rule in rules if rule.pattern != "literal" or rule.group_name in visible]
 
 
 async def all_rules(db: Database, connection: Connection) -> list[AlertRuleView]:

@@ -1,4 +1,4 @@
-"""Alerts: rules that are changed, alerts that are listed and muted, and what receivers can be told at once.
+"""Alerts: rules that are changed, and alerts that are listed and muted.
 
 A rule for one group takes `admin` on that group or on the cluster, one for groups with a prefix `admin` on the cluster.
 Everybody sees the alerts of the groups that they may describe.
@@ -6,8 +6,6 @@ Everybody sees the alerts of the groups that they may describe.
 
 from __future__ import annotations
 
-import asyncio
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,13 +28,10 @@ from kcoord.database.pool import Connection
 from kcoord.database.sql import queries
 from kcoord.door.http.problem import RequestRefused, invalid
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error, ProtocolError
-from kcoord.secret_tables import SecretTablesError
-from kcoord.setting_table import RECEIVERS_FILE
-from offsets.alerts.receivers import Receiver, SendError, read_receivers
-from offsets.alerts.rules import all_rules, as_row, check_rule, found, rules_alone
-from offsets.alerts.types import AlertRow, AlertRuleView, Message, MessageView, Outcomes, Preview, given_of
-from offsets.core.alerts import Notice, decide
+from offsets.alerts.rules import all_rules, as_row, check_rule, found, rules_alone, visible_rules
+from offsets.alerts.stored import ReceiverService
+from offsets.alerts.types import AlertRow, AlertRuleView, MessageView, Outcomes, Preview, given_of
+from offsets.core.alerts import decide
 from offsets.core.types import Millis
 
 Q = queries("offsets")
@@ -50,7 +45,7 @@ class AlertService:
 
     def __init__(self, runtime: Runtime) -> None:
         self._db = runtime.db
-        self._file = runtime.config.str(RECEIVERS_FILE)
+        self._receivers = runtime.get(ReceiverService)
 
     async def rules(self, principal: Principal) -> list[AlertRuleView]:
         """The rules that the caller may see, by name.
@@ -59,7 +54,7 @@ class AlertService:
         the caller may change.
         """
         async with self._db.connection() as connection:
-            found = _visible(await all_rules(self._db, connection), principal)
+            found = visible_rules(await all_rules(self._db, connection), principal)
         sees_all = principal.may_cluster(Operation.DESCRIBE)
         return [rule for rule in found if sees_all or _may_change(principal, rule.pattern, rule.group_name)]
 
@@ -73,7 +68,7 @@ class AlertService:
         Raises INVALID_REQUEST naming the field.
         """
         rule = _new(given)
-        check_rule(rule, await self.receivers())
+        check_rule(rule, await self._receivers.all())
         async with self._db.snapshot() as connection:
             asked = {"rule": as_row(rule), **visible.parameters("group")}
             groups = await self._db.value(connection, Q.count_groups_of_alert_rule, asked)
@@ -91,14 +86,13 @@ class AlertService:
         """
         if rule_id is None:
             _require(principal, given["pattern"], given["group_name"])
-        receivers = await self.receivers()
 
         async def work(connection: Connection) -> AlertRuleView:
             rules = await rules_alone(self._db, connection)
             was = None if rule_id is None else _changeable(rules, rule_id, principal)
             rule = _new(given) if was is None else msgspec.structs.replace(was, **given)
             _require(principal, rule.pattern, rule.group_name)
-            check_rule(rule, receivers)
+            check_rule(rule, await self._receivers.all_in(connection))
             if any(one.name == rule.name and one.id != rule.id for one in rules):
                 raise invalid(f"name: there is a rule {rule.name!r} already", "name")
             if was is None and len(rules) >= MAX_RULES:
@@ -190,40 +184,6 @@ class AlertService:
         async with self._db.connection() as connection:
             return dict(await self._db.rows(connection, Q.count_open_alerts))
 
-    async def receivers(self) -> Sequence[Receiver]:
-        """Who can be told, by name. Raises INVALID_CONFIG if the file cannot be used."""
-        return [found for _, found in sorted((await self._read()).items())]
-
-    async def test(self, receiver: str, principal: Principal) -> str:
-        """Send a test now; returns "" or why it was not taken. It takes `admin` on the cluster.
-
-        Raises INVALID_REQUEST with status 404 for an unknown receiver, CLUSTER_AUTHORIZATION_FAILED.
-        """
-        principal.require_cluster(Operation.ADMIN)
-        found = (await self._read()).get(receiver)
-        if found is None:
-            raise RequestRefused(404, f"there is no receiver {receiver[:64]!r}; GET /v1/alerts/receivers lists them")
-
-        async def work(connection: Connection) -> Millis:
-            act = Act("alert.test", "receiver", receiver, None, {"receiver": receiver}, principal=principal.name)
-            await record(self._db, connection, act)
-            return await self._db.now_ms(connection)
-
-        # Recorded before it is sent: who sends requests to receivers is in the audit whatever they answer.
-        now = await self._db.transaction(work)
-        content: dict[str, Any] = {"alerts": [], "alert_count": 0}
-        try:
-            await found.send(Message(str(uuid.uuid4()), None, "", receiver, Notice.TEST.value, content, now, 1))
-        except SendError as error:
-            return str(error)
-        return ""
-
-    async def _read(self) -> Mapping[str, Receiver]:
-        try:
-            return await asyncio.to_thread(read_receivers, self._file)
-        except SecretTablesError as error:
-            raise ProtocolError(Error.INVALID_CONFIG, str(error)) from error
-
 
 def _may_change(principal: Principal, pattern: str, group_name: str) -> bool:
     own = pattern == "literal" and principal.may_group(Operation.ADMIN, group_name)
@@ -241,14 +201,9 @@ def _new(given: Mapping[str, Any]) -> AlertRuleView:
     return AlertRuleView(id=0, **given, updated_at=0, updated_by="")
 
 
-def _visible(rules: Sequence[AlertRuleView], principal: Principal) -> list[AlertRuleView]:
-    visible = principal.listed_groups
-    return [rule for rule in rules if rule.pattern != "literal" or rule.group_name in visible]
-
-
 def _changeable(rules: Sequence[AlertRuleView], rule_id: int, principal: Principal) -> AlertRuleView:
     """The rule, if the caller may change it. Who may not see rules cannot tell whether there is one."""
-    rules = _visible(rules, principal)
+    rules = visible_rules(rules, principal)
     rule = next((rule for rule in rules if rule.id == rule_id), None)
     if rule is not None and _may_change(principal, rule.pattern, rule.group_name):
         return rule

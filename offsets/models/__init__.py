@@ -1,6 +1,6 @@
 """The schema of offsets. Rows are written only by the stores of this app."""
 
-from offsets.models.alerts import Alert, AlertMessage, AlertRule
+from offsets.models.alerts import Alert, AlertMessage, AlertReceiver, AlertRule
 from offsets.models.committed import CommittedOffset
 from offsets.models.findings import ReconcileFinding
 from offsets.models.journal import OffsetCommitLog
@@ -17,6 +17,7 @@ __all__ = [
     "Activity",
     "Alert",
     "AlertMessage",
+    "AlertReceiver",
     "AlertRule",
     "ArchivedDay",
     "CommittedOffset",

@@ -35,6 +35,19 @@ class AlertRule(ProtocolOwned):
         return self.name
 
 
+class AlertReceiver(ProtocolOwned):
+    """Who can be told besides those of the file. Its address is secret; see `offsets.alerts.stored`."""
+
+    name = models.CharField(max_length=64, primary_key=True)
+    kind = models.CharField(max_length=64)
+    sealed = models.TextField(help_text="Its address, encrypted.")
+    updated_at = MillisField()
+    updated_by = models.CharField(max_length=255)
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Alert(ProtocolOwned):
     """A rule's condition holds for a group, or did. Instants in ms; see `offsets.core.alerts.Alert`."""
 

@@ -36,6 +36,19 @@ with alerts as (
 )
 delete from offsets_alertrule where id = %(id)s
 
+-- name: alert_receivers
+-- All of them, or the one called `name`.
+select name, kind, sealed from offsets_alertreceiver where %(name)s::text is null or name = %(name)s order by name
+
+-- name: put_alert_receiver
+insert into offsets_alertreceiver (name, kind, sealed, updated_at, updated_by)
+values (%(name)s, %(kind)s, %(sealed)s, %(now)s, %(principal)s)
+on conflict (name) do update
+set kind = excluded.kind, sealed = excluded.sealed, updated_at = excluded.updated_at, updated_by = excluded.updated_by
+
+-- name: delete_alert_receiver
+delete from offsets_alertreceiver where name = %(name)s returning kind
+
 -- name: check_alerts_alone
 select pg_advisory_xact_lock(%(key)s)
 

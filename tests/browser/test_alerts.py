@@ -116,3 +116,32 @@ async def test_a_refusal_stays_when_the_page_is_fetched_again(page: Page, seed: 
     assert below
     assert above["y"] + above["height"] + 8 <= below["y"], "it does not touch the heading"
     await expect(page.get_by_role("alert")).to_contain_text(f"there is no alert {alert}")
+
+
+async def test_a_receiver_is_added_tested_and_deleted(page: Page, seed: Seed, wrongs: Wrongs) -> None:
+    """Also that the page, which is fetched again all the time, keeps what is being typed."""
+    wrongs.expected = ["the server responded with a status of 400"]
+    await page.goto("/alerts")
+    await page.get_by_label("Name").fill("hook")
+    await page.get_by_label("Kind").select_option("Webhook: a program")
+    await page.get_by_label("Address").fill("ftp://ops.example")
+    put_alert(seed.connection, put_rule(seed.connection), "billing", at=now_ms())
+    seed.changed("billing")
+    await expect(page.get_by_role("link", name="billing", exact=True)).to_be_visible(timeout=BOUND_MS)
+    await expect(page.get_by_label("Address")).to_have_value("ftp://ops.example")
+    await page.get_by_role("button", name="Add receiver").click()
+    await expect(page.get_by_role("alert")).to_contain_text("webhook is not an http or https address")
+    await expect(page.get_by_label("Name")).to_have_value("hook")
+    await expect(page.get_by_label("Address")).to_have_value("")
+    await page.get_by_label("Address").fill("http://127.0.0.1:9/")
+    await page.get_by_label("Secret of the webhook").fill("a shared secret")
+    await page.get_by_role("button", name="Add receiver").click()
+    await expect(page.get_by_text("Added hook. Send it a test.")).to_be_visible()
+    assert await audit_in_every_look(page, "alerts-receivers") == []
+    await page.get_by_role("button", name="Send a test to hook").click()
+    await expect(page.get_by_role("alert")).to_contain_text("The test to hook was not taken")
+    await page.get_by_role("button", name="Delete hook").click()
+    await expect(page.get_by_role("button", name="Delete hook")).to_be_visible()
+    await page.get_by_role("checkbox", name="delete hook").check()
+    await page.get_by_role("button", name="Delete hook").click()
+    await expect(page.get_by_text("Deleted hook.")).to_be_visible()

@@ -50,7 +50,7 @@ def test_its_environment_is_one_that_the_service_accepts(name: str) -> None:
     config = Config.from_env(environment)
     assert config.problems == ()
     assert config.str("database.url") == "postgresql://kcoord:pass@postgres:5432/kcoord"
-    assert bool(config.str("secret.key")) == (name == "server"), "only servers sign cookies"
+    assert bool(config.str("secret.key")) == (name in ("server", "worker")), "for cookies and receivers of alerts"
 
 
 def test_the_database_of_the_address_is_the_one_that_postgres_makes() -> None:

@@ -99,7 +99,7 @@ def test_its_environment_is_one_that_the_service_accepts(key: str) -> None:
     environment |= variables(described)
     assert Config.from_env(environment).problems == ()
     assert "KCOORD_DATABASE_URL" in environment
-    assert ("KCOORD_SECRET_KEY" in environment) == ("server" in key), "only servers sign cookies"
+    assert ("KCOORD_SECRET_KEY" in environment) == ("server" in key or "worker" in key), "for cookies and receivers"
 
 
 def test_each_server_has_a_name_and_an_address_of_its_own() -> None:

@@ -15,7 +15,7 @@ from pytest_django.fixtures import SettingsWrapper
 from frontend.pages.alerts.rules import length, milliseconds
 from frontend.pages.group.view import suggested_lag
 from offsets.alerts.receivers import Receiver, SendError
-from tests.frontend.alert_seed import HOUR, put_alert, put_message, put_rule
+from tests.frontend.alert_seed import HOUR, put_alert, put_message, put_receiver, put_rule
 from tests.frontend.seed import Seed, now_ms, working_group
 from tests.frontend.test_every_action import commands
 from tests.frontend.test_exports import table
@@ -427,3 +427,74 @@ def test_lengths_are_read(written: str, ms: int | None) -> None:
 @pytest.mark.parametrize("ms", [0, 1, 999, 1_000, 90_000, 300_000, 4 * HOUR])
 def test_lengths_are_written_so_that_they_are_read_again(ms: int) -> None:
     assert milliseconds(length(ms)) == ms
+
+
+ADDED = {
+    "act": "add",
+    "name": "hook",
+    "kind": "webhook",
+    "address": "http://ops.example/kept-back",
+    "secret": "kept-back too",
+}
+
+
+def test_a_receiver_is_added_replaced_and_deleted(operator: Client, seed: Seed) -> None:
+    html = operator.post("/alerts", ADDED, follow=True).content.decode()
+    assert "Added hook. Send it a test." in plain(html)
+    assert "hook webhook added here Send a test to hook" in plain(html)
+    assert "oncall webhook the file Send a test to oncall" in plain(html)
+    assert not re.search("kept-back", html)
+    assert 'value="hook"' in page(operator, NEW), "rules can name it"
+    operator.post("/alerts", {**ADDED, "kind": "url", "address": "json://ops.example", "secret": ""})
+    assert "hook json added here" in plain(page(operator, "/alerts"))
+    refused = operator.post("/alerts", {"act": "remove", "receiver": "hook"})
+    assert (refused.status_code, "tick the box" in plain(refused.content.decode())) == (400, True)
+    put_rule(seed.connection, "of hook", receivers=["hook"])
+    refused = operator.post("/alerts", {"act": "remove", "receiver": "hook", "sure": "yes"})
+    assert (refused.status_code, "have to change first: of hook" in plain(refused.content.decode())) == (409, True)
+    seed.connection.execute("delete from offsets_alertrule")
+    answer = operator.post("/alerts", {"act": "remove", "receiver": "hook", "sure": "yes"}, follow=True)
+    assert "Deleted hook." in plain(answer.content.decode())
+    assert "hook webhook" not in plain(page(operator, "/alerts"))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"name": "a b"}, "a name has 1 to 64 letters"),
+        ({"name": "oncall"}, "receiver 'oncall' is in the file of receivers"),
+        ({"address": "kept-back"}, "webhook is not an http or https address"),
+        ({"address": ""}, "give either a webhook or a url"),
+        ({"kind": "url"}, "a secret belongs to a webhook"),
+        ({"kind": "url", "secret": "", "address": "syslog://kept-back"}, "only the file may have it"),
+        ({"kind": "color"}, "give either a webhook or a url"),
+    ],
+)
+def test_what_is_wrong_with_a_receiver(operator: Client, seed: Seed, change: dict[str, str], said: str) -> None:
+    answer = operator.post("/alerts", {**ADDED, **change})
+    html = answer.content.decode()
+    assert (answer.status_code, said in plain(html)) == (409 if "file of" in said else 400, True)
+    assert f'value="{({**ADDED, **change})["name"]}"' in html, "but for the address, the form is as it was filled in"
+    assert "kept-back" not in html
+    assert seed.connection.execute("select 1 from offsets_alertreceiver").fetchall() == []
+
+
+def test_a_receiver_whose_address_is_lost_says_what_to_do(operator: Client, seed: Seed) -> None:
+    put_receiver(seed.connection, "hook")
+    put_receiver(seed.connection, "chat")
+    said = plain(page(operator, "/alerts"))
+    assert re.search("hook webhook added here its address .* enter its address again", said)
+    assert "chat json the file another of this name was added and is not used" in said
+    tested = operator.post("/alerts", {"act": "test", "receiver": "hook"})
+    assert "The test to hook was not taken: its address was encrypted" in plain(tested.content.decode())
+    assert "hook its address was encrypted" in plain(page(operator, NEW))
+
+
+def test_who_may_not_add_receivers_has_no_form(person: Client, seed: Seed) -> None:
+    put_receiver(seed.connection, "hook")
+    html = page(person, "/alerts")
+    assert "hook webhook added here" in plain(html)
+    assert 'value="add"' not in html
+    assert 'value="remove"' not in html
+    for form in (ADDED, {"act": "remove", "receiver": "hook", "sure": "yes"}):
+        assert person.post("/alerts", form).status_code == 403

@@ -268,6 +268,8 @@ def test_a_refused_page_leaves_one_record(person: Client, seed: Seed, name: str)
 @pytest.mark.parametrize(
     ("name", "act", "form"),
     [("alerts", "alert.test", {"act": "test", "receiver": "oncall"}),
+     ("alerts", "receiver.change", {"act": "add", "name": "oncall", "kind": "webhook", "address": "http://hidden.example"}),
+     ("alerts", "receiver.delete", {"act": "remove", "receiver": "oncall"}),
      ("hold-group", "group.release", {"act": "release"}), ("pins", "offsets.unpin", {"act": "remove"}),
      ("items", "items.reject", {"act": "reject"}), ("dead-letters", "dead-letters.discard", {"act": "discard"}),
      ("offset-plan", "offsets.undo", {"act": "undo"}), ("offset-plan", "offsets.approve", {"act": "approve"}),
@@ -283,7 +285,8 @@ def test_the_second_form_of_a_page_is_recorded_as_what_it_does(
     (found,) = records(seed, before)
     assert (found.result, found.act) == ("refused", act)
     if name == "alerts":
-        assert (found.resource, found.name) == ("receiver", "oncall"), "as a test that was sent"
+        assert (found.resource, found.name) == ("receiver", "oncall"), "as what was done"
+        assert "hidden" not in f"{found}"
 
 
 @pytest.mark.parametrize("act", Act)

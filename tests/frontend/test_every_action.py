@@ -16,7 +16,7 @@ from django.urls import Resolver404, URLPattern, resolve
 
 from frontend.urls import urlpatterns
 from kcoord.models import ApiToken
-from tests.frontend.alert_seed import put_alert, put_rule
+from tests.frontend.alert_seed import put_alert, put_receiver, put_rule
 from tests.frontend.item_seed import queue
 from tests.frontend.plan_seed import put_plan
 from tests.frontend.seed import Seed, now_ms, working_group
@@ -84,6 +84,11 @@ def _alerts(seed: Seed, muted_until: int | None = None) -> str:
     return "/alerts"
 
 
+def _receiver(seed: Seed) -> str:
+    put_receiver(seed.connection, "hook")
+    return "/alerts"
+
+
 def _queue(seed: Seed, page: str) -> str:
     queue(seed)
     return f"/groups/mailing/{page}"
@@ -142,11 +147,16 @@ ACTIONS = [
         lambda seed: "/access/grant?kind=User&holder=root&preset=consumer&groups=billing&topics=orders",
         {"": "Add the rules"},
     ),
-    Shown("alerts", _alerts, {"mute": "Mute the alert", "test": "Send a test"}),
+    Shown("alerts", _alerts, {"mute": "Mute the alert", "test": "Send a test", "add": "Add a receiver"}),
     Shown(
         "alerts",
         lambda seed: _alerts(seed, now_ms() + 60_000),
-        {"unmute": "End the mute", "test": "Send a test"},
+        {"unmute": "End the mute", "test": "Send a test", "add": "Add a receiver"},
+    ),
+    Shown(
+        "alerts",
+        _receiver,
+        {"test": "Send a test", "add": "Add a receiver", "remove": "Delete the receiver"},
     ),
     Shown("create-alert-rule", lambda seed: "/alerts/rules/new", {"": "Create the rule"}),
     Shown(

@@ -44,7 +44,8 @@ RUN = {
 
 ELSEWHERE = {
     ("README.md", "make up "): "tests/kcoord/demo/test_demo.py",
-    ("docs/alerts.md", "T=$("): "tests/offsets/alerts/test_rest.py",
+    ("docs/alerts.md", "T=$("): "tests/offsets/alerts/test_stored.py",
+    ("docs/alerts.md", "call $A/rules "): "tests/offsets/alerts/test_rest.py",
     (PLANS, "call -X POST $G/offsets/plans/$PLAN/approve "): "tests/kcoord/kgroups/test_reset.py",
     ("docs/archive.md", ".venv/bin/python manage.py archive"): "tests/offsets/spark/test_command.py",
     ("docs/archive.md", "export KCOORD_ARCHIVE_PATH="): "tests/offsets/spark/test_command.py",

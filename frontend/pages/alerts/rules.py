@@ -210,8 +210,8 @@ def _form(
         "only_groups": missing(viewer, ALERT_RULE_OF_ALL),
         "verdicts": [(state, name in given["verdicts"]) for name, state in VERDICTS.items()],
         "receivers": [
-            *((one.name, one.name in chosen, one.kind) for one in receivers),
-            *((name, True, "not in the file of receivers") for name in chosen if name not in known),
+            *((one.name, one.name in chosen, one.problem or one.kind) for one in receivers),
+            *((name, True, "no such receiver any more") for name in chosen if name not in known),
         ],
         "receivers_problem": receivers_problem,
         "preview": preview,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
@@ -18,7 +17,17 @@ from frontend.ui.rows import Millis
 from frontend.ui.states import State
 from frontend.ui.table import csv_of, rows_of
 from frontend.ui.verdicts import VERDICTS
-from frontend.ui.viewer import ALERT_RULE, MUTE, SEE_RULES, TEST_RECEIVER, Viewer, action, missing, require, viewer_of
+from frontend.ui.viewer import (
+    ALERT_RULE,
+    CHANGE_RECEIVERS,
+    MUTE,
+    SEE_RULES,
+    Viewer,
+    action,
+    missing,
+    require,
+    viewer_of,
+)
 from frontend.ui.wording import duration, joined, number, time_lag
 from kcoord.access import read_only
 from kcoord.database.paging import MAX_CURSOR_LENGTH, MAX_LIMIT, Page
@@ -27,15 +36,18 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from offsets.alerts.receivers import Receiver
 from offsets.alerts.service import AlertService
+from offsets.alerts.stored import ReceiverService
 from offsets.alerts.types import GIVEN, AlertRow, AlertRuleView
 
 SHOWN, RESOLVED_SHOWN, MESSAGES_SHOWN = 50, 20, 20
 HOUR_MS = 3_600_000
 OTHERS_MUTE = "Alerts whose button is disabled can be muted by accounts with admin on their group, or on the cluster."
+RECEIVERS = "alerts/receivers"
+BY_FILE = "Every user of a machine can read its command lines: have a file with the address, and -d @file."
 MUTES = ((HOUR_MS, "1 hour"), (8 * HOUR_MS, "8 hours"), (24 * HOUR_MS, "24 hours"))
 
 
-@form_page("alert.mute", test="alert.test")
+@form_page("alert.mute", test="alert.test", add="receiver.change", remove="receiver.delete")
 def alerts_page(request: HttpRequest) -> HttpResponse:
     """The alerts on groups that the person may describe; rules, receivers and messages for who may see the cluster."""
     refusal = Refusal()
@@ -58,7 +70,8 @@ def alerts_page(request: HttpRequest) -> HttpResponse:
         "next_url": address(request, after=opened.next_cursor) if opened.next_cursor else None,
         "unseen": missing(viewer, SEE_RULES),
         "some_lacking": _some_lacking(viewer, opened.items),
-        "test_missing": missing(viewer, TEST_RECEIVER),
+        "given": request.POST,
+        "receivers_missing": missing(viewer, CHANGE_RECEIVERS),
         "create": action(viewer, "New alert rule", reverse("frontend:create-alert-rule"), ALERT_RULE),
         "mutes": MUTES,
         "commands": _commands(service_url(request), opened.items, found["receivers"]),
@@ -71,13 +84,13 @@ def alerts_page(request: HttpRequest) -> HttpResponse:
 
 
 def _act(request: HttpRequest) -> HttpResponse | Refusal:
-    """Mute an alert, end that, or send a test."""
+    """Mute an alert or end that; add, test or delete a receiver."""
     act = request.POST.get("act", "")
-    if act == "test":
-        return _test(request)
+    if act in ("add", "test", "remove"):
+        return _act_on_receiver(request, act)
     require(request, MUTE)
     if act not in ("mute", "unmute"):
-        return Refusal("act: must be mute, unmute or test.", 400)
+        return Refusal("act: must be mute, unmute, add, test or remove.", 400)
     alert_id = _number(request.POST.get("alert", ""))
     lasting = _number(request.POST.get("duration_ms", "")) if act == "mute" else 0
     if alert_id is None or lasting not in (dict(MUTES) if act == "mute" else (0,)):
@@ -91,16 +104,32 @@ def _act(request: HttpRequest) -> HttpResponse | Refusal:
     return done(request, told, request.get_full_path())
 
 
-def _test(request: HttpRequest) -> HttpResponse | Refusal:
-    """The test is sent while the page waits: its outcome is on the page that follows."""
-    require(request, TEST_RECEIVER)
-    name, principal = request.POST.get("receiver", ""), viewer_of(request).principal
-    failure, refusal = attempt(lambda runtime: runtime.get(AlertService).test(name, principal))
+def _act_on_receiver(request: HttpRequest, act: str) -> HttpResponse | Refusal:
+    """A test is sent while the page waits: its outcome is on the page that follows."""
+    require(request, CHANGE_RECEIVERS)
+    form, principal = request.POST, viewer_of(request).principal
+    name = form.get("name" if act == "add" else "receiver", "").strip()
+    if act == "remove" and not form.get("sure"):
+        return Refusal("Nothing was deleted: tick the box beside the button.", 400)
+    fields = {form.get("kind", ""): form.get("address", "").strip(), "secret": form.get("secret", "")}
+
+    async def work(runtime: Runtime) -> str:
+        receivers = runtime.get(ReceiverService)
+        if act == "test":
+            return await receivers.test(name, principal)
+        if act == "remove":
+            await receivers.delete(name, principal)
+        else:
+            await receivers.put(name, {field: value for field, value in fields.items() if value}, principal)
+        return ""
+
+    failure, refusal = attempt(work)
     if failure is None:
         return refusal
     if failure:
         return Refusal(f"The test to {name} was not taken: {failure}.")
-    return done(request, f"{name} took the test.", request.get_full_path())
+    said = {"add": f"Added {name}. Send it a test.", "test": f"{name} took the test.", "remove": f"Deleted {name}."}
+    return done(request, said[act], request.get_full_path())
 
 
 def _number(written: str) -> int | None:
@@ -129,7 +158,7 @@ async def _read(runtime: Runtime, viewer: Viewer, group_id: str | None, cursor: 
 async def receivers_of(runtime: Runtime) -> tuple[Sequence[Receiver], str]:
     """Who can be told, or nobody and why it is not known."""
     try:
-        return await runtime.get(AlertService).receivers(), ""
+        return await runtime.get(ReceiverService).all(), ""
     except ProtocolError as error:
         if error.error is not Error.INVALID_CONFIG:
             raise
@@ -165,9 +194,12 @@ def _commands(url: str, opened: Sequence[AlertRow], receivers: Sequence[Receiver
         for label, duration_ms in (("Mute the alert", HOUR_MS), ("End the mute", 0)):
             body = {"duration_ms": duration_ms}
             made.append(as_command.request(url, label, "POST", f"alerts/{row.id}/mute", body))
+    added = as_command.curl("PUT", f"{url}/v1/{RECEIVERS}/ops", {"webhook": "https://ops.example.com/kcoord"})
+    made.append(Command("Add a receiver", added, note=BY_FILE))
     for receiver in receivers[:1]:
-        address = f"alerts/receivers/{quote(receiver.name, safe='')}/test"
-        made.append(as_command.request(url, "Send a test", "POST", address))
+        made.append(as_command.request(url, "Send a test", "POST", f"{RECEIVERS}/{receiver.name}/test"))
+    for receiver in [receiver for receiver in receivers if receiver.is_stored][:1]:
+        made.append(as_command.request(url, "Delete the receiver", "DELETE", f"{RECEIVERS}/{receiver.name}"))
     return made
 
 

@@ -381,7 +381,8 @@ def groups_csv(request: HttpRequest) -> HttpResponseBase:
         group_id=of.group_id type=of.type assignor state=of.state @state_since=of.state_since
         generation=of.generation_id members=of.members partitions=of.partitions lag=of.lag
         unknown_partitions=of.unknown_partitions time_lag_ms time_lag_at_least_ms
-        @lag_sampled_at=of.lag_sampled_at verdicts topics=of.topics coordinator @updated_at=of.updated_at owner labels counted
+        @lag_sampled_at=of.lag_sampled_at verdicts topics=of.topics coordinator
+        @updated_at=of.updated_at owner labels counted
     """
     return csv_of(
         "groups", columns, ({"of": group, "also": also} for group, also in all_rows(read)),

@@ -302,8 +302,8 @@ _ADVICE: Mapping[str, str | Callable[[Any, HealthLine], str]] = {
     "postgres": "Connections run out, or callers wait for one: raise max_connections of Postgres, run fewer processes, "
     "or look for statements that take long in pg_stat_activity.",
     "archive": _archive_advice,
-    "alerts": "The last messages on the Alerts page say which receiver did not take them, and why. Correct the file of "
-    "receivers or what it names, and send a test. If messages wait, see whether the Celery worker runs.",
+    "alerts": "The last messages on the Alerts page say which receiver did not take them, and why. Correct the "
+    "receiver or what it names, and send a test. If messages wait, see whether the Celery worker runs.",
 }
 """What to do about a part that does not work as it should."""
 

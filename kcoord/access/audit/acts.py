@@ -36,6 +36,8 @@ ACTS: Mapping[str, str] = {
     "alert.delete": "Alert rule deleted",
     "alert.mute": "Alert muted",
     "alert.test": "Receiver tested",
+    "receiver.change": "Receiver changed",
+    "receiver.delete": "Receiver deleted",
     "topic.create": "Topic created",
     "topic.update": "Topic changed",
     "topic.delete": "Topic deleted",

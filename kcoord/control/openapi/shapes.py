@@ -50,6 +50,7 @@ ENUMS: Mapping[str, tuple[str, str]] = {
     "NodeEndReason": ("NodeView", "end_reason"),
     "CoordinatorPartitionState": ("CoordinatorPartitionView", "state"),
     "PartitionChangeReason": ("PartitionChangeView", "reason"),
+    "ReceiverSource": ("ReceiverView", "source"),
     "RuleEffect": ("RuleView", "effect"),
     "RuleOperation": ("RuleView", "operation"),
     "RuleResource": ("RuleView", "resource"),

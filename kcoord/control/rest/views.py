@@ -67,7 +67,7 @@ class StrictRequest(Request):
 class ControlView(APIView):
     """The base of the control plane's views."""
 
-    http_method_names = ["get", "head", "post", "patch", "delete"]
+    http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     content_negotiation_class = AlwaysJSON
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:

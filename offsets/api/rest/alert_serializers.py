@@ -6,9 +6,11 @@ from typing import Annotated, Any
 
 from rest_framework import serializers
 
-from kcoord.control.rest.answers import Answer, NextCursor, doc
+from kcoord.control.rest.answers import Answer, NextCursor, doc, one_of
 from kcoord.control.rest.fields import Choice, Flag, Number, PageQuery, StrictSerializer, Text
 from kcoord.control.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE
+from offsets.alerts.receivers import Source
+from offsets.alerts.stored import LONGEST_ADDRESS
 from offsets.alerts.types import PATTERNS, VERDICTS, AlertRuleView, AlertView, MessageView
 
 MOST_RECEIVERS = 20
@@ -75,11 +77,21 @@ class Mute(StrictSerializer):
     duration_ms = Number(min_value=0, max_value=LONGEST_MUTE_MS, help_text="0: the mute ends; at most 30 days.")
 
 
+class NewReceiver(StrictSerializer):
+    """How a receiver is reached: by `webhook` or `url`, which no answer contains."""
+
+    webhook = Text(max_length=LONGEST_ADDRESS, required=False, help_text="The http or https address of a program.")
+    secret = Text(max_length=LONGEST_ADDRESS, required=False, help_text="Signs what is sent to the webhook.")
+    url = Text(max_length=LONGEST_ADDRESS, required=False, help_text="An address of Apprise: a chat, e-mail, a pager.")
+
+
 class ReceiverView(Answer):
     """Who can be told. Addresses are secret."""
 
     name: str
     kind: Annotated[str, doc("`webhook`, or a scheme of Apprise, such as `slack` or `mailto`.")]
+    source: Annotated[str, one_of(Source, "Where it is kept: in the file `alerts.receivers.file`, or in Postgres.")]
+    problem: Annotated[str, doc("What is wrong with it, and what to do.")]
 
 
 class Receivers(Answer):

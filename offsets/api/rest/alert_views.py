@@ -18,16 +18,20 @@ from kcoord.control.rest.schema import Name, describe
 from kcoord.control.rest.views import ControlView
 from kcoord.door.http.problem import RequestRefused
 from kcoord.protocol.errors import Error
+from kcoord.secret_tables import NAME
 from offsets.alerts.service import AlertService
+from offsets.alerts.stored import MAX_STORED, ReceiverService
 from offsets.alerts.types import AlertRuleView, AlertView
 from offsets.api.rest import alert_serializers as s
 
 RULE_ID = Name("rule_id", "Id of the rule.", {"type": "integer", "minimum": 1})
 ALERT_ID = Name("alert_id", "Id of the alert.", {"type": "integer", "minimum": 1})
 RECEIVER = Name("name", "Name of the receiver.", {"type": "string", "minLength": 1, "maxLength": 64})
+NEW_RECEIVER = Name("name", "Name of the receiver.", {"type": "string", "pattern": f"^{NAME.pattern}$"})
 _ID = re.compile(r"[1-9][0-9]{0,17}")
 _DENIED = (Error.CLUSTER_AUTHORIZATION_FAILED,)
 _CHANGES = (*_DENIED, Error.GROUP_AUTHORIZATION_FAILED, Error.INVALID_GROUP_ID, Error.INVALID_CONFIG)
+RECEIVER_EXAMPLE = {"webhook": "https://ops.example.com/kcoord", "secret": "a long random text"}
 EXAMPLE = {
     "name": "billing is stuck",
     "pattern": "prefix",
@@ -200,14 +204,61 @@ class ReceiversView(ControlView):
         tag="alerts",
         response=s.Receivers,
         errors=(*_DENIED, Error.INVALID_CONFIG),
-        description="Names and kinds from the file `alerts.receivers.file`. Takes `describe` on the cluster.",
+        description="Those of the file `alerts.receivers.file`, and those that were added. Takes `describe` on the "
+        "cluster.",
     )
     def get(self, request: Request) -> Response:
         """The receivers."""
         self.query()
         self.principal.require_cluster(Operation.DESCRIBE)
-        found = self.service(lambda runtime: runtime.get(AlertService).receivers())
+        found = self.service(lambda runtime: runtime.get(ReceiverService).all())
         return Response(shown(s.Receivers, {"receivers": found}))
+
+
+class ReceiverDetailView(ControlView):
+    """`/v1/alerts/receivers/{name}`."""
+
+    @describe(
+        "putReceiver",
+        "Add or replace a receiver",
+        tag="alerts",
+        audit="receiver.change",
+        path=[NEW_RECEIVER],
+        request=s.NewReceiver,
+        response=s.ReceiverView,
+        errors=(*_DENIED, Error.INVALID_CONFIG),
+        conflict="The file has a receiver of this name.",
+        description="Gives either `webhook`, with or without `secret`, or `url`. The address is encrypted with "
+        f"`KCOORD_SECRET_KEY`, and no answer contains it. At most {MAX_STORED} can be added. Takes `admin` on the "
+        "cluster.",
+        examples=[OpenApiExample("A program", RECEIVER_EXAMPLE, request_only=True)],
+    )
+    def put(self, request: Request, name: str) -> Response:
+        """Add or replace a receiver."""
+        self.query()
+        given, principal = self.given(s.NewReceiver), self.principal
+        receiver = self.service(lambda runtime: runtime.get(ReceiverService).put(name, given, principal))
+        return Response(shown(s.ReceiverView, receiver))
+
+    @describe(
+        "deleteReceiver",
+        "Delete a receiver",
+        tag="alerts",
+        audit="receiver.delete",
+        path=[RECEIVER],
+        response=None,
+        status=204,
+        errors=(*_DENIED, Error.INVALID_CONFIG),
+        missing="There is no such receiver.",
+        conflict="Rules name it, or only the file has it.",
+        description="One that was added. Takes `admin` on the cluster.",
+    )
+    def delete(self, request: Request, name: str) -> Response:
+        """Delete a receiver."""
+        self.query()
+        principal = self.principal
+        self.service(lambda runtime: runtime.get(ReceiverService).delete(name, principal))
+        return Response(status=204)
 
 
 class TestReceiverView(ControlView):
@@ -228,7 +279,7 @@ class TestReceiverView(ControlView):
         """Send a test."""
         self.query()
         principal = self.principal
-        error = self.service(lambda runtime: runtime.get(AlertService).test(name, principal))
+        error = self.service(lambda runtime: runtime.get(ReceiverService).test(name, principal))
         return Response(shown(s.TestOutcome, {"sent": not error, "error": error}))
 
 

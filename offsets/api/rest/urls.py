@@ -21,6 +21,7 @@ urlpatterns = [
     path("alerts/messages", alert_views.MessagesView.as_view()),
     path("alerts/receivers", alert_views.ReceiversView.as_view()),
     path("alerts/receivers/<anything:name>/test", alert_views.TestReceiverView.as_view()),
+    path("alerts/receivers/<anything:name>", alert_views.ReceiverDetailView.as_view()),
     path("alerts/rules", alert_views.RulesView.as_view()),
     path("alerts/rules/<anything:rule_id>", alert_views.RuleDetailView.as_view()),
     path("alerts/<anything:alert_id>/mute", alert_views.MuteView.as_view()),

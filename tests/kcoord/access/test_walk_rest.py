@@ -72,7 +72,8 @@ REFUSED_TO_OPERATORS = {
     "POST /v1/archive/runs/{run_id}/cancel", "GET /v1/archive/runs/{run_id}/log",
     "GET /v1/alerts/rules", "POST /v1/alerts/rules", "GET /v1/alerts/rules/{rule_id}", "GET /v1/alerts/receivers",
     "PATCH /v1/alerts/rules/{rule_id}", "DELETE /v1/alerts/rules/{rule_id}", "GET /v1/alerts/messages",
-    "POST /v1/alerts/receivers/{name}/test", "GET /v1/nodes", "GET /v1/coordinator-partitions",
+    "POST /v1/alerts/receivers/{name}/test", "PUT /v1/alerts/receivers/{name}",
+    "DELETE /v1/alerts/receivers/{name}", "GET /v1/nodes", "GET /v1/coordinator-partitions",
     "GET /v1/quotas", "POST /v1/quotas", "GET /v1/quotas/throttled",
     "POST /v1/groups",  # with settings, as the example
     "PATCH /v1/groups/{group_id}/config",
@@ -256,7 +257,7 @@ async def test_a_viewer_changes_nothing(world: World) -> None:
         if comparable(one, world.names) != comparable(other, MISSING):
             seen.add(str(present))
     assert world.stored() == before
-    assert {path for path in seen if path.startswith(("POST", "PATCH", "DELETE"))} <= READING
+    assert {path for path in seen if path.startswith(("POST", "PUT", "PATCH", "DELETE"))} <= READING
     assert {
         "GET /v1/groups", "GET /v1/groups/{group_id}", "GET /v1/groups/{group_id}/lag", "GET /v1/topics",
         "GET /v1/topics/{name}", "GET /v1/groups/{group_id}/offsets/plans/{plan_id}", "GET /v1/reconcile/findings",

@@ -21,10 +21,12 @@ from groups.engine.service import GroupService
 from groups.topics import TopicService, Watermark
 from kcoord.access.audit.acts import ACTS, resource_of
 from kcoord.access.audit.chain import Audit
+from kcoord.access.rights import ALL_ALLOWED, Principal
 from kcoord.config import Config
 from kcoord.process.runtime import Runtime
 from offsets.alerts.checks import AlertChecks
 from offsets.alerts.service import AlertService
+from offsets.alerts.stored import ReceiverService
 from offsets.runs import service as runs
 from tests.support.fixtures import ClientWith
 from tests.support.rest_groups import group, member
@@ -166,6 +168,13 @@ async def alerted(world: World) -> dict[str, str]:
     return {"alert_id": str(alert.id)}
 
 
+HOOK = {"webhook": "http://127.0.0.1:9/", "secret": "kc_hidden"}
+
+
+async def received(world: World) -> None:
+    await world.runtime.get(ReceiverService).put("old", HOOK, Principal(0, "x", ALL_ALLOWED))
+
+
 RULE = {"name": "bad", "pattern": "literal", "group_name": "g", "verdicts": ["stuck"], "receivers": ["ops"]}
 TOKEN = {"name": "deploy", "rules": [{"operation": "read", "resource": "group", "name": "g"}]}
 PLAN = {"strategy": "to-offset", "offset": 3, "topics": [{"name": "orders", "partitions": [0]}], "reason": "bug 17"}
@@ -209,6 +218,8 @@ STORIES = {
     "updateAlertRule": Story(ruled, {}, {"for_ms": 5}, name="bad"),
     "deleteAlertRule": Story(ruled, {}, name="bad", has="before"),
     "muteAlert": Story(alerted, {}, {"duration_ms": 5}),
+    "putReceiver": Story(None, {"name": "new"}, HOOK, name="new", has="after"),
+    "deleteReceiver": Story(received, {"name": "old"}, name="old", has="before"),
     "testReceiver": Story(None, {"name": "ops"}, name="ops", has="after"),
     "startRun": Story(None, {}, {"kind": "archive"}, name="", has="after"),
     "cancelRun": Story(running, {}, name="", has="before"),
@@ -220,7 +231,7 @@ def declared(patterns: Iterable[Any]) -> Iterator[tuple[str, str]]:
     for pattern in patterns:
         yield from declared(getattr(pattern, "url_patterns", ()))
         view = getattr(getattr(pattern, "callback", None), "cls", None)
-        for method in (getattr(view, name, None) for name in ("get", "post", "patch", "delete")):
+        for method in (getattr(view, name, None) for name in ("get", "post", "put", "patch", "delete")):
             if getattr(method, "audit", "request") != "request":
                 yield method.operation_id, method.audit
 

@@ -107,6 +107,8 @@ def of_the_rest(token_id: int, rule_id: int, alert_id: int) -> dict[str, Request
         "createAlertRule": ("post", "/v1/alerts/rules", {**RULE, "name": "new"}),
         "updateAlertRule": ("patch", f"/v1/alerts/rules/{rule_id}", {"for_ms": 5}),
         "deleteAlertRule": ("delete", f"/v1/alerts/rules/{rule_id}", None),
+        "putReceiver": ("put", "/v1/alerts/receivers/new", {"webhook": "http://127.0.0.1:9/"}),
+        "deleteReceiver": ("delete", "/v1/alerts/receivers/old", None),
         "testReceiver": ("post", "/v1/alerts/receivers/ops/test", None),
         "muteAlert": ("post", f"/v1/alerts/{alert_id}/mute", {"duration_ms": 5}),
         "createTopic": ("post", "/v1/topics", {"name": "new", "partitions": 1}),
@@ -173,6 +175,7 @@ async def requests(
     new = (await ask(api, "post", f"{E}/offsets/plan", SHIFT))["id"]
     token = await ask(api, "post", "/v1/tokens", {"name": "old", "rules": RULES})
     rule = (await ask(api, "post", "/v1/alerts/rules", RULE))["id"]
+    await ask(api, "put", "/v1/alerts/receivers/old", {"webhook": "http://127.0.0.1:9/"})
     async with runtime.db.connection() as connection:
         made = await connection.execute(
             "insert into offsets_alert (rule_id, group_name, cause, since, opened_at) values (%s, 'e', 'stuck', 1, 1)"

@@ -30,6 +30,7 @@ SOMETIMES_ABSENT = {
 
 OPERATIONS = """\
 DELETE /v1/acls deleteAcls
+DELETE /v1/alerts/receivers/{name} deleteReceiver
 DELETE /v1/alerts/rules/{rule_id} deleteAlertRule
 DELETE /v1/groups deleteGroups
 DELETE /v1/groups/{group_id} deleteGroup
@@ -122,6 +123,7 @@ POST /v1/topics createTopic
 POST /v1/topics/{name}/watermarks reportWatermarks
 POST /v1/transactions/{transactional_id}/end endTransaction
 POST /v1/transactions/{transactional_id}/init initProducerId
+PUT /v1/alerts/receivers/{name} putReceiver
 """
 """Generators name functions after these: none of them changes. New ones are added."""
 

@@ -142,7 +142,12 @@ async def test_who_may(api: httpx.AsyncClient, client_with: ClientWith) -> None:
 
 async def test_receivers_are_named_without_their_addresses(api: httpx.AsyncClient) -> None:
     answer = await api.get("/v1/alerts/receivers")
-    assert answer.json() == {"receivers": [{"name": "mail", "kind": "mailto"}, {"name": "ops", "kind": "webhook"}]}
+    assert answer.json() == {
+        "receivers": [
+            {"name": "mail", "kind": "mailto", "source": "file", "problem": ""},
+            {"name": "ops", "kind": "webhook", "source": "file", "problem": ""},
+        ]
+    }
     assert_problem(await api.post("/v1/alerts/receivers/nobody/test"), Error.INVALID_REQUEST, status=404)
     answer = await api.post("/v1/alerts/receivers/ops/test")
     assert answer.json() == {"sent": False, "error": "ConnectError: the address could not be reached"}

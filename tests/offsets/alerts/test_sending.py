@@ -17,6 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 from aiosmtpd.controller import Controller
+from django.test import override_settings
 
 from groups.labels import GroupLabels
 from kcoord.config import Config
@@ -25,6 +26,7 @@ from kcoord.process.runtime import Runtime
 from offsets.alerts import receivers as module
 from offsets.alerts.checks import CLAIM_MS, AlertChecks
 from offsets.alerts.service import AlertService
+from offsets.alerts.stored import ReceiverService
 from offsets.alerts.types import MessageView
 from offsets.core.alerts import ATTEMPTS
 from tests.conftest import START_MS
@@ -287,11 +289,38 @@ async def test_a_receiver_that_was_removed_fails_visibly(runtime: Runtime, world
     await opened(runtime, world, "ops")
     file.write_text("")
     assert await runtime.get(AlertChecks).send() == 0
-    assert (await only_message(runtime)).error == "there is no receiver 'ops' in the file of receivers"
+    assert (await only_message(runtime)).error == "there is no receiver 'ops'"
 
 
 async def test_a_test_is_sent_at_once_and_says_how_it_went(runtime: Runtime, hook: Hook) -> None:
-    assert await runtime.get(AlertService).test("ops", ADMIN) == ""
+    assert await runtime.get(ReceiverService).test("ops", ADMIN) == ""
     assert json.loads(hook.got[0][1])["notice"] == "test"
     hook.answers = [403]
-    assert await runtime.get(AlertService).test("ops", ADMIN) == "the answer was 403"
+    assert await runtime.get(ReceiverService).test("ops", ADMIN) == "the answer was 403"
+
+
+async def test_one_that_was_added_is_told_by_the_worker(runtime: Runtime, world: World, hook: Hook) -> None:
+    await runtime.get(ReceiverService).put("added", {"webhook": hook.url, "secret": SECRET}, ADMIN)
+    await opened(runtime, world, "added", "ops")
+    assert await runtime.get(AlertChecks).send() == 2
+    signatures = {
+        headers["X-Kcoord-Signature"] == f"sha256={hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()}"
+        for headers, body in hook.got
+    }
+    assert (len(hook.got), signatures) == (2, {True})
+
+
+async def test_a_worker_with_another_key_says_so_and_one_with_the_key_sends(
+    runtime: Runtime, world: World, hook: Hook, clock: VirtualClock
+) -> None:
+    await runtime.get(ReceiverService).put("added", {"webhook": hook.url}, ADMIN)
+    await opened(runtime, world, "added")
+    await runtime.get(AlertService).store(rule(name="other"), ADMIN)
+    await runtime.get(AlertChecks).check()
+    with override_settings(SECRET_KEY="another key of 32 characters and more"):
+        assert await runtime.get(AlertChecks).send() == 1, "to ops alone"
+    waiting = next(one for one in await runtime.get(AlertService).messages() if one.receiver == "added")
+    assert (waiting.state, waiting.attempts, "enter its address again" in waiting.error) == ("waiting", 1, True)
+    assert waiting.next_at is not None
+    clock.advance(waiting.next_at - START_MS)
+    assert await runtime.get(AlertChecks).send() == 1
