@@ -144,7 +144,7 @@ class ReceiverService:
         return any(receiver.name == name for receiver in await self._listed([]))
 
     async def _rows(self, connection: Connection, name: str | None = None) -> Sequence[Any]:
-        """Read anew each time: a change is used at once, by every process."""
+        """Read each time: every process uses a change at once."""
         return await self._db.rows(connection, Q.alert_receivers, {"name": name})
 
     async def _listed(self, rows: Sequence[Any]) -> Sequence[Receiver]:
