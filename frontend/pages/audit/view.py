@@ -142,7 +142,7 @@ WHAT: Mapping[str, tuple[str, str]] = {
     "items": ("Items and dead letters", "items. dead-letters."),
     "groups": ("Groups, members and holds", "group. member."),
     "topics": ("Topics", "topic."),
-    "alerts": ("Alerts and their rules", "alert."),
+    "alerts": ("Alerts, rules and receivers", "alert. receiver."),
     "tokens": ("Tokens, rules and quotas", "token. rule. quota."),
     "accounts": ("Accounts and sessions", "account. role. session."),
     "runs": ("Spark runs", "run."),
