@@ -44,7 +44,7 @@ FIELDS = {"url", "webhook", "secret"}
 LOCAL = frozenset(["blink1", "dbus", "gio", "glib", "gnome", "kde", "macosx", "qt", "syslog", "vapid", "windows"])
 """Schemes of Apprise that show something on the machine that sends, or keep files there.
 
-They are for the file alone, and so are LOCAL_FIELDS: rights in the service are none on its machines.
+They are for the file alone, and so are LOCAL_FIELDS: rights in the service give none on its machines.
 """
 LOCAL_FIELDS = ("keyfile", "pgp", "subfile", "template")
 """How those fields of addresses begin that name a file of that machine."""

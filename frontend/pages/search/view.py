@@ -176,7 +176,8 @@ async def find(db: Database, viewer: Viewer, q: str) -> Hits:
 async def names_like(db: Database, viewer: Viewer, kind: str, q: str, group_id: str = "") -> Sequence[Any]:
     """A few of a kind in `COMPLETED` that have `q` in their names; none if that takes too long.
 
-    `group_id`: whose members they are, "" for those of all groups. Who has rights is told to those who manage tokens.
+    `group_id`: whose members they are, "" for those of all groups. Only those who manage tokens are offered accounts,
+    tokens and groups of people.
     """
     administers = viewer.principal.administers
     seen = {"q": q, "kind": kind, "group_id": group_id, "administers": administers, **viewer.with_groups()}
