@@ -226,8 +226,11 @@ def test_nobody_on_the_network_is_a_trusted_caller(server: Running) -> None:
 @WHOLE
 def test_without_a_service_it_is_one_line_at_once(tmp_path: Path) -> None:
     began = time.monotonic()
+    kgroups(tmp_path, None, "--help")
+    started = time.monotonic()
     done = kgroups(tmp_path, None, "--list")
-    assert time.monotonic() - began < 15, "it gave up on the first attempt; starting Python and Django is the rest"
+    start_s, whole_s = started - began, time.monotonic() - started
+    assert whole_s < 4 * start_s + 10, "it gave up on the first attempt; starting Python and Django is the rest"
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout == (
         f"\nError: The command failed: no service is running in {tmp_path}; `make up` starts one, or name another "
