@@ -2,8 +2,9 @@
 
 The first worker runs only tests that mostly wait: for servers to start, for sessions to end, for minutes of chaos. It
 comes on top of one worker a core, because what waits leaves its core to others. These begin with the tests that compute
-and go on with what is left of the others. The last one of four or more has a low priority, so it computes when nothing
-else does, and only runs tests in which no clock but a virtual one goes on meanwhile.
+and go on with what is left of the others. Of four or more workers the second begins with tests that wait as well:
+otherwise only those would be left in the end, and nobody would use the cores meanwhile. The last one of them has a low
+priority, so it computes when nothing else does, and only runs tests in which no clock but a virtual one goes on.
 
 The tests of a file stay together, so what its fixtures start is started once, and so do those of an `xdist_group`. What
 takes long begins early: begun last, it would be all that runs in the end.
@@ -37,14 +38,15 @@ PATIENT = (
 """Where the tests are that may take any time."""
 
 NICENESS = 10
-FEWEST_WITH_SPARE = 4
-"""From this number of workers on the last one is the spare one."""
+FEWEST_OF_ALL_ROLES = 4
+"""From this number of workers on there is one of each role."""
 
 
 class Role(Enum):
     """What a worker is for."""
 
     WAITS = "waits"
+    WAITS_FIRST = "waits first"
     COMPUTES = "computes"
     SPARE = "spare"
 
@@ -54,7 +56,9 @@ def role_of(worker: str, workers: int) -> Role:
     number = int(worker.removeprefix("gw"))
     if number == 0 and workers > 1:
         return Role.WAITS
-    return Role.SPARE if number == workers - 1 >= FEWEST_WITH_SPARE - 1 else Role.COMPUTES
+    if workers < FEWEST_OF_ALL_ROLES:
+        return Role.COMPUTES
+    return {1: Role.WAITS_FIRST, workers - 1: Role.SPARE}.get(number, Role.COMPUTES)
 
 
 def next_scope(queue: Mapping[str, Iterable[str]], role: Role) -> str | None:
@@ -66,11 +70,12 @@ def next_scope(queue: Mapping[str, Iterable[str]], role: Role) -> str | None:
     def rank(scope: str) -> tuple[bool, bool, bool]:
         nodeid = next(iter(queue[scope]))
         waits, patient = nodeid.startswith(WAITING), nodeid.startswith(PATIENT)
-        fits = {Role.WAITS: waits, Role.COMPUTES: not waits, Role.SPARE: patient}[role]
+        fits = {Role.COMPUTES: not waits, Role.SPARE: patient}.get(role, waits)
         return not fits, patient, not ("@" in nodeid or nodeid.startswith(LONG))
 
     found = min(queue, key=rank, default=None)
-    return None if role is not Role.COMPUTES and found is not None and rank(found)[0] else found
+    takes_all = role in (Role.COMPUTES, Role.WAITS_FIRST)
+    return None if not takes_all and found is not None and rank(found)[0] else found
 
 
 class Scheduling(LoadGroupScheduling):

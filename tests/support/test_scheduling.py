@@ -38,6 +38,16 @@ QUEUE = {
                 "tests/wire/test_quick.py",
             ],
         ),
+        (
+            Role.WAITS_FIRST,
+            [
+                "stack",
+                "tests/wire/test_quick.py",
+                "tests/browser/test_page.py",
+                "tests/kcoord/http/test_few.py",
+                "tests/groups/core/test_many.py",
+            ],
+        ),
         (Role.SPARE, ["tests/groups/core/test_many.py"]),
     ],
 )
@@ -55,10 +65,11 @@ def test_a_worker_takes_what_suits_it_and_the_long_ones_first(role: Role, expect
     [
         (1, [Role.COMPUTES]),
         (3, [Role.WAITS, Role.COMPUTES, Role.COMPUTES]),
-        (4, [Role.WAITS, Role.COMPUTES, Role.COMPUTES, Role.SPARE]),
+        (4, [Role.WAITS, Role.WAITS_FIRST, Role.COMPUTES, Role.SPARE]),
+        (5, [Role.WAITS, Role.WAITS_FIRST, Role.COMPUTES, Role.COMPUTES, Role.SPARE]),
     ],
 )
-def test_the_first_of_several_waits_and_the_last_of_four_is_spare(workers: int, roles: list[Role]) -> None:
+def test_of_several_the_first_waits_and_four_have_all_roles(workers: int, roles: list[Role]) -> None:
     assert [role_of(f"gw{number}", workers) for number in range(workers)] == roles
 
 
