@@ -638,4 +638,6 @@ class Mailbox:
             timer.cancel()
         self._timers.clear()
         while self._background or self._tasks:
-            await asyncio.gather(*self._background, *self._tasks, return_exceptions=True)
+            # Not gather: from Python 3.12 on it does not let the loop run if all have ended, nor the callbacks that
+            # take them out of these sets.
+            await asyncio.wait({*self._background, *self._tasks})

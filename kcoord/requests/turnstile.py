@@ -356,4 +356,5 @@ class Batches:
     async def close(self) -> None:
         """Wait until all batches have ended."""
         while self._running:
-            await asyncio.gather(*self._running, return_exceptions=True)
+            # Not gather: from Python 3.12 on it does not let the loop run if all have ended, nor `_ended`.
+            await asyncio.wait(self._running)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import pytest
 
 
 class Rounds:
@@ -28,3 +31,19 @@ async def counted_rounds() -> AsyncIterator[Rounds]:
         yield rounds
     finally:
         counting.cancel()
+
+
+@contextmanager
+def turning(seconds: float = 5.0) -> Iterator[None]:
+    """Fail if the block takes longer, even if it does not let the loop go round. For the main thread."""
+
+    def give_up(*_: object) -> None:
+        pytest.fail(f"not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

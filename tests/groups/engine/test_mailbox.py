@@ -27,6 +27,7 @@ from kcoord.requests import current
 from kcoord.requests.current import Receipt
 from kcoord.requests.turnstile import Places
 from tests.support.members import eventually, heartbeat, join, leave, parked_join, pending_id, stable_member
+from tests.support.rounds import turning
 
 T = TypeVar("T")
 
@@ -232,3 +233,16 @@ async def test_an_old_request_is_refused_and_the_others_of_its_batch_go_on(
     assert caught.value.error is Error.COORDINATOR_NOT_AVAILABLE
     assert ((await beat).error, (await tick).error) == (Error.NONE, Error.NONE)
     assert (await sent(0, service.leave(leave(member.member_id)))).members[0].error is Error.NONE
+
+
+async def test_closing_when_a_task_has_just_ended_ends(service: GroupService) -> None:
+    """Its callback has not run then; with Python 3.12 and later, gather does not let it."""
+
+    async def work() -> None:
+        return
+
+    tasks = service._mailbox._background
+    service._mailbox._spawn(work(), tasks)
+    with turning():
+        await asyncio.create_task(service._mailbox.close())
+    assert not tasks
