@@ -85,6 +85,12 @@ class Scheduling(LoadGroupScheduling):
         group = super()._split_scope(nodeid)
         return nodeid.partition("::")[0] if group == nodeid else group
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """As inherited, but what a dead worker has done is not work for others: they would get nothing, and wait."""
+        given = self.assigned_work[node]
+        self.assigned_work[node] = {scope: tests for scope, tests in given.items() if not all(tests.values())}
+        return super().remove_node(node)
+
     def _assign_work_unit(self, node: WorkerController) -> None:
         scope = next_scope(self.workqueue, role_of(node.gateway.id, len(self.nodes)))
         if scope is None:

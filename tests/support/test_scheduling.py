@@ -92,20 +92,47 @@ def test_it(number):
 """
 
 
-@pytest.mark.whole("a test of the tests: runs pytest with workers of its own")
-def test_the_tests_of_a_file_run_in_one_worker_and_none_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text(CONFTEST)
-    for name in "abcd":
-        (tmp_path / f"test_{name}.py").write_text(FILE)
+LAST = """
+import os
+import pathlib
+
+
+def test_it():
+    ended = pathlib.Path("ended")
+    if not ended.exists():
+        ended.touch()
+        os._exit(1)
+"""
+"""A test that ends its worker, the first time."""
+
+
+def run(directory: Path, files: dict[str, str]) -> str:
+    """The output of two workers, which have a minute."""
+    (directory / "conftest.py").write_text(CONFTEST)
+    for name, text in files.items():
+        (directory / f"test_{name}.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-n2", "--dist=loadgroup", "-rP", "-p", "no:django", "-c", "/dev/null"]
     done = subprocess.run(
-        [*command, "--rootdir", str(tmp_path), str(tmp_path)],
-        cwd=tmp_path,
+        [*command, "--rootdir", str(directory), str(directory)],
+        cwd=directory,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
+        timeout=60,
     )
-    assert "24 passed" in done.stdout, done.stdout + done.stderr
-    ran = {line for line in done.stdout.splitlines() if line.startswith("ran in")}
+    return done.stdout + done.stderr
+
+
+@pytest.mark.whole("a test of the tests: runs pytest with workers of its own")
+def test_the_tests_of_a_file_run_in_one_worker_and_none_is_left_out(tmp_path: Path) -> None:
+    output = run(tmp_path, dict.fromkeys("abcd", FILE))
+    assert "24 passed" in output, output
+    ran = {line for line in output.splitlines() if line.startswith("ran in")}
     assert len(ran) == 4, ran
+
+
+@pytest.mark.whole("a test of the tests: runs pytest with workers of its own")
+def test_a_run_in_which_a_worker_dies_ends_and_says_so(tmp_path: Path) -> None:
+    output = run(tmp_path, {**dict.fromkeys("abc", FILE), "last": LAST})
+    assert "1 failed, 19 passed" in output, output
