@@ -27,7 +27,7 @@ from groups.nodes.directory import NodeDirectory
 from groups.readmodel import GroupFilter, GroupList, GroupReads, GroupSort, GroupSummary, unknown_group
 from kcoord.access.audit.recording import Act
 from kcoord.access.audit.requests import note
-from kcoord.access.rights import Operation, Resource
+from kcoord.access.rights import Operation, Permission, Resource
 from kcoord.control.rest.answers import shown
 from kcoord.control.rest.schema import GROUP_ID, describe
 from kcoord.control.rest.views import ControlView, path_name
@@ -72,6 +72,7 @@ class GroupsView(ControlView):
         "listGroups",
         "List groups",
         tag="groups",
+        takes=Permission.DESCRIBE_GROUP,
         query=s.GroupQuery,
         response=s.GroupPage,
         errors=(Error.INVALID_REGULAR_EXPRESSION,),
@@ -102,6 +103,7 @@ class GroupsView(ControlView):
         "deleteGroups",
         "Delete groups with all their offsets",
         tag="groups",
+        takes=Permission.DELETE_GROUP,
         audit="group.delete",
         query=s.GroupsToDelete,
         response=s.DeletedGroups,
@@ -129,7 +131,7 @@ class GroupsView(ControlView):
             paths.check_group_id(group_id, may_be_empty=True)
             if not self.principal.may_group(Operation.DESCRIBE, group_id):
                 raise unknown_group(group_id)
-            self.principal.require_group(Operation.DELETE, group_id)
+            self.require(group_id)
         except ProtocolError as error:
             return DeletedGroup(group_id, error.error, error.detail)
         return None
@@ -142,6 +144,7 @@ class GroupDetailView(NamedGroupView):
         "describeGroup",
         "Describe a group",
         tag="groups",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         response=ANY_GROUP,
         errors=(*NAMED, Error.TOPIC_AUTHORIZATION_FAILED),
@@ -184,6 +187,7 @@ class GroupDetailView(NamedGroupView):
         "deleteGroup",
         "Delete a group with all its offsets",
         tag="groups",
+        takes=Permission.DELETE_GROUP,
         audit="group.delete",
         path=[GROUP_ID],
         response=None,
@@ -194,7 +198,7 @@ class GroupDetailView(NamedGroupView):
     def delete(self, request: Request, group_id: str) -> Response:
         """Delete an empty group."""
         self.query()
-        self.principal.require_group(Operation.DELETE, self.group_id)
+        self.require(self.group_id)
         principal = self.principal.name
         done = self.service(lambda runtime: runtime.get(GroupService).delete(self.group_id, principal=principal))
         if done.error is not Error.NONE:
@@ -209,6 +213,7 @@ class GroupEventsView(NamedGroupView):
         "listGroupEvents",
         "List the events of a group, newest first",
         tag="groups",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         query=s.EventQuery,
         response=s.EventPage,

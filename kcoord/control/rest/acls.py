@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kcoord.access import store
+from kcoord.access.rights import Permission
 from kcoord.access.roles import ROLES, role
 from kcoord.access.store import HolderName, RuleFilter, UnknownHolder
 from kcoord.access.tokens import NAME_MAX, Rule
@@ -112,6 +113,7 @@ class AclsView(ControlView):
         "listAcls",
         "List rules",
         tag="tokens",
+        takes=Permission.ADMIN_EVERYTHING,
         query=AclQuery,
         response=AclPage,
         errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
@@ -126,6 +128,7 @@ class AclsView(ControlView):
         "createAcls",
         "Add rules",
         tag="tokens",
+        takes=Permission.ADMIN_EVERYTHING,
         audit="rule.add",
         request=NewAcls,
         response=AclList,
@@ -164,6 +167,7 @@ class AclsView(ControlView):
         "deleteAcls",
         "Remove rules",
         tag="tokens",
+        takes=Permission.ADMIN_EVERYTHING,
         audit="rule.remove",
         query=AclFilter,
         response=AclList,

@@ -13,6 +13,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from kcoord.access.rights import Permission
 from kcoord.access.tokens import MOST_OVERLAP_MS, NAME_MAX, Rule, create_token, delete_token, rotate_token
 from kcoord.control.rest.answers import Answer, Instant, NextCursor, doc, one_of, shown
 from kcoord.control.rest.fields import Choice, InstantInput, Number, PageQuery, StrictSerializer, Text
@@ -125,6 +126,7 @@ class TokensView(TokenAdminView):
         "listTokens",
         "List tokens",
         tag="tokens",
+        takes=Permission.ADMIN_EVERYTHING,
         query=PageQuery,
         response=TokenPage,
         errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
@@ -139,6 +141,7 @@ class TokensView(TokenAdminView):
         "createToken",
         "Create a token",
         tag="tokens",
+        takes=Permission.ADMIN_EVERYTHING,
         audit="token.create",
         request=TokenRequest,
         response=CreatedToken,
@@ -183,6 +186,7 @@ class TokenDetailView(TokenAdminView):
         "deleteToken",
         "Delete a token",
         tag="tokens",
+        takes=Permission.ADMIN_EVERYTHING,
         audit="token.delete",
         path=[TOKEN_ID],
         response=None,
@@ -211,6 +215,7 @@ class TokenRotationView(TokenAdminView):
         "rotateToken",
         "Give a token a new secret",
         tag="tokens",
+        takes=Permission.ADMIN_EVERYTHING,
         audit="token.rotate",
         path=[TOKEN_ID],
         request=Rotation,

@@ -23,7 +23,7 @@ from rest_framework.views import APIView
 
 from kcoord.access.audit.requests import subject_of
 from kcoord.access.quotas.quotas import Quotas
-from kcoord.access.rights import Principal, Resource
+from kcoord.access.rights import CLUSTER_NAME, Principal, Resource
 from kcoord.control.rest.answers import shown
 from kcoord.control.rest.base import NOTHING_HERE, first_complaint
 from kcoord.control.rest.fields import PageQuery
@@ -115,6 +115,11 @@ class ControlView(APIView):
         found = self.request.auth
         assert isinstance(found, Principal)
         return found
+
+    def require(self, name: str = CLUSTER_NAME) -> None:
+        """Raise the authorization error unless the caller has what this operation takes, for what has this name."""
+        method = "get" if self.request.method == "HEAD" else str(self.request.method).lower()
+        self.principal.require(getattr(self, method).takes, name)
 
     def visible(self, resource: Resource) -> Visible:
         """The groups or topics that the caller may describe, in the form that lists take."""
