@@ -17,10 +17,11 @@ from kcoord.door.http.types import rfc3339
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from offsets.core.plan_types import Line, PlanHeader
+from offsets.core.plan_types import Line
 from offsets.core.types import OffsetRecord
 from offsets.journal.archived_offsets import ReadAhead
 from offsets.plans.service import PlanService
+from offsets.plans.summary import PlanHeader
 from offsets.plans.table import plan_lines
 from offsets.runs.refilling import RefillService
 from offsets.runs.restoring import GroupRestore, RestoreOrder, RestoreService, non_empty

@@ -26,10 +26,10 @@ from kcoord.protocol.errors import Error
 from kcoord.resets.offset_file import read_offset_file
 from kcoord.resets.strategies import Reset, Scope, Strategy
 from offsets.api.rest import plan_serializers as s
-from offsets.core.plan_types import Line, PlanHeader
+from offsets.core.plan_types import Line
 from offsets.plans.approval import PlanApproval
 from offsets.plans.service import PlanService
-from offsets.plans.visible import seen_plans
+from offsets.plans.summary import PlanHeader, seen_plans
 
 PLAN_ID = Name("plan_id", "Id of the plan.", {"type": "string", "format": "uuid"})
 _DENIED = (Error.GROUP_AUTHORIZATION_FAILED, Error.TOPIC_AUTHORIZATION_FAILED)
