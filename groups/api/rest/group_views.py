@@ -5,18 +5,24 @@ A group that the caller may not describe appears not to exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
+from msgspec.structs import replace
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.api.rest import group_serializers as s
-from groups.api.rest.consumer_description import ANY_GROUP, KINDS, ConsumerGroupView, describe_consumer_group
-from groups.api.rest.description import GroupView, describe_group
+from groups.api.rest.consumer_description import (
+    ANY_GROUP,
+    KINDS,
+    ConsumerGroupView,
+    ConsumerMemberView,
+    describe_consumer_group,
+)
+from groups.api.rest.description import GroupView, MemberView, describe_group
 from groups.api.rest.seen import seen_classic_group, seen_consumer_group
-from groups.api.rest.software import classic_with_software, consumer_with_software
-from groups.clients import Client, ClientSoftware
+from groups.clients import Client, ClientSoftware, Software
 from groups.configs import DecisionContexts
 from groups.core.model.group import Group, partition_of
 from groups.core.model.types import ClassicGroup, GroupState, Hold
@@ -267,3 +273,28 @@ def _line(group: GroupSummary, partitions: int) -> dict[str, Any]:
         "judged_at": group.judged_at,
         "updated_at": group.updated_at,
     }
+
+
+M = TypeVar("M", MemberView, ConsumerMemberView)
+Known = Mapping[Client, Software]
+
+
+def classic_with_software(described: GroupView, known: Known) -> GroupView:
+    """The description of a classic group, its members with what is known of their clients."""
+    if not known:
+        return described
+    return replace(described, members=tuple(_member(member, known) for member in described.members))
+
+
+def consumer_with_software(described: ConsumerGroupView, known: Known) -> ConsumerGroupView:
+    """The description of a consumer group, its members with what is known of their clients."""
+    if not known:
+        return described
+    return replace(described, members=[_member(member, known) for member in described.members])
+
+
+def _member(member: M, known: Known) -> M:
+    software = known.get(Client(member.client_id, member.client_host))
+    if software is None:
+        return member
+    return replace(member, client_software_name=software.name, client_software_version=software.version)

@@ -22,8 +22,7 @@ from kcoord.control.rest.answers import Answer, NextCursor, one_of, shown
 from kcoord.control.rest.fields import Choice, PageQuery, StrictSerializer, Text
 from kcoord.control.rest.schema import describe
 from kcoord.control.rest.tokens import MOST_RULES, NewRule
-from kcoord.control.rest.transactions import written_in_time
-from kcoord.control.rest.views import ControlView
+from kcoord.control.rest.views import ControlView, written_in_time
 from kcoord.database.paging import Page
 from kcoord.door.http.problem import RequestRefused, invalid
 from kcoord.models import AccessRule

@@ -16,8 +16,7 @@ from kcoord.access.rights import Permission
 from kcoord.control.rest.answers import Answer, Double, Instant, Natural, NextCursor, doc, one_of, shown
 from kcoord.control.rest.fields import Choice, PageQuery, StrictSerializer, Text
 from kcoord.control.rest.schema import describe
-from kcoord.control.rest.transactions import written_in_time
-from kcoord.control.rest.views import ControlView
+from kcoord.control.rest.views import ControlView, written_in_time
 from kcoord.door.http.problem import invalid
 from kcoord.models import Quota
 from kcoord.models import Throttled as ThrottledRow

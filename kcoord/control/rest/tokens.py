@@ -18,8 +18,7 @@ from kcoord.access.tokens import MOST_OVERLAP_MS, NAME_MAX, Rule, create_token, 
 from kcoord.control.rest.answers import Answer, Instant, NextCursor, doc, one_of, shown
 from kcoord.control.rest.fields import Choice, InstantInput, Number, PageQuery, StrictSerializer, Text
 from kcoord.control.rest.schema import Name, describe
-from kcoord.control.rest.transactions import written_in_time
-from kcoord.control.rest.views import ControlView, path_name
+from kcoord.control.rest.views import ControlView, path_name, written_in_time
 from kcoord.database.paging import Page
 from kcoord.door.http.problem import RequestRefused, invalid
 from kcoord.models import AccessRule, ApiToken

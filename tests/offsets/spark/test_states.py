@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from offsets.core.days import DAY_MS
-from offsets.spark.archive.days import EPOCH, written_day
+from offsets.core.days import DAY_MS, EPOCH, written_day
 from offsets.spark.archive.manifest import ArchivedFile
 from offsets.spark.archive.schema import ARROW_SCHEMA, COLUMNS, SPARK_SCHEMA
 from offsets.spark.archive.storage import Storage
