@@ -31,8 +31,8 @@ from offsets.spark.postgres import exported_snapshot
 from offsets.spark.runs import Outcome, Run
 
 if TYPE_CHECKING:
+    from offsets.spark.archive.states import GroupStates
     from offsets.spark.archive.table import ArchiveTable
-    from offsets.spark.restore.states import GroupStates
 
 TIMEOUT_SECONDS = 600.0
 MOST_LISTED = 1_000
@@ -174,8 +174,8 @@ class RefillJob:
     def __call__(self, run: Run, start: SparkStart) -> Outcome:
         """Run it. Raises JobError."""
         from offsets.spark.archive.archiving import ArchiveOptions, archive
+        from offsets.spark.archive.states import newest
         from offsets.spark.archive.table import open_table, read_archive
-        from offsets.spark.restore.states import newest
         from offsets.spark.session import guarded
 
         run.enter("check")
@@ -240,8 +240,8 @@ def _members(group_id: str) -> int:
 
 
 def _states(run: Run, start: SparkStart, table: ArchiveTable, at: int) -> GroupStates:
+    from offsets.spark.archive.states import collected, states_at
     from offsets.spark.archive.table import read_archive
-    from offsets.spark.restore.states import collected, states_at
     from offsets.spark.session import guarded
 
     run.enter("start Spark")
