@@ -140,16 +140,41 @@ CONSTANTS: tuple[Constant, ...] = (
         1000,
         "Three renewals fit into the shortest useful lease; `coordinator.lease.ms` is what to change.",
     ),
+    Constant(
+        "offsets.retention.check.interval.ms",
+        600000,
+        "As in Kafka; offsets are kept for days, ten minutes more do no harm.",
+    ),
+    Constant(
+        "transactional.id.expiration.ms", 604800000, "As in Kafka: a producer that was silent for a week begins anew."
+    ),
     Constant("offsets.retention.batch", 2000, "Offsets removed under one lock, which then lasts tens of milliseconds."),
     Constant("group.consumer.min.assignment.interval.ms", 0, "Bound of the configs of single groups, as in Kafka."),
     Constant("group.consumer.max.assignment.interval.ms", 15000, "Bound of the configs of single groups, as in Kafka."),
+    Constant(
+        "group.consumer.max.heartbeat.interval.ms",
+        15000,
+        "Bound of the configs of single groups, as in Kafka: with longer intervals members hear late of rebalances.",
+    ),
+    Constant(
+        "group.consumer.regex.refresh.interval.ms",
+        600000,
+        "Created and deleted topics are matched at once; as in Kafka, this is for a notification that was lost.",
+    ),
     Constant("group.share.min.assignment.interval.ms", 0, "Bound of the configs of single groups, as in Kafka."),
     Constant("group.share.max.assignment.interval.ms", 15000, "Bound of the configs of single groups, as in Kafka."),
+    Constant("group.share.max.heartbeat.interval.ms", 15000, "As for consumer groups."),
+    Constant(
+        "group.share.min.delivery.count.limit", 2, "Bound as in Kafka: with one, a single crash makes a dead letter."
+    ),
+    Constant("group.share.min.partition.max.record.locks", 100, "Bound of the configs of single groups, as in Kafka."),
+    Constant("group.share.max.partition.max.record.locks", 4000, "Bound of the configs of single groups, as in Kafka."),
     Constant(
         "group.max.hold.ms", 3600000, "A hold stops all members of a group; one that was forgotten ends within an hour."
     ),
     Constant("verdict.late.percent", 50, "A member that was silent for half of its session has missed a heartbeat."),
     Constant("verdict.stalled.lag", 1, "A single unread record is one too many if nothing moves."),
+    Constant("verdict.flapping.rebalances", 10, "One a minute: deployments of a dozen members make fewer."),
     Constant("verdict.flapping.window.ms", 600000, "The time in which these are counted."),
     Constant(
         "verdict.check.interval.ms",

@@ -37,22 +37,6 @@ ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
 REBALANCE_PROTOCOLS = "group.coordinator.rebalance.protocols"
 
 
-def _bounded(
-    name: str, default: int, unit: str, within: tuple[int, int], help: str, least: int = 1, most: int = INT_MAX
-) -> tuple[Setting, ...]:
-    """`group.share.` and the name, and the settings that say how small and large it may be in any group."""
-    smallest, largest = within
-    return (
-        Setting(f"group.share.{name}", default, unit, help, least, most),
-        Setting(f"group.share.min.{name}", smallest, unit, f"Smallest {_words(name)} of any share group.", least, most),
-        Setting(f"group.share.max.{name}", largest, unit, f"Largest {_words(name)} of any share group.", least, most),
-    )
-
-
-def _words(name: str) -> str:
-    return name.removesuffix(".ms").replace(".", " ")
-
-
 BOUNDED = (
     "session.timeout.ms",
     "heartbeat.interval.ms",
@@ -61,7 +45,7 @@ BOUNDED = (
     "delivery.count.limit",
     "partition.max.record.locks",
 )
-"""Those of which groups may have others, between two more settings of the server; of the third these are constants."""
+"""Those of which groups may have others, between a smallest and a largest of the server: settings or constants."""
 
 SERVER: tuple[Setting, ...] = (
     Setting("host", "127.0.0.1", "address", "Address the server listens on; by default loopback."),
@@ -203,9 +187,6 @@ GROUPS: tuple[Setting, ...] = (
     Setting(
         "group.consumer.min.heartbeat.interval.ms", 5_000, "ms", "Smallest heartbeat interval of any group.", 1, INT_MAX
     ),
-    Setting(
-        "group.consumer.max.heartbeat.interval.ms", 15_000, "ms", "Largest heartbeat interval of any group.", 1, INT_MAX
-    ),
     # Differs from Kafka: 1000 there, so that what happens within a second is assigned together. Here commands that
     # arrive together are decided together anyway, and no member has to wait.
     Setting("group.consumer.assignment.interval.ms", 0, "ms", "Least time between two targets of a group.", 0, INT_MAX),
@@ -225,23 +206,67 @@ GROUPS: tuple[Setting, ...] = (
         choices=("bidirectional", "upgrade", "downgrade", "disabled"),
         any_case=True,
     ),
+    Setting("group.share.session.timeout.ms", 45_000, "ms", "Session timeout of a share group's members.", 1, INT_MAX),
     Setting(
-        "group.consumer.regex.refresh.interval.ms",
-        600_000,
+        "group.share.min.session.timeout.ms", 45_000, "ms", "Smallest session timeout of any share group.", 1, INT_MAX
+    ),
+    Setting(
+        "group.share.max.session.timeout.ms", 60_000, "ms", "Largest session timeout of any share group.", 1, INT_MAX
+    ),
+    Setting(
+        "group.share.heartbeat.interval.ms",
+        5_000,
         "ms",
-        "How often subscriptions by regular expression are matched again without a cause.",
-        10_000,
+        "How often members of a share group send heartbeats.",
+        1,
         INT_MAX,
     ),
-    *_bounded(BOUNDED[0], 45_000, "ms", (45_000, 60_000), "Session timeout of a share group's members."),
-    *_bounded(BOUNDED[1], 5_000, "ms", (5_000, 15_000), "How often members of a share group send heartbeats."),
-    Setting(f"group.share.{BOUNDED[2]}", 1_000, "ms", "Least time between two targets of a share group.", 0, INT_MAX),
-    Setting("group.share.max.size", 200, "members", "Most members of a share group.", 1, INT_MAX),
-    *_bounded(
-        BOUNDED[3], 30_000, "ms", (15_000, 60_000), "How long an acquired item is locked.", least=1_000, most=3_600_000
+    Setting(
+        "group.share.min.heartbeat.interval.ms",
+        5_000,
+        "ms",
+        "Smallest heartbeat interval of any share group.",
+        1,
+        INT_MAX,
     ),
-    *_bounded(BOUNDED[4], 5, "deliveries", (2, 10), "How often an item is delivered at most.", least=1, most=100),
-    *_bounded(BOUNDED[5], 2_000, "items", (100, 4_000), "Most locked items of a partition.", most=100_000),
+    Setting(
+        "group.share.assignment.interval.ms",
+        1_000,
+        "ms",
+        "Least time between two targets of a share group.",
+        0,
+        INT_MAX,
+    ),
+    Setting("group.share.max.size", 200, "members", "Most members of a share group.", 1, INT_MAX),
+    Setting(
+        "group.share.record.lock.duration.ms", 30_000, "ms", "How long an acquired item is locked.", 1_000, 3_600_000
+    ),
+    Setting(
+        "group.share.min.record.lock.duration.ms",
+        15_000,
+        "ms",
+        "Smallest record lock duration of any share group.",
+        1_000,
+        3_600_000,
+    ),
+    Setting(
+        "group.share.max.record.lock.duration.ms",
+        60_000,
+        "ms",
+        "Largest record lock duration of any share group.",
+        1_000,
+        3_600_000,
+    ),
+    Setting("group.share.delivery.count.limit", 5, "deliveries", "How often an item is delivered at most.", 1, 100),
+    Setting(
+        "group.share.max.delivery.count.limit",
+        10,
+        "deliveries",
+        "Largest delivery count limit of any share group.",
+        1,
+        100,
+    ),
+    Setting("group.share.partition.max.record.locks", 2_000, "items", "Most locked items of a partition.", 1, 100_000),
     Setting("group.share.release.backoff.ms", 0, "ms", "After how long a released item is due again.", 0, _DAY_MS),
     Setting("group.share.release.backoff.max.ms", 60_000, "ms", "Longest back-off of a released item.", 0, _DAY_MS),
     Setting(
@@ -268,7 +293,6 @@ OFFSETS: tuple[Setting, ...] = (
         "offsets.topic.num.partitions", 50, "partitions", "Coordinator partitions; do not change it later.", 1, 10_000
     ),
     Setting("offsets.retention.minutes", 10_080, "min", "How long an offset is kept without a new commit.", 1, INT_MAX),
-    Setting("offsets.retention.check.interval.ms", 600_000, "ms", "How often expired offsets are removed.", 1, INT_MAX),
     Setting("offsets.journal.retention.days", 30, "days", "How long the commit history is kept.", 1, 3_650),
     Setting("plans.second.person", False, "switch", "Someone other than the maker of a plan must approve it."),
     Setting(
@@ -278,14 +302,6 @@ OFFSETS: tuple[Setting, ...] = (
         "How long a transaction may stay open before it is aborted.",
         1_000,
         INT_MAX,
-    ),
-    Setting(
-        "transactional.id.expiration.ms",
-        604_800_000,
-        "ms",
-        "How long a producer without a finished transaction is remembered.",
-        60_000,
-        2**53,
     ),
 )
 VERDICTS: tuple[Setting, ...] = (
@@ -304,7 +320,6 @@ VERDICTS: tuple[Setting, ...] = (
     Setting(
         "verdict.uncovered.ms", 60_000, "ms", "How long a group is Stable before it is uncovered.", 1_000, 86_400_000
     ),
-    Setting("verdict.flapping.rebalances", 10, "rebalances", "Rebalances within 10 min that are flapping.", 2, 10_000),
 )
 ALERTS: tuple[Setting, ...] = (
     Setting(RECEIVERS_FILE, "", "path", "TOML file that names who can be told of alerts, besides who is added."),

@@ -7,7 +7,6 @@ from django.contrib import admin
 from django.urls import include, path
 
 from kcoord.control.openapi.page import OpenAPIView
-from kcoord.control.rest import converters  # noqa: F401 - registers `anything`
 from kcoord.control.rest.acls import AclsView
 from kcoord.control.rest.audit import AuditView
 from kcoord.control.rest.quotas import QuotasView, ThrottledPrincipalsView

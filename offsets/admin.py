@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString
 from groups.admin import MOST_ROWS, GroupAdmin, table
 from groups.models import Group
 from kcoord.admin import ReadOnlyAdmin, kind_filter, read_only, utc
+from offsets.core.days import written_day
 from offsets.core.types import ChangeKind
 from offsets.models import (
     Activity,
@@ -46,7 +47,6 @@ from offsets.models import (
     TopicTotal,
     VerdictRun,
 )
-from offsets.spark.archive.days import written_day
 
 admin.site.unregister(Group)
 

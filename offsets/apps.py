@@ -1,6 +1,27 @@
-"""Django application."""
+"""Django application, and the check of settings that only offsets can validate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+from kcoord.checks import TAG
+from kcoord.secret_tables import SecretTablesError
+from kcoord.setting_table import RECEIVERS_FILE
+from offsets.alerts.receivers import read_receivers
+
+
+def receivers_can_be_told(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """`kcoord.E005`: the file of receivers cannot be read, or one of them makes no sense."""
+    try:
+        read_receivers(settings.KCOORD.str(RECEIVERS_FILE))
+    except SecretTablesError as error:
+        return [Error(str(error), hint="docs/alerts.md says what the file contains.", id="kcoord.E005")]
+    return []
 
 
 class OffsetsConfig(AppConfig):
@@ -20,12 +41,12 @@ class OffsetsConfig(AppConfig):
         from groups.nodes.store import on_gap
         from groups.store.locked import before_deletion, on_share_change
         from groups.topics import on_topic_deletion, on_watermarks
-        from offsets import checks  # noqa: F401
         from offsets.commit_function import tell_settings
         from offsets.commits.retention import deleted_topics
         from offsets.commits.store import journal_deletion
         from offsets.share import hooks
 
+        register(receivers_can_be_told, TAG)
         before_deletion(journal_deletion)
         before_deletion(hooks.forget_group)
         on_share_change(hooks.follow_members)

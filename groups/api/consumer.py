@@ -23,7 +23,7 @@ from groups.core.model.types import Topic, TopicRights, TopicView
 from groups.engine.service import GroupService
 from groups.readmodel import GroupReads, Holdings
 from groups.topics import TopicService, unknown_partition
-from kcoord.access.rights import Operation, Resource
+from kcoord.access.rights import Operation, Permission, Resource
 from kcoord.door.http.problem import invalid
 from kcoord.door.http.serving import Call, Endpoint, serve
 from kcoord.door.http.types import rfc3339
@@ -203,6 +203,7 @@ CONSUMER_HEARTBEAT = Endpoint(
     "response send all fields; the response then repeats the assignment. With `max_wait_ms` the request "
     "waits until something changes for this member.",
     takes_empty_group_id=True,
+    takes=Permission.READ_GROUP,
 )
 
 
@@ -277,6 +278,7 @@ SHARE_HEARTBEAT = Endpoint(
     "`heartbeat_interval_ms` with the `member_epoch` of the last response. Leave with -1. Members share partitions: an "
     "`assignment` says which ones the member is meant to work on, and other members may have the same.",
     takes_empty_group_id=True,
+    takes=Permission.READ_GROUP,
 )
 
 

@@ -6,6 +6,7 @@ Source: http-api.md 2, and the error tables of classic.md 2 to 5.
 from __future__ import annotations
 
 from groups.api import wire
+from kcoord.access.rights import Permission
 from kcoord.door.http.serving import Endpoint, Query
 from kcoord.protocol.errors import Error
 
@@ -33,6 +34,7 @@ JOIN = Endpoint(
     description="Waits until the rebalance completes, at most `max_wait_ms`. After that the response is "
     "REBALANCE_IN_PROGRESS with action `retry`: send the same request again, with the `member_id` of the "
     "response.",
+    takes=Permission.READ_GROUP,
 )
 
 SYNC = Endpoint(
@@ -50,6 +52,7 @@ SYNC = Endpoint(
         Error.FENCED_INSTANCE_ID,
     ),
     description="Waits until the leader has sent the assignment, at most `max_wait_ms`.",
+    takes=Permission.READ_GROUP,
 )
 
 HEARTBEAT = Endpoint(
@@ -61,6 +64,7 @@ HEARTBEAT = Endpoint(
     response=wire.HeartbeatResponse,
     errors=(*_MEMBERSHIP, Error.ILLEGAL_GENERATION, Error.REBALANCE_IN_PROGRESS, Error.FENCED_INSTANCE_ID),
     description="REBALANCE_IN_PROGRESS also renews the session: join again.",
+    takes=Permission.READ_GROUP,
 )
 
 MANY_HEARTBEATS = Endpoint(
@@ -71,6 +75,7 @@ MANY_HEARTBEATS = Endpoint(
     request=wire.ManyHeartbeatsRequest,
     response=wire.ManyHeartbeatsResponse,
     description="For agents that host many members. Each entry has a result of its own.",
+    takes=Permission.READ_GROUP,
 )
 
 LEAVE = Endpoint(
@@ -82,6 +87,7 @@ LEAVE = Endpoint(
     response=wire.LeaveResponse,
     errors=(Error.GROUP_AUTHORIZATION_FAILED, Error.INVALID_GROUP_ID),
     description="Each entry has a result with an `error_code` of its own.",
+    takes=Permission.READ_GROUP,
 )
 
 COORDINATOR = Endpoint(
@@ -91,6 +97,7 @@ COORDINATOR = Endpoint(
     "Find the coordinator of groups",
     response=wire.CoordinatorResponse,
     query=(Query("group_id", "Id of a group. Repeatable.", required=True, repeated=True),),
+    takes=Permission.DESCRIBE_GROUP,
 )
 
 ASSIGN = Endpoint(
@@ -102,4 +109,5 @@ ASSIGN = Endpoint(
     response=wire.AssignResponse,
     errors=(Error.UNSUPPORTED_ASSIGNOR,),
     description="For leaders without an assignor of their own. Nothing is stored: send the result in a sync.",
+    takes=Permission.NOTHING,
 )

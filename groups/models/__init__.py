@@ -18,7 +18,7 @@ from groups.models.membership import (
     group_key,
 )
 from groups.models.nodes import CoordinatorNode, CoordinatorPartition, PartitionChange
-from groups.models.owned import ProtocolOwned
+from kcoord.database.fields import ProtocolOwned
 
 __all__ = [
     "Assignment",

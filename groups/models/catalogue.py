@@ -5,8 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
-from groups.models.owned import ProtocolOwned
-from kcoord.database.fields import MillisField
+from kcoord.database.fields import MillisField, ProtocolOwned
 
 
 class Topic(models.Model):

@@ -7,8 +7,7 @@ from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 
 from groups import states
-from groups.models.owned import ProtocolOwned
-from kcoord.database.fields import MillisField
+from kcoord.database.fields import MillisField, ProtocolOwned
 
 
 class Group(ProtocolOwned):

@@ -8,8 +8,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import F, Q
 
-from groups.models.owned import ProtocolOwned
-from kcoord.database.fields import MillisField
+from kcoord.database.fields import MillisField, ProtocolOwned
 
 
 class CoordinatorNode(ProtocolOwned):

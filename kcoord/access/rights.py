@@ -61,6 +61,39 @@ class Resource(str, Enum):
     __hash__ = str.__hash__
 
 
+class Permission(Enum):
+    """What an operation of the API takes: something done with the resource that a request names.
+
+    Lists are filtered by it instead. The resource None stands for all of them.
+    """
+
+    def __init__(self, operation: Operation | None, resource: Resource | None) -> None:
+        self.operation = operation
+        self.resource = resource
+
+    NOTHING = None, None
+    READ_GROUP = Operation.READ, Resource.GROUP
+    DESCRIBE_GROUP = Operation.DESCRIBE, Resource.GROUP
+    ALTER_GROUP = Operation.ALTER_OFFSETS, Resource.GROUP
+    DELETE_GROUP = Operation.DELETE, Resource.GROUP
+    KICK_GROUP = Operation.KICK, Resource.GROUP
+    ADMIN_GROUP = Operation.ADMIN, Resource.GROUP
+    DESCRIBE_TOPIC = Operation.DESCRIBE, Resource.TOPIC
+    ADMIN_TOPIC = Operation.ADMIN, Resource.TOPIC
+    READ_TRANSACTIONAL_ID = Operation.READ, Resource.TRANSACTIONAL_ID
+    DESCRIBE_CLUSTER = Operation.DESCRIBE, Resource.CLUSTER
+    ADMIN_CLUSTER = Operation.ADMIN, Resource.CLUSTER
+    ADMIN_EVERYTHING = Operation.ADMIN, None
+
+
+_REFUSED = {
+    Resource.GROUP: Error.GROUP_AUTHORIZATION_FAILED,
+    Resource.TOPIC: Error.TOPIC_AUTHORIZATION_FAILED,
+    Resource.TRANSACTIONAL_ID: Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    Resource.CLUSTER: Error.CLUSTER_AUTHORIZATION_FAILED,
+}
+
+
 class Effect(str, Enum):
     """What a rule does with the operation."""
 
@@ -225,8 +258,8 @@ ALL_ALLOWED = Rules((Operation.ADMIN.value, resource.value, "prefix", "") for re
 
 
 __all__ = [
-    "ALL_ALLOWED", "CLUSTER_NAME", "TRUSTED_CALLER", "Access", "Effect", "Holder", "Operation", "Principal", "Resource",
-    "Rule", "Rules", "bearer", "digest", "trusted_caller",
+    "ALL_ALLOWED", "CLUSTER_NAME", "TRUSTED_CALLER", "Access", "Effect", "Holder", "Operation", "Permission",
+    "Principal", "Resource", "Rule", "Rules", "bearer", "digest", "trusted_caller",
 ]  # fmt: skip
 
 Q = queries("kcoord")
@@ -292,13 +325,20 @@ class Principal:
         """Who it is, as Kafka writes principals: `Token:ops`, `User:mara`."""
         return f"{self.holder.value.capitalize()}:{self.name}"
 
+    def require(self, permission: Permission, name: str) -> None:
+        """Raise the authorization error of the resource unless the caller has the permission for what has this name."""
+        operation, resource = permission.value
+        if not self.rules.allows(operation, resource, name):
+            raise self._refused(operation, resource, name)
+
+    def _refused(self, operation: Operation, resource: Resource, name: str) -> ProtocolError:
+        what = "the cluster" if resource is Resource.CLUSTER else f"{resource.value.replace('-', ' ')} {name!r}"
+        return ProtocolError(_REFUSED[resource], f"{self.said} may not {operation.value.upper()} {what}")
+
     def require_group(self, operation: Operation, group_id: str) -> None:
         """Raise GROUP_AUTHORIZATION_FAILED unless `operation` is allowed on the group."""
         if not self.rules.allows(operation, Resource.GROUP, group_id):
-            raise ProtocolError(
-                Error.GROUP_AUTHORIZATION_FAILED,
-                f"{self.said} may not {operation.value.upper()} group {group_id!r}",
-            )
+            raise self._refused(operation, Resource.GROUP, group_id)
 
     def may_group(self, operation: Operation, group_id: str) -> bool:
         """Whether `operation` is allowed on the group."""
@@ -310,10 +350,7 @@ class Principal:
         That is `read`, as for every call of a member: Kafka's write on the id is not one of our operations.
         """
         if not self.may_transactional_id(transactional_id):
-            raise ProtocolError(
-                Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                f"{self.said} may not READ transactional id {transactional_id!r}",
-            )
+            raise self._refused(Operation.READ, Resource.TRANSACTIONAL_ID, transactional_id)
 
     def may_transactional_id(self, transactional_id: str) -> bool:
         """Whether the caller may work under the transactional id, and see what becomes of it."""
@@ -341,9 +378,7 @@ class Principal:
     def require_cluster(self, operation: Operation) -> None:
         """Raise CLUSTER_AUTHORIZATION_FAILED unless `operation` is allowed on the cluster."""
         if not self.may_cluster(operation):
-            raise ProtocolError(
-                Error.CLUSTER_AUTHORIZATION_FAILED, f"{self.said} may not {operation.value.upper()} the cluster"
-            )
+            raise self._refused(operation, Resource.CLUSTER, CLUSTER_NAME)
 
     @property
     def administers(self) -> bool:
@@ -362,10 +397,7 @@ class Principal:
     def require_described(self, topic: str) -> None:
         """Raise TOPIC_AUTHORIZATION_FAILED, whether the topic exists or not, unless the caller may describe it."""
         if not self.may_topic(Operation.DESCRIBE, topic):
-            raise ProtocolError(
-                Error.TOPIC_AUTHORIZATION_FAILED,
-                f"{self.said} may not DESCRIBE topic {topic!r}",
-            )
+            raise self._refused(Operation.DESCRIBE, Resource.TOPIC, topic)
 
     def may_topic(self, operation: Operation, topic: str) -> bool:
         """Whether `operation` is allowed on the topic."""

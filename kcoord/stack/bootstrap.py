@@ -22,11 +22,10 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from kcoord.database.address import pgdata
-from kcoord.database.lineage import not_migratable, too_old
+from kcoord.database.lineage import applied_migrations, is_prepared, not_migratable, too_old
 from kcoord.stack import owner
 from kcoord.stack.embedded import SUPERUSER
 from kcoord.stack.preflight import EXIT_STATUS, StartProblem, one_line
-from kcoord.stack.prepared import applied_migrations, is_prepared
 
 STARTING_SECONDS = 120.0
 """How long Postgres may take to start; after a crash it replays its log first."""

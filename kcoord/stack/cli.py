@@ -13,7 +13,7 @@ from pathlib import Path
 from kcoord import __version__
 from kcoord.config import Config
 from kcoord.door.http.addresses import advertised_url, local_url
-from kcoord.stack import address, credentials, embedded, install, preflight, services
+from kcoord.stack import credentials, embedded, install, preflight, services
 from kcoord.stack.alive import wait_until_ready
 from kcoord.stack.embedded import Embedded
 from kcoord.stack.gate import Gate
@@ -146,7 +146,7 @@ def _install(plan: Plan, log: Logbook) -> Embedded | None:
         if not plan.config.str("secret.key") and not key.is_file():
             credentials.write_private(key, secrets.token_urlsafe(48) + "\n")
         (plan.data_dir / "static").mkdir(exist_ok=True)
-        address.write(plan.data_dir, local_url(plan.config))
+        credentials.write_address(plan.data_dir, local_url(plan.config))
         return None if plan.config.str("database.url") else embedded.place(plan.data_dir, say)
     except OSError as error:
         where = error.filename or plan.data_dir

@@ -1,10 +1,16 @@
-"""The credentials of the first start: an admin account and an API token, in a file that only its owner may read."""
+"""What the stack leaves in its data directory for other programs: its address, and the credentials of the first start.
+
+The credentials, of an admin account and an API token, are in a file that only its owner may read.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from kcoord.stack.preflight import LOCK_FILE
 
 CREDENTIALS_FILE = "credentials"
 SECRET_KEY_FILE = "secret_key"  # noqa: S105 - the name of the file
@@ -47,3 +53,33 @@ def write_private(path: Path, text: str) -> Path:
         os.fsync(descriptor)
     fresh.replace(path)
     return path
+
+
+ADDRESS_FILE = "address"
+
+
+def write_address(data_dir: Path, url: str) -> None:
+    """Store the address, without a slash at its end, of a stack that starts."""
+    fresh = data_dir / f"{ADDRESS_FILE}.new"
+    fresh.write_text(f"{url}\n")
+    fresh.replace(data_dir / ADDRESS_FILE)
+
+
+def read_address(data_dir: Path) -> str | None:
+    """The address of the last stack that was started; None: none was."""
+    try:
+        return (data_dir / ADDRESS_FILE).read_text().strip() or None
+    except FileNotFoundError:
+        return None
+
+
+def is_running(data_dir: Path) -> bool:
+    """A stack holds the directory, ready or not."""
+    try:
+        with (data_dir / LOCK_FILE).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False

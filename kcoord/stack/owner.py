@@ -11,9 +11,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from kcoord.database.address import EMBEDDED_OWNER
-from kcoord.database.lineage import too_old
+from kcoord.database.lineage import applied_migrations, too_old
 from kcoord.stack.preflight import StartProblem
-from kcoord.stack.prepared import applied_migrations
 
 OWNER = EMBEDDED_OWNER
 """Not `kcoord`: a role finds the schema of its own name before `public`, where the tables are."""

@@ -5,6 +5,7 @@ Source: http-api.md 2, and the error tables of offsets.md 3, 4 and 5.
 
 from __future__ import annotations
 
+from kcoord.access.rights import Permission
 from kcoord.door.http.serving import Endpoint
 from kcoord.protocol.errors import Error
 from offsets.api import wire
@@ -29,6 +30,7 @@ COMMIT = Endpoint(
     ),
     description="Errors about the member fail the whole request; each partition also has an `error_code` of its own "
     "(TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE).",
+    takes=Permission.READ_GROUP,
 )
 
 FETCH = Endpoint(
@@ -48,6 +50,7 @@ FETCH = Endpoint(
     description="A partition without a committed offset has offset -1 and no error, even if the group does not "
     "exist. With `require_stable` a partition with an open transaction has the `error_code` of "
     "UNSTABLE_OFFSET_COMMIT: fetch it again later.",
+    takes=Permission.DESCRIBE_GROUP,
 )
 
 MANY_FETCH = Endpoint(
@@ -58,6 +61,7 @@ MANY_FETCH = Endpoint(
     request=wire.ManyFetchRequest,
     response=wire.ManyFetchResponse,
     description="Each group has an `error_code` of its own.",
+    takes=Permission.DESCRIBE_GROUP,
 )
 
 
@@ -90,6 +94,7 @@ TXN_COMMIT = Endpoint(
     "UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE). A transaction that is not ended within "
     "`transaction.max.timeout.ms` is aborted. No session is renewed.",
     takes_empty_group_id=True,
+    takes=Permission.READ_TRANSACTIONAL_ID,
 )
 
 END_TXN = Endpoint(
@@ -103,6 +108,7 @@ END_TXN = Endpoint(
     description="Commits or aborts all pending offsets of the transaction at once, in all groups. If there is no "
     "response, send the request again: ending a transaction twice succeeds, with nothing pending. An offset that was "
     "committed on a partition after the pending one is kept.",
+    takes=Permission.READ_TRANSACTIONAL_ID,
 )
 
 INIT_PRODUCER_ID = Endpoint(
@@ -114,4 +120,5 @@ INIT_PRODUCER_ID = Endpoint(
     errors=(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,),
     description="Returns the producer id and epoch to use. The previous producer of the transactional id is "
     "fenced, and its open transaction aborted.",
+    takes=Permission.READ_TRANSACTIONAL_ID,
 )

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from groups.topics import TopicService, unknown_topic
 from kcoord.access.quotas.budgets import Budget, Metering
-from kcoord.access.rights import Operation
+from kcoord.access.rights import Operation, Permission
 from kcoord.door.http.problem import invalid
 from kcoord.door.http.serving import Call, Endpoint, serve
 from kcoord.door.http.types import INT32_MAX, Expiry, Int32, MemberId, Millis32, ResultName, TopicName, rfc3339
@@ -140,6 +140,7 @@ ACQUIRE = Endpoint(
     "alone until `locked_until`; settle its items before. `settle` is carried out first, as by settle. `ends` reports "
     "how far partitions go; a reported watermark counts, too. With `max_wait_ms` the request is held while there is "
     "nothing to acquire. No session is renewed.",
+    takes=Permission.READ_GROUP,
 )
 
 SETTLE = Endpoint(
@@ -159,6 +160,7 @@ SETTLE = Endpoint(
     "INVALID_RECORD_STATE if the member does not hold the items, with `why` and `held_by`. If there is no response, "
     "send the request again: what a lock has settled in the same way in the last ten minutes is settled again with "
     "success.",
+    takes=Permission.READ_GROUP,
 )
 
 

@@ -23,7 +23,7 @@ SETTLED_AFTER_MS: Millis = 3_600_000
 
 _PREFIX = "offset_commit_log_"
 _NAME = re.compile(rf"{_PREFIX}(\d{{4}})(\d\d)(\d\d)", re.ASCII)
-_EPOCH = date(1970, 1, 1)
+EPOCH = date(1970, 1, 1)
 
 
 def day_of(instant: Millis) -> Day:
@@ -38,7 +38,7 @@ def bounds(day: Day) -> tuple[Millis, Millis]:
 
 def partition_name(day: Day) -> str:
     """The name of a day's partition."""
-    return f"{_PREFIX}{_EPOCH + timedelta(days=day):%Y%m%d}"
+    return f"{_PREFIX}{EPOCH + timedelta(days=day):%Y%m%d}"
 
 
 def day_named(name: str) -> Day | None:
@@ -47,7 +47,7 @@ def day_named(name: str) -> Day | None:
     if match is None:
         return None
     try:
-        return (date(*map(int, match.groups())) - _EPOCH).days
+        return (date(*map(int, match.groups())) - EPOCH).days
     except ValueError:
         return None
 
@@ -88,3 +88,13 @@ class Calendar:
         """No line of the day can be written now: it has not begun, or has long been over."""
         first, after = bounds(day)
         return self.now < first or self.now >= after + SETTLED_AFTER_MS
+
+
+def day_number(written: str) -> int:
+    """YYYY-MM-DD as days since 1970-01-01."""
+    return (date.fromisoformat(written) - EPOCH).days
+
+
+def written_day(day: int) -> str:
+    """Days since 1970-01-01 as YYYY-MM-DD."""
+    return (EPOCH + timedelta(days=day)).isoformat()

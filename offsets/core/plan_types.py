@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from kcoord.protocol.errors import Error
 from offsets.core.types import Millis, OffsetRecord, TopicPartition
@@ -20,40 +18,6 @@ class PlanState(StrEnum):
     PLANNED = "planned"
     APPLIED = "applied"
     UNDONE = "undone"
-
-
-@dataclass(frozen=True, slots=True)
-class PlanHeader:
-    """A plan without its lines. `id` is a UUID.
-
-    `maker`: who answers for it (`Principal.person`).
-    """
-
-    id: str
-    group_id: str
-    strategy: str
-    parameters: Mapping[str, Any]
-    totals: Mapping[str, Any]
-    state: PlanState
-    reason: str
-    created_at: Millis
-    created_by: str
-    maker: str = ""
-    approved_at: Millis | None = None
-    approved_by: str | None = None
-    applied_at: Millis | None = None
-    applied_by: str | None = None
-    undone_at: Millis | None = None
-    undone_by: str | None = None
-
-
-_NOT_COUNTED: Mapping[str, object] = {"outside": None, "unknown": None}
-"""Totals that plans lack which were made before these were counted."""
-
-
-def plan_header(*, state: str, totals: Mapping[str, object], **columns: Any) -> PlanHeader:
-    """A plan from its columns in the database."""
-    return PlanHeader(state=PlanState(state), totals={**_NOT_COUNTED, **totals}, **columns)
 
 
 @dataclass(frozen=True, slots=True)

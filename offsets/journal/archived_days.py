@@ -15,10 +15,9 @@ from kcoord.database.pool import Connection
 from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from kcoord.spark_packages import SparkUnavailable, require_spark
-from offsets.core.days import Day, bounds
+from offsets.core.days import Day, bounds, written_day
 from offsets.spark.archive import manifest as manifests
 from offsets.spark.archive.address import resolved
-from offsets.spark.archive.days import written_day
 from offsets.spark.errors import JobError
 
 Q = queries("offsets")

@@ -64,7 +64,7 @@ class ArchivedOffsets:
             return None
 
         def read(storage: Storage) -> Millis | None:
-            from offsets.spark.restore.lookup import first_instant
+            from offsets.spark.archive.lookup import first_instant
 
             return first_instant(storage, manifest.files)
 
@@ -84,7 +84,7 @@ class ArchivedOffsets:
             return {}
 
         def read(storage: Storage) -> Offsets:
-            from offsets.spark.restore.lookup import group_at
+            from offsets.spark.archive.lookup import group_at
 
             return group_at(storage, manifest.files, group_id, at, wanted)
 

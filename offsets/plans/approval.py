@@ -16,10 +16,11 @@ from kcoord.access.audit.recording import Act, record
 from kcoord.access.rights import Operation, Principal
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
-from offsets.core.plan_types import PlanHeader, PlanState
+from offsets.core.plan_types import PlanState
 from offsets.plans.refusals import own_plan, waits_for_approval, wrong_state
 from offsets.plans.sources import check_readable
 from offsets.plans.store import PlanStore
+from offsets.plans.summary import PlanHeader
 
 log = structlog.get_logger(__name__)
 

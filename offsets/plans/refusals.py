@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from kcoord.protocol.errors import Error, PartitionProblem, ProblemFields, ProtocolError
-from offsets.core.plan_types import PlanHeader, PlanState, Problem
+from offsets.core.plan_types import PlanState, Problem
 from offsets.core.types import TopicPartition
+from offsets.plans.summary import PlanHeader
 
 MOST_NAMED = 10
 """The most partitions that the message of a refusal names."""

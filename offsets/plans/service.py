@@ -36,7 +36,7 @@ from kcoord.resets.strategies import OF_COMMITTED, PARAMETER, Reset, Strategy, c
 from offsets.commits.store import OffsetStore
 from offsets.core.days import DAY_MS
 from offsets.core.plan import application, plan, restoration, revised, totals
-from offsets.core.plan_types import Change, Line, PlanHeader, PlanState, Problem
+from offsets.core.plan_types import Change, Line, PlanState, Problem
 from offsets.core.types import ChangeKind, Millis, Provenance
 from offsets.journal.events import offsets_event
 from offsets.plans.approval import PlanApproval
@@ -53,6 +53,7 @@ from offsets.plans.refusals import (
 )
 from offsets.plans.sources import PlanSources, check_readable
 from offsets.plans.store import BEFORE_ALL, PlanStore, chunks
+from offsets.plans.summary import PlanHeader
 from offsets.share.store import rules_of
 
 
@@ -68,8 +69,7 @@ def request_of(found: PlanHeader, lines: Sequence[Line]) -> Reset:
         return Reset(
             strategy, csv={line.key: line.requested for line in lines if line.requested is not None}, **careful
         )
-    name = PARAMETER[strategy]
-    given: Mapping[str, Any] = {} if name is None else {name: kept[name]}
+    given: Mapping[str, Any] = {name: value for name, value in kept.items() if name == PARAMETER[strategy]}
     scope = None if kept.get("topics") is None else _scope(lines)
     return Reset(strategy, scope, **given, **careful)
 

@@ -23,9 +23,10 @@ from kcoord.database.sql import queries
 from kcoord.process.runtime import Runtime
 from offsets.core.days import bounds, day_of
 from offsets.core.plan import MAX_LINES
-from offsets.core.plan_types import Committed, Line, Log, PlanHeader, PlanState, Position, Totals, plan_header
+from offsets.core.plan_types import Committed, Line, Log, PlanState, Position, Totals
 from offsets.core.types import Millis, TopicPartition
 from offsets.plans.refusals import unknown_plan
+from offsets.plans.summary import PlanHeader, plan_header
 from offsets.share.store import Rules, composite
 
 Q = queries("offsets")

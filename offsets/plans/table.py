@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from kcoord.database.paging import MAX_LIMIT
-from offsets.core.plan_types import Line, PlanHeader
+from offsets.core.plan_types import Line
 from offsets.plans.service import PlanService
+from offsets.plans.summary import PlanHeader
 
 HEADINGS = ("GROUP", "TOPIC", "PARTITION", "OLD-OFFSET", "NEW-OFFSET", "NOTE")
 WIDTHS = (30, 30, 10, 15, 15)

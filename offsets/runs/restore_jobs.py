@@ -17,10 +17,11 @@ from kcoord.door.http.types import rfc3339
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
-from offsets.core.plan_types import Line, PlanHeader
+from offsets.core.plan_types import Line
 from offsets.core.types import OffsetRecord
 from offsets.journal.archived_offsets import ReadAhead
 from offsets.plans.service import PlanService
+from offsets.plans.summary import PlanHeader
 from offsets.plans.table import plan_lines
 from offsets.runs.refilling import RefillService
 from offsets.runs.restoring import GroupRestore, RestoreOrder, RestoreService, non_empty
@@ -30,8 +31,8 @@ from offsets.spark.postgres import exported_snapshot
 from offsets.spark.runs import Outcome, Run
 
 if TYPE_CHECKING:
+    from offsets.spark.archive.states import GroupStates
     from offsets.spark.archive.table import ArchiveTable
-    from offsets.spark.restore.states import GroupStates
 
 TIMEOUT_SECONDS = 600.0
 MOST_LISTED = 1_000
@@ -173,8 +174,8 @@ class RefillJob:
     def __call__(self, run: Run, start: SparkStart) -> Outcome:
         """Run it. Raises JobError."""
         from offsets.spark.archive.archiving import ArchiveOptions, archive
+        from offsets.spark.archive.states import newest
         from offsets.spark.archive.table import open_table, read_archive
-        from offsets.spark.restore.states import newest
         from offsets.spark.session import guarded
 
         run.enter("check")
@@ -239,8 +240,8 @@ def _members(group_id: str) -> int:
 
 
 def _states(run: Run, start: SparkStart, table: ArchiveTable, at: int) -> GroupStates:
+    from offsets.spark.archive.states import collected, states_at
     from offsets.spark.archive.table import read_archive
-    from offsets.spark.restore.states import collected, states_at
     from offsets.spark.session import guarded
 
     run.enter("start Spark")

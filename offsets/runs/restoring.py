@@ -16,12 +16,12 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import Reset, Strategy
 from offsets.commits.store import OffsetStore
-from offsets.core.plan_types import PlanHeader
 from offsets.core.types import Millis, TopicPartition
 from offsets.journal.archived_offsets import ArchivedOffsets, ReadAhead
 from offsets.plans.service import PlanService
 from offsets.plans.sources import NothingMeant, Past
 from offsets.plans.store import PlanStore
+from offsets.plans.summary import PlanHeader
 
 Q = queries("offsets")
 

@@ -18,7 +18,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from offsets.spark.archive.objects import spark_options
+from offsets.spark.archive.address import spark_options
 from offsets.spark.errors import JobError, first_line
 from offsets.spark.java import find_java, java_home
 from offsets.spark.runs import Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from groups.core.model.group import Group
-from kcoord.setting_table import BY_NAME
+from kcoord.config import Config
 from offsets.core.retention import NO_PINS, StoredOffset, may_go, rule_of
 from offsets.core.types import Millis
 from tests.conformance.cases import Case, Suite
@@ -21,8 +21,9 @@ class CoreRetention:
 
     def __init__(self, case: Case, offsets: CoreOffsets, start: Millis) -> None:
         self._offsets = offsets
-        self._retention_ms: Millis = case.config.get(RETENTION, BY_NAME[RETENTION].default) * MINUTE_MS
-        self._interval_ms: Millis = case.config.get(INTERVAL, BY_NAME[INTERVAL].default)
+        config = Config({name: case.config[name] for name in (RETENTION, INTERVAL) if name in case.config})
+        self._retention_ms: Millis = config.int(RETENTION) * MINUTE_MS
+        self._interval_ms: Millis = config.int(INTERVAL)
         self.next_at = start + self._interval_ms if case.suite is Suite.OFFSETS else None
 
     def run(self, groups: Mapping[str, Group], delete: Callable[[str], None], now: Millis) -> Response:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from tests.docs import diagrams, differences, index, settings
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kcoord.settings")
+
+import django
+
+from tests.docs import diagrams, differences, index, permissions, settings
 from tests.docs.pages import ROOT
 
 
 def main() -> None:
     """Write what changed, and say which files."""
-    for generated in (diagrams, index, differences, settings):
+    django.setup()
+    for generated in (diagrams, index, differences, permissions, settings):
         text = generated.render()
         if not generated.PATH.is_file() or generated.PATH.read_text(encoding="utf-8") != text:
             generated.PATH.write_text(text, encoding="utf-8")

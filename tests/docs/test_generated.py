@@ -9,12 +9,14 @@ from types import ModuleType
 import pytest
 
 from groups.core.model.types import TRANSITIONS, GroupState
-from tests.docs import diagrams, differences, index, settings
+from tests.docs import diagrams, differences, index, permissions, settings
 from tests.docs.citations import citing_files
 from tests.docs.pages import PAGES, ROOT, RULES, page
 
+GENERATED = (diagrams, index, differences, permissions, settings)
 
-@pytest.mark.parametrize("generated", [diagrams, index, differences, settings], ids=lambda module: module.PATH.name)
+
+@pytest.mark.parametrize("generated", GENERATED, ids=lambda module: module.PATH.name)
 def test_generated_parts_are_current(generated: ModuleType) -> None:
     assert generated.PATH.read_text(encoding="utf-8") == generated.render(), "stale: run python -m tests.docs"
 

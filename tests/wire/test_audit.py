@@ -13,14 +13,15 @@ from psycopg.rows import namedtuple_row
 from groups.core.model.types import GroupState
 from groups.engine.service import GroupService
 from groups.topics import TopicService
-from kcoord.access.audit.acts import KAFKA
 from kcoord.access.audit.refusals import Refusals
+from kcoord.access.quotas.budgets import Budget
 from kcoord.access.rights import Access
 from kcoord.access.tokens import create_token, parse_rule
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Action, Error, ProtocolError
 from tests.support.rest_groups import group
 from tests.support.told import told
+from tests.support.wire import BY_NAME
 from tests.wire.client import WireClient
 from tests.wire.conftest import Connect
 
@@ -43,16 +44,27 @@ REQUESTS: dict[str, tuple[int, dict[str, Any], str]] = {
         {"group_id": "g", "topics": [{"name": "orders", "partitions": [{"partition_index": 0}]}]},
         "g",
     ),
+    "alter_share_group_offsets": (
+        0,
+        {
+            "group_id": "s",
+            "topics": [{"topic_name": "orders", "partitions": [{"partition_index": 0, "start_offset": 4}]}],
+        },
+        "s",
+    ),
+    "delete_share_group_offsets": (0, {"group_id": "s", "topics": [{"topic_name": "orders"}]}, "s"),
 }
 """A request of each API that changes something: its version, its body and the name that it is about."""
 
 
 @pytest.fixture
 async def world(runtime: Runtime, topic: str, wire: WireClient) -> None:
-    """The topic orders, and the group g with an offset."""
+    """The topic orders, the group g with an offset, and the share group s with one."""
     await runtime.get(GroupService).put(group("g", GroupState.EMPTY))
     answer = await wire.ask("offset_commit", 8, group_id="g", topics=[{"name": topic, "partitions": OFFSETS}])
     assert answer.topics[0].partitions[0].error_code == 0
+    version, body, _ = REQUESTS["alter_share_group_offsets"]
+    assert (await wire.ask("alter_share_group_offsets", version, **body)).error_code == 0
 
 
 @pytest.fixture
@@ -82,7 +94,7 @@ async def test_a_change_leaves_one_record(api: str, wire: WireClient, world: Non
     before = len(await records())
     await wire.ask(api, version, **body)
     (found,) = (await records())[before:]
-    assert (found.result, found.act, found.name, found.kind) == ("done", KAFKA[api], name, "token")
+    assert (found.result, found.act, found.name, found.kind) == ("done", BY_NAME[api].audit, name, "token")
     assert (found.address, found.principal[:5]) == ("127.0.0.1", "test-")
 
 
@@ -94,13 +106,15 @@ async def test_a_refused_change_leaves_one_record(
     before = len(await records())
     await viewer.ask(api, version, **body)
     (found,) = (await records())[before:]
-    assert (found.result, found.act, found.principal, found.count) == ("refused", KAFKA[api], "viewer", 1)
+    assert (found.result, found.act, found.principal, found.count) == ("refused", BY_NAME[api].audit, "viewer", 1)
     assert found.error in ("GROUP_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED")
     assert found.name in (name, api)
 
 
 def test_every_api_that_changes_something_is_asked() -> None:
-    assert set(REQUESTS) == set(KAFKA)
+    assert set(REQUESTS) == {api.name for api in BY_NAME.values() if api.audit}
+    writing = {api.name for api in BY_NAME.values() if api.budget is Budget.WRITES}
+    assert writing - {"produce"} == set(REQUESTS), "produce is always refused: there is no log"
 
 
 async def test_offsets_that_cannot_be_deleted_are_recorded_by_partition(
@@ -110,6 +124,15 @@ async def test_offsets_that_cannot_be_deleted_are_recorded_by_partition(
     found = (await records())[-1]
     assert (found.act, found.resource, found.name) == ("offsets.delete", "group", "g")
     assert (found.error, found.reason) == ("UNKNOWN_TOPIC_OR_PARTITION", "topic 'nope', partition 7")
+
+
+async def test_share_offsets_that_cannot_be_deleted_are_recorded_for_the_group(
+    wire: WireClient, world: None, records: Callable[[], Any]
+) -> None:
+    await wire.ask("delete_share_group_offsets", 0, group_id="s", topics=[{"topic_name": "nope"}])
+    found = (await records())[-1]
+    assert (found.act, found.resource, found.name) == ("share-offsets.delete", "group", "s")
+    assert (found.result, found.error) == ("refused", "UNKNOWN_TOPIC_OR_PARTITION")
 
 
 async def test_a_wrong_token_is_recorded_without_it(connect: Connect, records: Callable[[], Any]) -> None:

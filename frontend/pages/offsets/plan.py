@@ -26,10 +26,10 @@ from kcoord.database.paging import Page
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import Reset
-from offsets.core.plan_types import Line, PlanHeader, PlanState
+from offsets.core.plan_types import Line, PlanState
 from offsets.plans.approval import PlanApproval, is_maker
 from offsets.plans.service import PlanService
-from offsets.plans.visible import seen_plans
+from offsets.plans.summary import PlanHeader, seen_plans
 
 LINES, RISKY = 100, 20
 APPLY_STEP, VERIFY_STEP, ALL_STEPS = 4, 6, 7

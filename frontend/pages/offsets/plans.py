@@ -23,10 +23,10 @@ from kcoord.database.paging import INT64_MAX, MAX_LIMIT
 from kcoord.database.sql import queries
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
-from offsets.core.plan_types import PlanHeader, PlanState, plan_header
+from offsets.core.plan_types import PlanState
 from offsets.plans.approval import PlanApproval
 from offsets.plans.service import PlanService
-from offsets.plans.visible import seen_plans
+from offsets.plans.summary import PlanHeader, plan_header, seen_plans
 
 _LABELS = {choice.strategy.value: choice.label for choice in CHOICES}
 

@@ -12,7 +12,8 @@ from frontend.ui.viewer import Viewer
 from frontend.ui.wording import duration, number, plural
 from kcoord.database.pool import Connection, Database
 from kcoord.database.sql import queries
-from offsets.core.plan_types import PlanHeader, PlanState
+from offsets.core.plan_types import PlanState
+from offsets.plans.summary import PlanHeader
 
 SHORTEST_MS = 120_000
 """Samples of a shorter time say too little."""
@@ -86,18 +87,19 @@ class Risk:
 
 def at_risk(plan: PlanHeader) -> int:
     """Partitions after whose change members do not read on from a committed offset."""
-    return sum(int(str(plan.totals[name] or 0)) for name in ("removed", "outside"))
+    return plan.totals["removed"] + (plan.totals["outside"] or 0)
 
 
 def risks(plan: PlanHeader, *, whole: bool = True) -> list[Risk]:
     """What is risky about a plan that is not applied, the worst first. `whole`: its totals are of all its topics."""
     if plan.state is not PlanState.PLANNED:
         return []
-    removed, unknown, outside = (int(str(plan.totals[name] or 0)) for name in ("removed", "unknown", "outside"))
+    totals = plan.totals
+    removed, unknown, outside = totals["removed"], totals["unknown"] or 0, totals["outside"] or 0
     told = []
     if removed:
         of = plural(removed, "partition")
-        if whole and removed == plan.totals["partitions"]:
+        if whole and removed == totals["partitions"]:
             of = f"all {of} of the plan" if removed > 1 else "the only partition of the plan"
         told.append(Risk(f"The committed offset of {of} will be removed: members {OWN_POLICY}."))
     if unknown:

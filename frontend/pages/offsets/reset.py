@@ -51,9 +51,8 @@ from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import OF_COMMITTED, Reset
-from offsets.core.plan_types import PlanHeader
 from offsets.plans.service import PlanService
-from offsets.plans.visible import seen_plans
+from offsets.plans.summary import PlanHeader, seen_plans
 
 RECENT = 10
 STEPS = ("Partitions", "New offsets", "Hold", "Preview", "Apply", "Verify", "End the hold")

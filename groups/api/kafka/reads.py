@@ -168,5 +168,5 @@ def _deleted(results: dict[str, tuple[int, str]]) -> Answer:
 
 APIS = (
     Api(15, "describe_groups", (0, 6), describe_groups, refuse_groups),
-    Api(42, "delete_groups", (0, 3), delete_groups, refuse_deletion, budget=Budget.WRITES),
+    Api(42, "delete_groups", (0, 3), delete_groups, refuse_deletion, audit="group.delete", budget=Budget.WRITES),
 )

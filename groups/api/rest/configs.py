@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from groups.api.rest.group_views import NAMED, NamedGroupView
 from groups.configs import GROUP_SETTINGS, Entry, GroupConfigs, GroupSetting, Source
-from kcoord.access.rights import Operation
+from kcoord.access.rights import Permission
 from kcoord.control.rest.answers import SCHEMAS, Answer, Instant, doc, one_of, reference, shown
 from kcoord.control.rest.fields import Number, Text
 from kcoord.control.rest.schema import GROUP_ID, describe
@@ -89,6 +89,7 @@ class GroupConfigEndpoint(NamedGroupView):
         "getGroupConfig",
         "Get the settings of a group",
         tag="groups",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         response=GroupConfigView,
         errors=NAMED,
@@ -104,6 +105,7 @@ class GroupConfigEndpoint(NamedGroupView):
         "updateGroupConfig",
         "Change settings of a group",
         tag="groups",
+        takes=Permission.ADMIN_GROUP,
         audit="group.config",
         path=[GROUP_ID],
         request=GroupConfigChange,
@@ -117,7 +119,7 @@ class GroupConfigEndpoint(NamedGroupView):
         """Set and remove overrides."""
         self.query()
         changes = self.given(GroupConfigChange)
-        self.principal.require_group(Operation.ADMIN, self.group_id)
+        self.require(self.group_id)
         name = self.principal.name
         return self._answer(
             self.service(lambda runtime: runtime.get(GroupConfigs).alter(self.group_id, changes, updated_by=name))

@@ -5,18 +5,24 @@ A group that the caller may not describe appears not to exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
+from msgspec.structs import replace
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.api.rest import group_serializers as s
-from groups.api.rest.consumer_description import ANY_GROUP, KINDS, ConsumerGroupView, describe_consumer_group
-from groups.api.rest.description import GroupView, describe_group
+from groups.api.rest.consumer_description import (
+    ANY_GROUP,
+    KINDS,
+    ConsumerGroupView,
+    ConsumerMemberView,
+    describe_consumer_group,
+)
+from groups.api.rest.description import GroupView, MemberView, describe_group
 from groups.api.rest.seen import seen_classic_group, seen_consumer_group
-from groups.api.rest.software import classic_with_software, consumer_with_software
-from groups.clients import Client, ClientSoftware
+from groups.clients import Client, ClientSoftware, Software
 from groups.configs import DecisionContexts
 from groups.core.model.group import Group, partition_of
 from groups.core.model.types import ClassicGroup, GroupState, Hold
@@ -27,7 +33,7 @@ from groups.nodes.directory import NodeDirectory
 from groups.readmodel import GroupFilter, GroupList, GroupReads, GroupSort, GroupSummary, unknown_group
 from kcoord.access.audit.recording import Act
 from kcoord.access.audit.requests import note
-from kcoord.access.rights import Operation, Resource
+from kcoord.access.rights import Operation, Permission, Resource
 from kcoord.control.rest.answers import shown
 from kcoord.control.rest.schema import GROUP_ID, describe
 from kcoord.control.rest.views import ControlView, path_name
@@ -72,6 +78,7 @@ class GroupsView(ControlView):
         "listGroups",
         "List groups",
         tag="groups",
+        takes=Permission.DESCRIBE_GROUP,
         query=s.GroupQuery,
         response=s.GroupPage,
         errors=(Error.INVALID_REGULAR_EXPRESSION,),
@@ -102,6 +109,7 @@ class GroupsView(ControlView):
         "deleteGroups",
         "Delete groups with all their offsets",
         tag="groups",
+        takes=Permission.DELETE_GROUP,
         audit="group.delete",
         query=s.GroupsToDelete,
         response=s.DeletedGroups,
@@ -129,7 +137,7 @@ class GroupsView(ControlView):
             paths.check_group_id(group_id, may_be_empty=True)
             if not self.principal.may_group(Operation.DESCRIBE, group_id):
                 raise unknown_group(group_id)
-            self.principal.require_group(Operation.DELETE, group_id)
+            self.require(group_id)
         except ProtocolError as error:
             return DeletedGroup(group_id, error.error, error.detail)
         return None
@@ -142,6 +150,7 @@ class GroupDetailView(NamedGroupView):
         "describeGroup",
         "Describe a group",
         tag="groups",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         response=ANY_GROUP,
         errors=(*NAMED, Error.TOPIC_AUTHORIZATION_FAILED),
@@ -184,6 +193,7 @@ class GroupDetailView(NamedGroupView):
         "deleteGroup",
         "Delete a group with all its offsets",
         tag="groups",
+        takes=Permission.DELETE_GROUP,
         audit="group.delete",
         path=[GROUP_ID],
         response=None,
@@ -194,7 +204,7 @@ class GroupDetailView(NamedGroupView):
     def delete(self, request: Request, group_id: str) -> Response:
         """Delete an empty group."""
         self.query()
-        self.principal.require_group(Operation.DELETE, self.group_id)
+        self.require(self.group_id)
         principal = self.principal.name
         done = self.service(lambda runtime: runtime.get(GroupService).delete(self.group_id, principal=principal))
         if done.error is not Error.NONE:
@@ -209,6 +219,7 @@ class GroupEventsView(NamedGroupView):
         "listGroupEvents",
         "List the events of a group, newest first",
         tag="groups",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         query=s.EventQuery,
         response=s.EventPage,
@@ -262,3 +273,28 @@ def _line(group: GroupSummary, partitions: int) -> dict[str, Any]:
         "judged_at": group.judged_at,
         "updated_at": group.updated_at,
     }
+
+
+M = TypeVar("M", MemberView, ConsumerMemberView)
+Known = Mapping[Client, Software]
+
+
+def classic_with_software(described: GroupView, known: Known) -> GroupView:
+    """The description of a classic group, its members with what is known of their clients."""
+    if not known:
+        return described
+    return replace(described, members=tuple(_member(member, known) for member in described.members))
+
+
+def consumer_with_software(described: ConsumerGroupView, known: Known) -> ConsumerGroupView:
+    """The description of a consumer group, its members with what is known of their clients."""
+    if not known:
+        return described
+    return replace(described, members=[_member(member, known) for member in described.members])
+
+
+def _member(member: M, known: Known) -> M:
+    software = known.get(Client(member.client_id, member.client_host))
+    if software is None:
+        return member
+    return replace(member, client_software_name=software.name, client_software_version=software.version)

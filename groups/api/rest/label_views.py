@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from groups.api.rest.description import LabelsOfGroup
 from groups.api.rest.group_views import NAMED, NamedGroupView
 from groups.labels import GroupLabels, Labelled
-from kcoord.access.rights import Operation
+from kcoord.access.rights import Permission
 from kcoord.control.rest.answers import Answer, Instant, doc, shown
 from kcoord.control.rest.fields import LabelChanges, StrictSerializer
 from kcoord.control.rest.labels import MAX_LABELS
@@ -46,6 +46,7 @@ class GroupLabelsEndpoint(NamedGroupView):
         "getGroupLabels",
         "Get the labels of a group",
         tag="groups",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         response=GroupLabelsView,
         errors=NAMED,
@@ -60,6 +61,7 @@ class GroupLabelsEndpoint(NamedGroupView):
         "updateGroupLabels",
         "Change labels of a group",
         tag="groups",
+        takes=Permission.ADMIN_GROUP,
         audit="group.labels",
         path=[GROUP_ID],
         request=GroupLabelsChange,
@@ -74,7 +76,7 @@ class GroupLabelsEndpoint(NamedGroupView):
         """Set and remove labels."""
         self.query()
         changes = self.given(GroupLabelsChange)["labels"]
-        self.principal.require_group(Operation.ADMIN, self.group_id)
+        self.require(self.group_id)
         name = self.principal.name
         return self._answer(
             self.service(lambda runtime: runtime.get(GroupLabels).alter(self.group_id, changes, updated_by=name))

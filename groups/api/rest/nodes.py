@@ -13,12 +13,12 @@ from rest_framework.response import Response
 
 from groups.models import CoordinatorPartition
 from groups.nodes.overview import CHANGES_SHOWN, NODES_SHOWN, NodeOverviews, NodeView, Overview, PartitionChangeView
-from kcoord.access.rights import Operation
+from kcoord.access.rights import Operation, Permission
 from kcoord.control.rest.answers import Answer, Instant, Natural, Natural32, doc, one_of, shown
 from kcoord.control.rest.schema import describe
 from kcoord.control.rest.views import ControlView
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error
 from kcoord.setting_table import BY_NAME, ROUTING
 
 
@@ -103,10 +103,7 @@ class NodesBase(ControlView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Check the token, then its rights."""
         super().initial(request, *args, **kwargs)
-        if not self.principal.may_cluster(Operation.DESCRIBE):
-            raise ProtocolError(
-                Error.CLUSTER_AUTHORIZATION_FAILED, f"{self.principal.said} may not DESCRIBE the cluster"
-            )
+        self.principal.require_cluster(Operation.DESCRIBE)
 
     def overview(self) -> Overview:
         """What the tables say now."""
@@ -121,6 +118,7 @@ class NodesView(NodesBase):
         "listNodes",
         "List coordinator nodes",
         tag="nodes",
+        takes=Permission.DESCRIBE_CLUSTER,
         response=NodeList,
         errors=_DENIED,
         description="Takes `describe` on the cluster. Live nodes first, then those whose leases have run out, then "
@@ -140,6 +138,7 @@ class CoordinatorPartitionsView(NodesBase):
         "listCoordinatorPartitions",
         "List coordinator partitions and their last hand-overs",
         tag="nodes",
+        takes=Permission.DESCRIBE_CLUSTER,
         response=CoordinatorPartitionList,
         errors=_DENIED,
         description="Takes `describe` on the cluster. Partitions in order, and the last "

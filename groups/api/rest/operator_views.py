@@ -12,7 +12,7 @@ from groups.api.rest import operator_serializers as s
 from groups.api.rest.group_views import NAMED, NamedGroupView
 from groups.core.model.replies import Done, HoldReply
 from groups.engine.service import GroupService
-from kcoord.access.rights import Operation
+from kcoord.access.rights import Permission
 from kcoord.control.rest.answers import shown
 from kcoord.control.rest.schema import GROUP_ID, Name, describe
 from kcoord.control.rest.views import path_name
@@ -48,6 +48,7 @@ class HoldView(NamedGroupView):
         "holdGroup",
         "Hold a group: remove its members and let none join",
         tag="groups",
+        takes=Permission.KICK_GROUP,
         audit="group.hold",
         path=[GROUP_ID],
         request=s.NewHold,
@@ -66,7 +67,7 @@ class HoldView(NamedGroupView):
         """Hold the group."""
         self.query()
         given = self.given(s.NewHold)
-        self.principal.require_group(Operation.KICK, self.group_id)
+        self.require(self.group_id)
         name = self.principal.name
         reply = self.service(
             lambda runtime: runtime.get(GroupService).hold(
@@ -81,6 +82,7 @@ class HoldView(NamedGroupView):
         "releaseHold",
         "End the hold of a group",
         tag="groups",
+        takes=Permission.KICK_GROUP,
         audit="group.release",
         path=[GROUP_ID],
         response=None,
@@ -91,7 +93,7 @@ class HoldView(NamedGroupView):
     def delete(self, request: Request, group_id: str) -> Response:
         """End the hold."""
         self.query()
-        self.principal.require_group(Operation.KICK, self.group_id)
+        self.require(self.group_id)
         name = self.principal.name
         _require_success(self.service(lambda runtime: runtime.get(GroupService).release(self.group_id, principal=name)))
         return Response(status=204)
@@ -104,6 +106,7 @@ class KickView(NamedGroupView):
         "kickMember",
         "Remove a member from a group",
         tag="groups",
+        takes=Permission.KICK_GROUP,
         audit="member.remove",
         path=[GROUP_ID, MEMBER_ID],
         request=s.Kick,
@@ -121,7 +124,7 @@ class KickView(NamedGroupView):
         self.query()
         given = self.given(s.Kick)
         member = path_name(request, 4, member_id, member_id_of)
-        self.principal.require_group(Operation.KICK, self.group_id)
+        self.require(self.group_id)
         name = self.principal.name
         _require_success(
             self.service(

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from groups.readmodel import unknown_group
 from groups.simulation import MOST_ADDED, MOST_PARTITIONS, Changes, Simulations
-from kcoord.access.rights import Operation, Resource
+from kcoord.access.rights import Operation, Permission, Resource
 from kcoord.control.rest.answers import Answer, From, Natural32, doc, shown
 from kcoord.control.rest.fields import Number, StrictSerializer, Text
 from kcoord.control.rest.schema import describe
@@ -94,6 +94,7 @@ class SimulateView(ControlView):
         "simulateAssignment",
         "Simulate the assignment of a group",
         tag="groups",
+        takes=Permission.DESCRIBE_GROUP,
         request=SimulationRequest,
         response=SimulationView,
         errors=(

@@ -23,7 +23,7 @@ from groups.topics import (
     check_topic_name,
     unknown_topic,
 )
-from kcoord.access.rights import Operation, Principal, Resource
+from kcoord.access.rights import Operation, Permission, Resource
 from kcoord.control.rest.answers import shown
 from kcoord.control.rest.schema import TOPIC_NAME, describe
 from kcoord.control.rest.views import ControlView, path_name
@@ -42,19 +42,7 @@ def topic_name_of(raw: bytes) -> str:
     return name
 
 
-class TopicBase(ControlView):
-    """Shared by the topic views."""
-
-    def may_admin(self, name: str) -> None:
-        """Raise unless the caller may change the topic: 404 if it may not even see it."""
-        if self.principal.may_topic(Operation.ADMIN, name):
-            return
-        if not self.principal.may_topic(Operation.DESCRIBE, name):
-            raise unknown_topic(name)
-        raise _refused(self.principal, name)
-
-
-class NamedTopicView(TopicBase):
+class NamedTopicView(ControlView):
     """A view of one topic; `self.name` is its valid name."""
 
     name: str
@@ -64,16 +52,27 @@ class NamedTopicView(TopicBase):
         super().initial(request, *args, **kwargs)
         self.name = path_name(request, 2, kwargs["name"], topic_name_of)
 
-    def may_describe(self) -> None:
-        """Raise UNKNOWN_TOPIC_OR_PARTITION unless the caller may see the topic."""
-        if not self.principal.may_topic(Operation.DESCRIBE, self.name):
-            raise unknown_topic(self.name)
+    def require(self, name: str = "") -> None:
+        """Raise unless the caller has what the operation takes: 404 if it may not even see the topic."""
+        try:
+            super().require(self.name)
+        except ProtocolError:
+            if self.principal.may_topic(Operation.DESCRIBE, self.name):
+                raise
+            raise unknown_topic(self.name) from None
 
 
-class TopicsView(TopicBase):
+class TopicsView(ControlView):
     """`/v1/topics`."""
 
-    @describe("listTopics", "List topics", tag="topics", query=s.TopicQuery, response=s.TopicPage)
+    @describe(
+        "listTopics",
+        "List topics",
+        tag="topics",
+        takes=Permission.DESCRIBE_TOPIC,
+        query=s.TopicQuery,
+        response=s.TopicPage,
+    )
     def get(self, request: Request) -> Response:
         """A page of the topics that the caller may describe."""
         query = self.query(s.TopicQuery)
@@ -85,6 +84,7 @@ class TopicsView(TopicBase):
         "createTopic",
         "Create a topic",
         tag="topics",
+        takes=Permission.ADMIN_TOPIC,
         audit="topic.create",
         request=s.NewTopic,
         response=s.TopicView,
@@ -102,8 +102,7 @@ class TopicsView(TopicBase):
         self.query()
         given = self.given(s.NewTopic)
         check_topic_name(given["name"])
-        if not self.principal.may_topic(Operation.ADMIN, given["name"]):
-            raise _refused(self.principal, given["name"])
+        self.require(given["name"])
         self.service(lambda runtime: admit_creation(runtime, self.principal, given["partitions"]))
         topic = self.service(
             lambda runtime: runtime.get(TopicService).create(given["name"], given["partitions"], given["labels"])
@@ -114,17 +113,26 @@ class TopicsView(TopicBase):
 class TopicDetailView(NamedTopicView):
     """`/v1/topics/{name}`."""
 
-    @describe("getTopic", "Get a topic", tag="topics", path=[TOPIC_NAME], response=s.TopicView, errors=_NAMED)
+    @describe(
+        "getTopic",
+        "Get a topic",
+        tag="topics",
+        takes=Permission.DESCRIBE_TOPIC,
+        path=[TOPIC_NAME],
+        response=s.TopicView,
+        errors=_NAMED,
+    )
     def get(self, request: Request, name: str) -> Response:
         """One topic."""
         self.query()
-        self.may_describe()
+        self.require()
         return _answer(self.service(lambda runtime: runtime.get(TopicService).get(self.name)))
 
     @describe(
         "updateTopic",
         "Raise the number of partitions, replace the labels",
         tag="topics",
+        takes=Permission.ADMIN_TOPIC,
         audit="topic.update",
         path=[TOPIC_NAME],
         request=s.TopicChange,
@@ -136,7 +144,7 @@ class TopicDetailView(NamedTopicView):
         """Change a topic."""
         self.query()
         given = self.given(s.TopicChange)
-        self.may_admin(self.name)
+        self.require()
         self.service(lambda runtime: admit_growth(runtime, self.principal, self.name, given.get("partitions")))
         return _answer(self.service(lambda runtime: runtime.get(TopicService).update(self.name, **given)))
 
@@ -144,6 +152,7 @@ class TopicDetailView(NamedTopicView):
         "deleteTopic",
         "Delete a topic with its watermarks and offsets",
         tag="topics",
+        takes=Permission.ADMIN_TOPIC,
         audit="topic.delete",
         path=[TOPIC_NAME],
         response=None,
@@ -155,7 +164,7 @@ class TopicDetailView(NamedTopicView):
     def delete(self, request: Request, name: str) -> Response:
         """Delete a topic."""
         self.query()
-        self.may_admin(self.name)
+        self.require()
         principal = self.principal.name
         self.service(lambda runtime: admit_deletion(runtime, self.principal, self.name))
         self.service(lambda runtime: runtime.get(TopicService).delete(self.name, principal=principal))
@@ -169,6 +178,7 @@ class WatermarksView(NamedTopicView):
         "listWatermarks",
         "List a topic's watermarks",
         tag="topics",
+        takes=Permission.DESCRIBE_TOPIC,
         path=[TOPIC_NAME],
         query=s.WatermarkQuery,
         response=s.WatermarkPage,
@@ -177,7 +187,7 @@ class WatermarksView(NamedTopicView):
     def get(self, request: Request, name: str) -> Response:
         """A page of watermarks."""
         query = self.query(s.WatermarkQuery)
-        self.may_describe()
+        self.require()
         page = self.service(lambda runtime: runtime.get(TopicService).watermarks(self.name, **query))
         return self.listed(s.WatermarkPage, "partitions", page, name=self.name)
 
@@ -185,6 +195,7 @@ class WatermarksView(NamedTopicView):
         "reportWatermarks",
         "Report log start and end offsets",
         tag="topics",
+        takes=Permission.ADMIN_TOPIC,
         path=[TOPIC_NAME],
         request=s.WatermarkReport,
         response=s.Watermarks,
@@ -204,7 +215,7 @@ class WatermarksView(NamedTopicView):
         """Record watermarks as of now."""
         self.query()
         given = self.given(s.WatermarkReport)
-        self.may_admin(self.name)
+        self.require()
         watermarks = [Watermark(**item) for item in given["partitions"]]
         principal = self.principal.name
         recorded = self.service(
@@ -217,7 +228,3 @@ class WatermarksView(NamedTopicView):
 
 def _answer(topic: Topic) -> Response:
     return Response(shown(s.TopicView, topic))
-
-
-def _refused(caller: Principal, name: str) -> ProtocolError:
-    return ProtocolError(Error.TOPIC_AUTHORIZATION_FAILED, f"{caller.said} may not ADMIN topic {name!r}")

@@ -14,7 +14,6 @@ from groups.api.rest import (
     simulation,
     topic_views,
 )
-from kcoord.control.rest import converters  # noqa: F401 - registers `anything`
 
 urlpatterns = [
     path("assignments/simulate", simulation.SimulateView.as_view()),

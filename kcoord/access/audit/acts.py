@@ -81,16 +81,6 @@ RESOURCES: Mapping[str, str] = {
 }
 """What acts are about where the first part of their names does not say it: by act, or by that part of several."""
 
-KAFKA: Mapping[str, str] = {
-    "create_topics": "topic.create",
-    "delete_topics": "topic.delete",
-    "create_partitions": "topic.update",
-    "incremental_alter_configs": "group.config",
-    "delete_groups": "group.delete",
-    "offset_delete": "offsets.delete",
-}
-"""APIs of Kafka's protocol."""
-
 
 def resource_of(act: str) -> str:
     """What kind of thing an act is about."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import structlog
 
-from kcoord.access.audit.acts import KAFKA
+from kcoord.access.audit.acts import resource_of
 from kcoord.access.audit.recording import Act, record
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
@@ -188,32 +188,33 @@ NOT_ALLOWED = frozenset(
 """Errors that say who may not, rather than what is wrong."""
 
 
-def is_refusal(operation: str, error: ProtocolError) -> bool:
-    """Whether an error belongs in the audit: the caller may not do this, or a change was refused for good."""
-    return error.error in NOT_ALLOWED or (operation in KAFKA and not is_temporary(error.action))
+def is_refusal(act: str, error: ProtocolError) -> bool:
+    """Whether an error belongs in the audit: the caller may not do this, or an act was refused for good."""
+    return error.error in NOT_ALLOWED or (bool(act) and not is_temporary(error.action))
 
 
-def note_error(runtime: Runtime, operation: str, error: ProtocolError) -> None:
-    """Record that the current caller was refused an operation as a whole."""
-    act = KAFKA.get(operation, "request")
-    refused = Act(act, "operation", operation, reason=error.detail, error=error.error.name)
+def note_error(runtime: Runtime, operation: str, error: ProtocolError, act: str = "") -> None:
+    """Record that the current caller was refused an operation as a whole. `act`: what it performs, if it does."""
+    refused = Act(act or "request", "operation", operation, reason=error.detail, error=error.error.name)
     runtime.get(Refusals).note_later(refused, current.caller())
 
 
-def note_refusals(runtime: Runtime, api: str, group_id: str, answer: Mapping[str, Any] | None) -> None:
-    """Record what an answer to a Kafka client refuses, if the API is one that changes things: each name on its own.
+def note_refusals(runtime: Runtime, act: str, group_id: str, answer: Mapping[str, Any] | None) -> None:
+    """Record what an answer to a Kafka client refuses of an act, each name on its own; nothing without an act.
 
     `group_id`: the group that the request names, "" if its answer names what it is about.
     """
-    act = KAFKA.get(api)
-    if act is None or answer is None:
+    if not act or answer is None:
         return
-    resource = "topic" if act.startswith("topic") else "group"
     for code, name, reason in _refused(answer, group_id):
         error = BY_CODE.get(code)
         if error is None or not is_temporary(error.value.action):
-            refused = Act(act, resource, name, reason=reason, error=str(code) if error is None else error.name)
+            refused = Act(act, resource_of(act), name, reason=reason, error=str(code) if error is None else error.name)
             runtime.get(Refusals).note_later(refused, current.caller())
+
+
+NAMES = ("name", "resource_name", "group_id", "topic_name")
+"""The fields of an answer's entries that say what they are about."""
 
 
 def _refused(answer: Mapping[str, Any], group_id: str) -> Iterator[tuple[int, str, str]]:
@@ -221,9 +222,9 @@ def _refused(answer: Mapping[str, Any], group_id: str) -> Iterator[tuple[int, st
     if answer.get("error_code"):
         yield answer["error_code"], group_id, str(answer.get("error_message") or "")
     for entry in _entries(answer):
-        name = str(entry.get("name") or entry.get("resource_name") or entry.get("group_id") or "")
+        name = next((str(entry[field]) for field in NAMES if entry.get(field)), "")
         if entry.get("error_code"):
-            yield entry["error_code"], name, str(entry.get("error_message") or "")
+            yield entry["error_code"], group_id or name, str(entry.get("error_message") or "")
         for part in _entries(entry):
             if part.get("error_code"):
                 yield part["error_code"], group_id, f"topic {name!r}, partition {part.get('partition_index')}"

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 import kcoord
 from kcoord.client.config import DEFAULT_URL
 from kcoord.client.kgroups import arguments, completion, options
+from kcoord.client.kgroups.api import service_at
 from kcoord.client.kgroups.output import Output
-from kcoord.client.kgroups.remote import service_at
 from kcoord.client.kgroups.run import FAILURE, run
 
 URL_VARIABLE = "KCOORD_URL"

@@ -8,9 +8,8 @@ from kcoord.client.kgroups.answers import DeletedGroup
 from kcoord.client.kgroups.api import Api
 from kcoord.client.kgroups.arguments import Arguments
 from kcoord.client.kgroups.groups import wanted_groups
-from kcoord.client.kgroups.output import Output, reason
+from kcoord.client.kgroups.output import Column, Output, reason, render
 from kcoord.client.kgroups.scope import TopicScope
-from kcoord.client.kgroups.tables import Column, render
 from kcoord.protocol.errors import BY_CODE, Error, ProtocolError
 
 _COLUMNS = [Column("TOPIC", 15, grows=True), Column("PARTITION", 10), Column("STATUS", 15)]

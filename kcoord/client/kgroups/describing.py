@@ -9,8 +9,7 @@ from kcoord.client.kgroups.api import Api
 from kcoord.client.kgroups.arguments import Arguments, View
 from kcoord.client.kgroups.groups import DEAD, EMPTY, STABLE, Group, Member, TopicPartition, find_group, wanted_groups
 from kcoord.client.kgroups.labelling import describe_labels
-from kcoord.client.kgroups.output import Output, reason
-from kcoord.client.kgroups.tables import MISSING, Column, render
+from kcoord.client.kgroups.output import MISSING, Column, Output, reason, render
 from kcoord.client.kgroups.truncation import note_earlier_ends
 from kcoord.protocol.errors import Error, ProtocolError
 

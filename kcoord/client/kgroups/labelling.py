@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from kcoord.client.kgroups.api import Api
 from kcoord.client.kgroups.arguments import Arguments
 from kcoord.client.kgroups.groups import wanted_groups
-from kcoord.client.kgroups.output import Output, reason
-from kcoord.client.kgroups.tables import Column, render
+from kcoord.client.kgroups.output import Column, Output, reason, render
 from kcoord.protocol.errors import ProtocolError
 
 _COLUMNS = [Column("GROUP", 15, grows=True), Column("LABEL", 15, grows=True), Column("VALUE")]

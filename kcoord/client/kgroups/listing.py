@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from kcoord.client.kgroups.answers import GroupLine
 from kcoord.client.kgroups.api import Api
 from kcoord.client.kgroups.arguments import Arguments
-from kcoord.client.kgroups.output import Output
-from kcoord.client.kgroups.tables import Column, cell, render
+from kcoord.client.kgroups.output import Column, Output, cell, render
 
 SHOWN_PROTOCOL_TYPES = ("", "consumer")
 """Groups of another protocol type, such as `connect`, are not consumer groups; "" is that of simple groups."""

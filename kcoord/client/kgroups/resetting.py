@@ -17,8 +17,7 @@ from kcoord.client.kgroups.api import Api
 from kcoord.client.kgroups.arguments import Arguments, Reset
 from kcoord.client.kgroups.groups import DEAD, EMPTY, Group, find_group, wanted_groups
 from kcoord.client.kgroups.options import APPLY, APPROVE, UNDO
-from kcoord.client.kgroups.output import Output, reason
-from kcoord.client.kgroups.tables import Column, render
+from kcoord.client.kgroups.output import Column, Output, reason, render
 from kcoord.protocol.errors import ProtocolError
 from kcoord.resets.offset_file import OffsetFile, read_offset_file
 from kcoord.resets.strategies import Strategy

@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from kcoord.client.kgroups.answers import Watermark
 from kcoord.client.kgroups.api import Api
 from kcoord.client.kgroups.arguments import Arguments
-from kcoord.client.kgroups.output import Output, reason
+from kcoord.client.kgroups.output import Column, Output, cell, reason, render
 from kcoord.client.kgroups.scope import TopicScope
-from kcoord.client.kgroups.tables import Column, cell, render
 from kcoord.protocol.errors import ProtocolError
 
 _COLUMNS = [Column("TOPIC", 15, grows=True), Column("PARTITION", 10), Column("LOG-END-OFFSET", 15)]

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kcoord.access import store
+from kcoord.access.rights import Permission
 from kcoord.access.roles import ROLES, role
 from kcoord.access.store import HolderName, RuleFilter, UnknownHolder
 from kcoord.access.tokens import NAME_MAX, Rule
@@ -21,8 +22,7 @@ from kcoord.control.rest.answers import Answer, NextCursor, one_of, shown
 from kcoord.control.rest.fields import Choice, PageQuery, StrictSerializer, Text
 from kcoord.control.rest.schema import describe
 from kcoord.control.rest.tokens import MOST_RULES, NewRule
-from kcoord.control.rest.transactions import written_in_time
-from kcoord.control.rest.views import ControlView
+from kcoord.control.rest.views import ControlView, written_in_time
 from kcoord.database.paging import Page
 from kcoord.door.http.problem import RequestRefused, invalid
 from kcoord.models import AccessRule
@@ -112,6 +112,7 @@ class AclsView(ControlView):
         "listAcls",
         "List rules",
         tag="tokens",
+        takes=Permission.ADMIN_EVERYTHING,
         query=AclQuery,
         response=AclPage,
         errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
@@ -126,6 +127,7 @@ class AclsView(ControlView):
         "createAcls",
         "Add rules",
         tag="tokens",
+        takes=Permission.ADMIN_EVERYTHING,
         audit="rule.add",
         request=NewAcls,
         response=AclList,
@@ -164,6 +166,7 @@ class AclsView(ControlView):
         "deleteAcls",
         "Remove rules",
         tag="tokens",
+        takes=Permission.ADMIN_EVERYTHING,
         audit="rule.remove",
         query=AclFilter,
         response=AclList,

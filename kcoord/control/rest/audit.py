@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from kcoord.access.audit.acts import ACTS
 from kcoord.access.audit.encoding import to_json
 from kcoord.access.audit.reading import AuditFilter, Sight, read_records
+from kcoord.access.rights import Permission
 from kcoord.control.rest.answers import Answer, Instant, NextCursor, doc, one_of
 from kcoord.control.rest.fields import Choice, PeriodQuery, Text
 from kcoord.control.rest.schema import describe
@@ -76,6 +77,7 @@ class AuditView(ControlView):
         "listAudit",
         "List what was done and refused, newest first",
         tag="audit",
+        takes=Permission.DESCRIBE_GROUP,
         query=AuditQuery,
         response=AuditPage,
         description="A caller with `admin` on everything sees all records. Others see what was done to groups and "

@@ -12,16 +12,15 @@ from rest_framework.response import Response
 from kcoord.access.quotas.budgets import BY_KEY, Budget
 from kcoord.access.quotas.quotas import Kind, Quotas
 from kcoord.access.quotas.stored import LARGEST, NAME_MAX, change, checked_limit
-from kcoord.access.rights import Operation
+from kcoord.access.rights import Permission
 from kcoord.control.rest.answers import Answer, Double, Instant, Natural, NextCursor, doc, one_of, shown
 from kcoord.control.rest.fields import Choice, PageQuery, StrictSerializer, Text
 from kcoord.control.rest.schema import describe
-from kcoord.control.rest.transactions import written_in_time
-from kcoord.control.rest.views import ControlView
+from kcoord.control.rest.views import ControlView, written_in_time
 from kcoord.door.http.problem import invalid
 from kcoord.models import Quota
 from kcoord.models import Throttled as ThrottledRow
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error
 
 KINDS = [kind.value for kind in Kind]
 BUDGETS = list(BY_KEY)
@@ -122,25 +121,14 @@ class ThrottledList(Answer):
 MOST_THROTTLED = 100
 
 
-class QuotaBase(ControlView):
-    """What the views of quotas share."""
-
-    def require(self, operation: Operation) -> None:
-        """Raise CLUSTER_AUTHORIZATION_FAILED unless the caller may do this."""
-        if not self.principal.may_cluster(operation):
-            raise ProtocolError(
-                Error.CLUSTER_AUTHORIZATION_FAILED,
-                f"{self.principal.said} may not {operation.value.upper()} the cluster",
-            )
-
-
-class QuotasView(QuotaBase):
+class QuotasView(ControlView):
     """`/v1/quotas`."""
 
     @describe(
         "listQuotas",
         "List quotas",
         tag="quotas",
+        takes=Permission.DESCRIBE_CLUSTER,
         query=PageQuery,
         response=QuotaPage,
         errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
@@ -150,7 +138,7 @@ class QuotasView(QuotaBase):
     def get(self, request: Request) -> Response:
         """A page of quotas."""
         query = self.query(PageQuery)
-        self.require(Operation.DESCRIBE)
+        self.require()
         page = self.by_id(Quota.objects.all(), query)
         settings = self.service(_settings)
         budgets = [
@@ -169,6 +157,7 @@ class QuotasView(QuotaBase):
         "alterQuotas",
         "Set and remove limits",
         tag="quotas",
+        takes=Permission.ADMIN_CLUSTER,
         audit="quota.change",
         request=QuotaChange,
         response=Quoted,
@@ -186,7 +175,7 @@ class QuotasView(QuotaBase):
         """Change the quota of one entity."""
         self.query()
         given = self.given(QuotaChange)
-        self.require(Operation.ADMIN)
+        self.require()
         kind, name = Kind(given["kind"]), given["name"]
         wanted = {
             BY_KEY[key]: None if limit is None else checked_limit(limit, BY_KEY[key])
@@ -201,13 +190,14 @@ class QuotasView(QuotaBase):
         return Response(shown(Quoted, {"quotas": list(now)}))
 
 
-class ThrottledPrincipalsView(QuotaBase):
+class ThrottledPrincipalsView(ControlView):
     """`/v1/quotas/throttled`."""
 
     @describe(
         "listThrottled",
         "List principals that were throttled lately",
         tag="quotas",
+        takes=Permission.DESCRIBE_CLUSTER,
         response=ThrottledList,
         errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
         description=f"Takes `describe` on the cluster. The last {MOST_THROTTLED} of the last hour, of all servers.",
@@ -215,7 +205,7 @@ class ThrottledPrincipalsView(QuotaBase):
     def get(self, request: Request) -> Response:
         """Who was throttled."""
         self.query()
-        self.require(Operation.DESCRIBE)
+        self.require()
         found = ThrottledRow.objects.order_by("-throttled_at", "kind", "name", "budget")[:MOST_THROTTLED]
         return Response(shown(ThrottledList, {"throttled": list(found)}))
 

@@ -14,6 +14,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from msgspec import Meta
 from rest_framework import serializers
 
+from kcoord.access.rights import Permission
 from kcoord.control.rest.answers import Answer, Double, Instant, Int32, Natural32, doc, one_of, reference
 from kcoord.door.http.problem import MEDIA_TYPE
 from kcoord.door.http.serving import COMMON_ERRORS
@@ -176,6 +177,7 @@ def describe(
     summary: str,
     *,
     tag: str,
+    takes: Permission,
     response: type | str | None,
     audit: str = "request",
     status: int = 200,
@@ -190,6 +192,7 @@ def describe(
 ) -> Callable[[F], F]:
     """Decorator of a view's method: what the document says about it.
 
+    `takes`: what the caller needs, which `ControlView.require` or the service checks.
     `response`: its declaration; None: no body. `missing`, `conflict`: what a 404 and a 409 mean if no error of the
     registry covers it. `audit`: the act of `kcoord.access.audit.acts` that the operation performs.
     """
@@ -213,7 +216,7 @@ def describe(
 
     def named(method: F) -> F:
         described: F = schema(method)
-        described.operation_id, described.audit = operation_id, audit  # type: ignore[attr-defined]
+        described.operation_id, described.audit, described.takes = operation_id, audit, takes  # type: ignore[attr-defined]
         return described
 
     return named

@@ -13,12 +13,12 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from kcoord.access.rights import Permission
 from kcoord.access.tokens import MOST_OVERLAP_MS, NAME_MAX, Rule, create_token, delete_token, rotate_token
 from kcoord.control.rest.answers import Answer, Instant, NextCursor, doc, one_of, shown
 from kcoord.control.rest.fields import Choice, InstantInput, Number, PageQuery, StrictSerializer, Text
 from kcoord.control.rest.schema import Name, describe
-from kcoord.control.rest.transactions import written_in_time
-from kcoord.control.rest.views import ControlView, path_name
+from kcoord.control.rest.views import ControlView, path_name, written_in_time
 from kcoord.database.paging import Page
 from kcoord.door.http.problem import RequestRefused, invalid
 from kcoord.models import AccessRule, ApiToken
@@ -125,6 +125,7 @@ class TokensView(TokenAdminView):
         "listTokens",
         "List tokens",
         tag="tokens",
+        takes=Permission.ADMIN_EVERYTHING,
         query=PageQuery,
         response=TokenPage,
         errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
@@ -139,6 +140,7 @@ class TokensView(TokenAdminView):
         "createToken",
         "Create a token",
         tag="tokens",
+        takes=Permission.ADMIN_EVERYTHING,
         audit="token.create",
         request=TokenRequest,
         response=CreatedToken,
@@ -183,6 +185,7 @@ class TokenDetailView(TokenAdminView):
         "deleteToken",
         "Delete a token",
         tag="tokens",
+        takes=Permission.ADMIN_EVERYTHING,
         audit="token.delete",
         path=[TOKEN_ID],
         response=None,
@@ -211,6 +214,7 @@ class TokenRotationView(TokenAdminView):
         "rotateToken",
         "Give a token a new secret",
         tag="tokens",
+        takes=Permission.ADMIN_EVERYTHING,
         audit="token.rotate",
         path=[TOKEN_ID],
         request=Rotation,

@@ -6,12 +6,15 @@ Source: http-api.md 1 and 7.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Any, TypeVar
 
+from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
+from django.urls import register_converter
 from rest_framework.exceptions import ValidationError
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
@@ -23,11 +26,12 @@ from rest_framework.views import APIView
 
 from kcoord.access.audit.requests import subject_of
 from kcoord.access.quotas.quotas import Quotas
-from kcoord.access.rights import Principal, Resource
+from kcoord.access.rights import CLUSTER_NAME, Principal, Resource
 from kcoord.control.rest.answers import shown
 from kcoord.control.rest.base import NOTHING_HERE, first_complaint
 from kcoord.control.rest.fields import PageQuery
 from kcoord.database.paging import Page, Visible, cut, decode_cursor, encode_cursor
+from kcoord.database.sql import queries
 from kcoord.door.http import paths, problem
 from kcoord.process import bridge
 from kcoord.process import runtime as runtimes
@@ -116,6 +120,11 @@ class ControlView(APIView):
         assert isinstance(found, Principal)
         return found
 
+    def require(self, name: str = CLUSTER_NAME) -> None:
+        """Raise the authorization error unless the caller has what this operation takes, for what has this name."""
+        method = "get" if self.request.method == "HEAD" else str(self.request.method).lower()
+        self.principal.require(getattr(self, method).takes, name)
+
     def visible(self, resource: Resource) -> Visible:
         """The groups or topics that the caller may describe, in the form that lists take."""
         return self.principal.visible(resource)
@@ -196,3 +205,47 @@ def path_name(request: Request, index: int, taken: str, decode: Callable[[bytes]
     if name != taken:
         raise problem.RequestRefused(404, NOTHING_HERE)
     return name
+
+
+Q = queries("kcoord")
+
+
+@contextmanager
+def written_in_time() -> Iterator[None]:
+    """Run the block in a transaction of Django's connection, which commits only if the request is not too old.
+
+    It is bounded as those of the pools are: Postgres ends it if this process is frozen before the commit.
+    Raises ProtocolError COORDINATOR_NOT_AVAILABLE; nothing was committed then.
+    """
+    receipt = current.receipt()
+    if receipt is None or not runtimes.is_running():
+        with transaction.atomic():
+            yield
+        return
+    runtime = runtimes.current()
+    with transaction.atomic(), connection.cursor() as cursor:
+        limit_ms = runtime.config.int("database.transaction.timeout.ms")
+        cursor.execute(Q.limit_idle_transaction, {"timeout": f"{limit_ms}ms"})
+        yield
+        cursor.execute(Q.read_clock, {"override": None})
+        (database_ms,) = cursor.fetchone()
+        refusal = runtime.db.request_age.refusal(receipt, database_ms)
+        if refusal is not None:
+            raise refusal
+
+
+class Anything:
+    """Any text, including empty and with slashes: the view reads the raw path and reports what is wrong."""
+
+    regex = r"[\s\S]*"
+
+    def to_python(self, value: str) -> str:
+        """The text."""
+        return value
+
+    def to_url(self, value: str) -> str:
+        """The text."""
+        return value
+
+
+register_converter(Anything, "anything")

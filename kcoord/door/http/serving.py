@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from kcoord.access.quotas.budgets import UNMETERED, Metering
-from kcoord.access.rights import Principal
+from kcoord.access.rights import Permission, Principal
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 
@@ -36,7 +36,7 @@ class Endpoint:
     `path` is a template with at most one of `{group_id}` and `{transactional_id}` in it; `request` and `response` are
     msgspec structs, `request` None if it has no body; `errors` are those specific to the call, besides those that
     every endpoint can answer (`COMMON_ERRORS`). `takes_empty_group_id`: the call answers for the empty group id with
-    its own error.
+    its own error. `takes`: what the caller needs; the function that answers checks it.
     """
 
     method: str
@@ -44,6 +44,7 @@ class Endpoint:
     operation_id: str
     summary: str
     response: type
+    takes: Permission
     request: type | None = None
     errors: tuple[Error, ...] = ()
     query: tuple[Query, ...] = ()

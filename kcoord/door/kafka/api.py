@@ -163,7 +163,8 @@ class Api:
     its connection does. `is_hot`: members call it all the time, so it needs no turn. `is_quick`: most requests are
     answered from memory, without a task (`kcoord.door.kafka.dispatch.respond`). Such a handler must not change the
     request: others may be given the same one. `is_later`: the handler mostly returns a `Later`, for which no task is
-    needed either. `budget`: what quotas count it as; None: only its bytes.
+    needed either. `budget`: what quotas count it as; None: only its bytes. `audit`: the act of
+    `kcoord.access.audit.acts` that it performs; "": it changes nothing, or what members change.
     """
 
     key: int
@@ -177,6 +178,7 @@ class Api:
     is_quick: bool = False
     is_later: bool = False
     budget: Budget | None = Budget.READS
+    audit: str = ""
 
     @classmethod
     def of(

@@ -382,7 +382,7 @@ def _throttled(runtime: Runtime, peer: Session, api: Api, size: int) -> int:
 async def _body(runtime: Runtime, request: Request, work: Work) -> Answer | None:
     try:
         answer = await work(request)
-        note_refusals(runtime, request.api.name, request.content.get("group_id", ""), answer)
+        note_refusals(runtime, request.api.audit, request.content.get("group_id", ""), answer)
     except Exception as error:  # noqa: BLE001 - it is answered, and logged
         return _refused(runtime, request, error)
     return answer
@@ -392,8 +392,8 @@ def _refused(runtime: Runtime, request: Request, error: Exception) -> Answer:
     """The answer to a request that failed with `error`. Raises HangUp and Malformed."""
     api = request.api
     if isinstance(error, ProtocolError):
-        if is_refusal(api.name, error):
-            note_error(runtime, api.name, error)
+        if is_refusal(api.audit, error):
+            note_error(runtime, api.name, error, api.audit)
         return api.refuse(request.content, request.version, error.error.code, error.detail)
     if isinstance(error, HangUp | Malformed):
         raise error
@@ -424,7 +424,7 @@ async def _authenticated(runtime: Runtime, peer: Session, api: Api) -> Principal
     except ProtocolError as error:
         if error.error is not Error.SASL_AUTHENTICATION_FAILED:
             raise
-        note_error(runtime, api.name, error)
+        note_error(runtime, api.name, error, api.audit)
         raise HangUp(f"the token of the connection is no longer valid: {error.detail}") from None
 
 

@@ -23,7 +23,7 @@ from kcoord.client.http import make_client
 from kcoord.client.proxies import via
 from kcoord.config import BASE_DIR, Config
 from kcoord.door.http.addresses import local_url
-from kcoord.stack import address, credentials, launch
+from kcoord.stack import credentials, launch
 
 START_SECONDS = 120.0
 STOP_SECONDS = 20.0
@@ -90,11 +90,11 @@ def _of_data_directory(environ: Mapping[str, str], say: Say) -> Service | None:
     """The service of the data directory; None if nothing runs there. Waits for one that is starting."""
     config = Config.from_env(environ)
     data_dir = config.data_dir
-    url = (address.read(data_dir) if address.is_running(data_dir) else None) or local_url(config)
-    if address.is_running(data_dir) and not _ready(url):
+    url = (credentials.read_address(data_dir) if credentials.is_running(data_dir) else None) or local_url(config)
+    if credentials.is_running(data_dir) and not _ready(url):
         say(f"waiting for the service at {url}, which is starting")
         deadline = time.monotonic() + START_SECONDS
-        while address.is_running(data_dir) and not _ready(url):
+        while credentials.is_running(data_dir) and not _ready(url):
             if time.monotonic() > deadline:
                 raise DemoProblem(
                     f"a service runs in {data_dir}, but {url}/readyz was not ready within {START_SECONDS:g} s; see its "

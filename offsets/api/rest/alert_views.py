@@ -12,7 +12,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kcoord.access.rights import Operation, Resource
+from kcoord.access.rights import Permission, Resource
 from kcoord.control.rest.answers import shown
 from kcoord.control.rest.schema import Name, describe
 from kcoord.control.rest.views import ControlView
@@ -51,6 +51,7 @@ class AlertsView(ControlView):
         "listAlerts",
         "List alerts",
         tag="alerts",
+        takes=Permission.DESCRIBE_GROUP,
         query=s.AlertQuery,
         response=s.AlertPage,
         description="The open ones, or with `state=resolved` those that ended; of groups that the caller may describe.",
@@ -77,6 +78,7 @@ class MuteView(ControlView):
         "muteAlert",
         "Mute an open alert",
         tag="alerts",
+        takes=Permission.ADMIN_CLUSTER,
         audit="alert.mute",
         path=[ALERT_ID],
         request=s.Mute,
@@ -101,6 +103,7 @@ class RulesView(ControlView):
         "listAlertRules",
         "List the rules of alerts",
         tag="alerts",
+        takes=Permission.DESCRIBE_CLUSTER,
         response=s.AlertRules,
         errors=_DENIED,
         description="Takes `describe` on the cluster. A rule for a group that a rule of the caller denies is left out.",
@@ -108,7 +111,7 @@ class RulesView(ControlView):
     def get(self, request: Request) -> Response:
         """All rules."""
         self.query()
-        self.principal.require_cluster(Operation.DESCRIBE)
+        self.require()
         principal = self.principal
         rules = self.service(lambda runtime: runtime.get(AlertService).rules(principal))
         return Response(shown(s.AlertRules, {"rules": rules}))
@@ -117,6 +120,7 @@ class RulesView(ControlView):
         "createAlertRule",
         "Create a rule of alerts",
         tag="alerts",
+        takes=Permission.ADMIN_CLUSTER,
         audit="alert.rule",
         request=s.NewAlertRule,
         response=AlertRuleView,
@@ -141,6 +145,7 @@ class RuleDetailView(ControlView):
         "getAlertRule",
         "Get a rule of alerts",
         tag="alerts",
+        takes=Permission.DESCRIBE_CLUSTER,
         path=[RULE_ID],
         response=AlertRuleView,
         errors=_DENIED,
@@ -150,7 +155,7 @@ class RuleDetailView(ControlView):
     def get(self, request: Request, rule_id: str) -> Response:
         """One rule."""
         self.query()
-        self.principal.require_cluster(Operation.DESCRIBE)
+        self.require()
         number, principal = _number(rule_id, "alert rule"), self.principal
         rule = self.service(lambda runtime: runtime.get(AlertService).rule(number, principal))
         return Response(shown(AlertRuleView, rule))
@@ -159,6 +164,7 @@ class RuleDetailView(ControlView):
         "updateAlertRule",
         "Change a rule of alerts",
         tag="alerts",
+        takes=Permission.ADMIN_CLUSTER,
         audit="alert.rule",
         path=[RULE_ID],
         request=s.AlertRuleChange,
@@ -179,6 +185,7 @@ class RuleDetailView(ControlView):
         "deleteAlertRule",
         "Delete a rule of alerts",
         tag="alerts",
+        takes=Permission.ADMIN_CLUSTER,
         audit="alert.delete",
         path=[RULE_ID],
         response=None,
@@ -202,6 +209,7 @@ class ReceiversView(ControlView):
         "listReceivers",
         "List who can be told of alerts",
         tag="alerts",
+        takes=Permission.DESCRIBE_CLUSTER,
         response=s.Receivers,
         errors=(*_DENIED, Error.INVALID_CONFIG),
         description="Those of the file `alerts.receivers.file`, and those that were added. Takes `describe` on the "
@@ -210,7 +218,7 @@ class ReceiversView(ControlView):
     def get(self, request: Request) -> Response:
         """The receivers."""
         self.query()
-        self.principal.require_cluster(Operation.DESCRIBE)
+        self.require()
         found = self.service(lambda runtime: runtime.get(ReceiverService).all())
         return Response(shown(s.Receivers, {"receivers": found}))
 
@@ -222,6 +230,7 @@ class ReceiverDetailView(ControlView):
         "putReceiver",
         "Add or replace a receiver",
         tag="alerts",
+        takes=Permission.ADMIN_CLUSTER,
         audit="receiver.change",
         path=[NEW_RECEIVER],
         request=s.NewReceiver,
@@ -244,6 +253,7 @@ class ReceiverDetailView(ControlView):
         "deleteReceiver",
         "Delete a receiver",
         tag="alerts",
+        takes=Permission.ADMIN_CLUSTER,
         audit="receiver.delete",
         path=[RECEIVER],
         response=None,
@@ -268,6 +278,7 @@ class TestReceiverView(ControlView):
         "testReceiver",
         "Send a test to a receiver",
         tag="alerts",
+        takes=Permission.ADMIN_CLUSTER,
         audit="alert.test",
         path=[RECEIVER],
         response=s.TestOutcome,
@@ -290,6 +301,7 @@ class MessagesView(ControlView):
         "listAlertMessages",
         "List the latest messages about alerts",
         tag="alerts",
+        takes=Permission.DESCRIBE_CLUSTER,
         query=s.MessageQuery,
         response=s.Messages,
         errors=_DENIED,
@@ -298,7 +310,7 @@ class MessagesView(ControlView):
     def get(self, request: Request) -> Response:
         """The latest messages."""
         query = self.query(s.MessageQuery)
-        self.principal.require_cluster(Operation.DESCRIBE)
+        self.require()
         found = self.service(lambda runtime: runtime.get(AlertService).messages(query["limit"]))
         return Response(shown(s.Messages, {"messages": found}))
 

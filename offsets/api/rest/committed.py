@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.api.rest.group_views import NAMED, NamedGroupView
-from kcoord.access.rights import Resource
+from kcoord.access.rights import Permission, Resource
 from kcoord.control.rest.answers import Answer, Instant, Int32, Natural, Natural32, NextCursor, Offset, doc, one_of
 from kcoord.control.rest.fields import PageQuery, Text
 from kcoord.control.rest.schema import GROUP_ID, describe
@@ -70,6 +70,7 @@ class GroupOffsetsView(NamedGroupView):
         "listGroupOffsets",
         "Get the committed offsets and lag of a group",
         tag="offsets",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         query=OffsetQuery,
         response=CommittedPage,

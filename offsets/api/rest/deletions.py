@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.api.rest.group_views import NAMED, NamedGroupView
-from kcoord.access.rights import Operation, Principal
+from kcoord.access.rights import Operation, Permission, Principal
 from kcoord.control.rest.answers import Answer, Int32, error_name, shown
 from kcoord.control.rest.fields import Number, StrictSerializer, Text
 from kcoord.control.rest.schema import GROUP_ID, describe
@@ -88,6 +88,7 @@ class DeleteOffsetsView(NamedGroupView):
         "deleteOffsets",
         "Delete committed offsets of a group",
         tag="offsets",
+        takes=Permission.DELETE_GROUP,
         audit="offsets.delete",
         path=[GROUP_ID],
         request=OffsetsToDelete,
@@ -101,7 +102,7 @@ class DeleteOffsetsView(NamedGroupView):
     def post(self, request: Request, group_id: str) -> Response:
         """Delete the offsets of some partitions."""
         self.query()
-        self.principal.require_group(Operation.DELETE, self.group_id)
+        self.require(self.group_id)
         entries = self.given(OffsetsToDelete)["topics"]
         principal = self.principal
 

@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from groups.api.handlers import admit_group
 from groups.api.rest import group_views
 from groups.api.rest.configs import GroupConfigChange, SettingValue
-from kcoord.access.rights import Operation
+from kcoord.access.rights import Operation, Permission
 from kcoord.control.rest.answers import Answer, Natural, Natural32, doc, shown
 from kcoord.control.rest.fields import Number, OffsetInput, StrictSerializer, Text
 from kcoord.control.rest.schema import describe
@@ -101,6 +101,7 @@ class GroupsView(group_views.GroupsView):
         "createGroup",
         "Create an empty group with start offsets and settings",
         tag="groups",
+        takes=Permission.ALTER_GROUP,
         audit="group.create",
         request=GroupToCreate,
         response=GroupCreated,
@@ -125,7 +126,7 @@ class GroupsView(group_views.GroupsView):
         given = self.given(GroupToCreate)
         group_id = paths.check_group_id(given["group_id"])
         topics, config = given.get("topics", ()), given.get("config", {})
-        self.principal.require_group(Operation.ALTER_OFFSETS, group_id)
+        self.require(group_id)
         if config:
             self.principal.require_group(Operation.ADMIN, group_id)
         self._require_topics(topics)

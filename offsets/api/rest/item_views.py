@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.api.rest.group_views import NAMED, NamedGroupView
-from kcoord.access.rights import Operation, Resource
+from kcoord.access.rights import Permission, Resource
 from kcoord.control.rest.answers import shown
 from kcoord.control.rest.schema import GROUP_ID, describe
 from kcoord.protocol.errors import Error
@@ -32,6 +32,7 @@ class ItemsView(NamedGroupView):
         "listItems",
         "List items of a share group that were given out and are not finished",
         tag="items",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         query=s.ItemQuery,
         response=s.ItemPage,
@@ -53,7 +54,7 @@ class _OperateView(NamedGroupView):
     def operate(self, kind: str) -> int:
         """How many items there were."""
         self.query()
-        self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
+        self.require(self.group_id)
         given = self.given(s.ItemsToOperate)
         chosen = [
             Chosen(entry["topic"], entry["partition"], [(first, last) for first, last in entry["offsets"]])
@@ -74,6 +75,7 @@ class ReleaseItemsView(_OperateView):
         "releaseItems",
         "Make items available again, no matter which member has them",
         tag="items",
+        takes=Permission.ALTER_GROUP,
         audit="items.release",
         path=[GROUP_ID],
         request=s.ItemsToOperate,
@@ -94,6 +96,7 @@ class RejectItemsView(_OperateView):
         "rejectItems",
         "Make dead letters of items, no matter which member has them",
         tag="items",
+        takes=Permission.ALTER_GROUP,
         audit="items.reject",
         path=[GROUP_ID],
         request=s.ItemsToOperate,
@@ -113,6 +116,7 @@ class DeadLettersView(NamedGroupView):
         "listDeadLetters",
         "List the dead letters of a share group",
         tag="items",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         query=s.DeadLetterQuery,
         response=s.DeadLetterPage,
@@ -137,6 +141,7 @@ class ReplayDeadLettersView(NamedGroupView):
         "replayDeadLetters",
         "Deliver dead letters again",
         tag="items",
+        takes=Permission.ALTER_GROUP,
         audit="dead-letters.replay",
         path=[GROUP_ID],
         request=s.DeadLettersToReplay,
@@ -147,7 +152,7 @@ class ReplayDeadLettersView(NamedGroupView):
     def post(self, request: Request, group_id: str) -> Response:
         """Replay."""
         self.query()
-        self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
+        self.require(self.group_id)
         given, principal = self.given(s.DeadLettersToReplay), self.principal
         replayed = self.service(
             lambda runtime: runtime.get(ItemOperators).replay(
@@ -164,6 +169,7 @@ class DiscardDeadLettersView(NamedGroupView):
         "discardDeadLetters",
         "Remove dead letters for good",
         tag="items",
+        takes=Permission.ALTER_GROUP,
         audit="dead-letters.discard",
         path=[GROUP_ID],
         request=s.DeadLettersToDiscard,
@@ -174,7 +180,7 @@ class DiscardDeadLettersView(NamedGroupView):
     def post(self, request: Request, group_id: str) -> Response:
         """Discard."""
         self.query()
-        self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
+        self.require(self.group_id)
         given, principal = self.given(s.DeadLettersToDiscard), self.principal
         discarded = self.service(
             lambda runtime: runtime.get(ItemOperators).discard(self.group_id, given["ids"], principal)
@@ -189,6 +195,7 @@ class ShareOffsetsView(NamedGroupView):
         "getShareOffsets",
         "Get how far a share group is",
         tag="items",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         response=s.ShareOffsets,
         errors=NAMED,
@@ -208,6 +215,7 @@ class ShareOffsetsView(NamedGroupView):
         "alterShareOffsets",
         "Let partitions of a share group begin again at an offset",
         tag="items",
+        takes=Permission.ALTER_GROUP,
         audit="share-offsets.alter",
         path=[GROUP_ID],
         request=s.ShareOffsetsToAlter,
@@ -219,7 +227,7 @@ class ShareOffsetsView(NamedGroupView):
     def post(self, request: Request, group_id: str) -> Response:
         """Alter."""
         self.query()
-        self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
+        self.require(self.group_id)
         starts = {
             (entry["topic"], entry["partition"]): entry["start_offset"]
             for entry in self.given(s.ShareOffsetsToAlter)["partitions"]
@@ -235,6 +243,7 @@ class ShareOffsetsView(NamedGroupView):
         "deleteShareOffsets",
         "Let a share group forget topics",
         tag="items",
+        takes=Permission.DELETE_GROUP,
         audit="share-offsets.delete",
         path=[GROUP_ID],
         query=s.ForgottenQuery,
@@ -246,7 +255,7 @@ class ShareOffsetsView(NamedGroupView):
     def delete(self, request: Request, group_id: str) -> Response:
         """Forget."""
         topics = list(dict.fromkeys(self.query(s.ForgottenQuery)["topic"]))
-        self.principal.require_group(Operation.DELETE, self.group_id)
+        self.require(self.group_id)
         principal = self.principal
         results = self.service(lambda runtime: runtime.get(ItemOperators).delete(self.group_id, topics, principal))
         entries = [{"topic": topic, **_result(error)} for topic, error in results.items()]

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.api.rest.group_views import NAMED, NamedGroupView
-from kcoord.access.rights import Resource
+from kcoord.access.rights import Permission, Resource
 from kcoord.control.rest.answers import Answer, NextCursor
 from kcoord.control.rest.fields import Choice, PeriodQuery, Text
 from kcoord.control.rest.schema import GROUP_ID, describe
@@ -44,6 +44,7 @@ class GroupCommitsView(NamedGroupView):
         "listGroupCommits",
         "Get the commit history of a group, newest first",
         tag="offsets",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         query=JournalQuery,
         response=JournalPage,

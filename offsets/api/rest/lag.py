@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.api.rest.group_views import NAMED, NamedGroupView
-from kcoord.access.rights import Resource
+from kcoord.access.rights import Permission, Resource
 from kcoord.control.rest.answers import Answer, From, Instant, Natural, Natural32, NextCursor, Offset, doc, shown
 from kcoord.control.rest.fields import Limit, PageQuery, PeriodQuery, QueryFlag, Text
 from kcoord.control.rest.schema import GROUP_ID, describe
@@ -125,6 +125,7 @@ class GroupLagEndpoint(NamedGroupView):
         "describeGroupLag",
         "Get the lag of a group",
         tag="offsets",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         query=LagQuery,
         response=GroupLagView,
@@ -149,6 +150,7 @@ class GroupLagHistoryView(NamedGroupView):
         "listGroupLag",
         "Get the past lag of a group, oldest first",
         tag="offsets",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         query=LagHistoryQuery,
         response=LagHistoryPage,

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.api.rest.group_views import NAMED, NamedGroupView
-from kcoord.access.rights import Operation, Resource
+from kcoord.access.rights import Permission, Resource
 from kcoord.control.rest.answers import Answer, NextCursor, shown
 from kcoord.control.rest.fields import PageQuery, StrictSerializer, Text
 from kcoord.control.rest.schema import GROUP_ID, describe
@@ -66,6 +66,7 @@ class GroupPinsView(NamedGroupView):
         "listPins",
         "List the pins of a group",
         tag="offsets",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         query=PageQuery,
         response=PinPage,
@@ -83,6 +84,7 @@ class GroupPinsView(NamedGroupView):
         "createPin",
         "Pin a topic of a group, or the group",
         tag="offsets",
+        takes=Permission.ALTER_GROUP,
         audit="offsets.pin",
         path=[GROUP_ID],
         request=NewPin,
@@ -97,7 +99,7 @@ class GroupPinsView(NamedGroupView):
         """Pin."""
         self.query()
         given = self.given(NewPin)
-        self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
+        self.require(self.group_id)
         if given["topic"] is not None:
             self.principal.require_described(given["topic"])
         name = self.principal.name
@@ -112,6 +114,7 @@ class GroupPinsView(NamedGroupView):
         "deletePin",
         "Remove a pin",
         tag="offsets",
+        takes=Permission.ALTER_GROUP,
         audit="offsets.unpin",
         path=[GROUP_ID],
         query=PinnedQuery,
@@ -124,7 +127,7 @@ class GroupPinsView(NamedGroupView):
     def delete(self, request: Request, group_id: str) -> Response:
         """Remove a pin."""
         query = self.query(PinnedQuery)
-        self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
+        self.require(self.group_id)
         if query.get("topic") is not None:
             self.principal.require_described(query["topic"])
         name = self.principal.name

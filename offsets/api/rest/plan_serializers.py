@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypedDict
-from uuid import UUID
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from drf_spectacular.utils import extend_schema_field
-from msgspec import Meta
 from rest_framework import serializers
 
-from kcoord.control.rest.answers import Answer, From, Instant, Natural, Natural32, NextCursor, Offset, doc, one_of
+from kcoord.control.rest.answers import Answer, From, Natural, Natural32, NextCursor, Offset, doc
 from kcoord.control.rest.fields import (
     Choice,
     Flag,
@@ -22,7 +21,7 @@ from kcoord.control.rest.fields import (
     Text,
 )
 from kcoord.resets.strategies import Strategy
-from offsets.core.plan_types import PlanState
+from offsets.plans.summary import PlanSummary
 
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 MOST_TOPICS = 10_000
@@ -137,62 +136,7 @@ class PlannedPartition(Answer):
     note: Annotated[str, doc("What to know before applying the plan; usually empty.")]
 
 
-class PlanTotals(Answer):
-    """A plan in numbers of partitions."""
-
-    partitions: Natural32
-    changed: Annotated[Natural32, doc("Partitions whose offset changes.")]
-    clamped: Natural32
-    removed: Annotated[Natural32, doc("Partitions whose offset is removed.")]
-    unknown: Annotated[
-        Natural32 | None,
-        doc("Of these, partitions of which nothing is known at the instant; null: it was not counted."),
-    ]
-    outside: Annotated[
-        Natural32 | None, doc("Partitions whose new offset is outside the log; null: it was not counted.")
-    ]
-    lag_change: Annotated[
-        int | None, doc("Change of lag in records, over partitions where both lags are known; null: none.")
-    ]
-
-
-class _TopicsOfPlan(TypedDict):
-    topics: Annotated[list[str] | None, doc("null: all partitions with a committed offset.")]
-
-
-class PlanParameters(_TopicsOfPlan, total=False):
-    """The request behind the plan. Only the parameter of its strategy is included."""
-
-    offset: Offset
-    by: int
-    at: Annotated[Instant, doc("by-duration: the resulting instant.")]
-    duration: str
-    from_group: str
-    lines: Annotated[int, Meta(ge=1, description="from-file: number of lines of this group.")]
-    clamp: Annotated[bool, doc("Only if true.")]
-    keep_unknown: Annotated[bool, doc("Only if true.")]
-
-
-class PlanSummary(Answer):
-    """A plan without its lines."""
-
-    id: UUID
-    group_id: str
-    strategy: Annotated[str, one_of([strategy.value for strategy in Strategy])]
-    parameters: PlanParameters
-    totals: PlanTotals
-    state: Annotated[str, one_of([state.value for state in PlanState])]
-    reason: str
-    created_at: Instant
-    created_by: str
-    approved_at: Annotated[Instant | None, doc("null: nobody approved it; `plans.second.person` requires it.")]
-    approved_by: str | None
-    applied_at: Instant | None
-    applied_by: str | None
-    undone_at: Instant | None
-    undone_by: str | None
-
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView(PlanSummary):
     """A plan with a page of its lines, by topic and partition."""
 

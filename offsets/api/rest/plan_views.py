@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from groups.api.rest.group_views import NAMED, NamedGroupView
-from kcoord.access.rights import Operation, Principal, Resource
+from kcoord.access.rights import Permission, Principal, Resource
 from kcoord.control.rest.answers import shown
 from kcoord.control.rest.schema import GROUP_ID, Name, describe
 from kcoord.database.paging import DEFAULT_LIMIT, Page
@@ -26,10 +26,10 @@ from kcoord.protocol.errors import Error
 from kcoord.resets.offset_file import read_offset_file
 from kcoord.resets.strategies import Reset, Scope, Strategy
 from offsets.api.rest import plan_serializers as s
-from offsets.core.plan_types import Line, PlanHeader
+from offsets.core.plan_types import Line
 from offsets.plans.approval import PlanApproval
 from offsets.plans.service import PlanService
-from offsets.plans.visible import seen_plans
+from offsets.plans.summary import PlanHeader, seen_plans
 
 PLAN_ID = Name("plan_id", "Id of the plan.", {"type": "string", "format": "uuid"})
 _DENIED = (Error.GROUP_AUTHORIZATION_FAILED, Error.TOPIC_AUTHORIZATION_FAILED)
@@ -80,6 +80,7 @@ class PlanOffsetsView(PlanBase):
         "planOffsets",
         "Plan a reset of a group's offsets",
         tag="offsets",
+        takes=Permission.ALTER_GROUP,
         audit="offsets.plan",
         path=[GROUP_ID],
         request=s.PlanRequest,
@@ -95,7 +96,7 @@ class PlanOffsetsView(PlanBase):
     def post(self, request: Request, group_id: str) -> Response:
         """Create a plan."""
         self.query()
-        self.principal.require_group(Operation.ALTER_OFFSETS, self.group_id)
+        self.require(self.group_id)
         given = self.given(s.PlanRequest)
         reset = _reset(given, self.group_id)
         principal = self.principal
@@ -112,6 +113,7 @@ class PlansView(NamedGroupView):
         "listOffsetPlans",
         "List the offset plans of a group, newest first",
         tag="offsets",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID],
         query=s.PlanQuery,
         response=s.PlanPage,
@@ -138,6 +140,7 @@ class PlanDetailView(PlanBase):
         "getOffsetPlan",
         "Get an offset plan with a page of its lines",
         tag="offsets",
+        takes=Permission.DESCRIBE_GROUP,
         path=[GROUP_ID, PLAN_ID],
         query=s.LinesQuery,
         response=s.PlanView,
@@ -162,6 +165,7 @@ class ApplyPlanView(PlanBase):
         "applyOffsetPlan",
         "Apply an offset plan",
         tag="offsets",
+        takes=Permission.ALTER_GROUP,
         audit="offsets.apply",
         path=[GROUP_ID, PLAN_ID],
         response=s.PlanView,
@@ -184,6 +188,7 @@ class ApprovePlanView(PlanBase):
         "approveOffsetPlan",
         "Approve an offset plan that someone else made",
         tag="offsets",
+        takes=Permission.ALTER_GROUP,
         audit="offsets.approve",
         path=[GROUP_ID, PLAN_ID],
         response=s.PlanView,
@@ -205,6 +210,7 @@ class UndoPlanView(PlanBase):
         "undoOffsetPlan",
         "Undo an offset plan that was applied",
         tag="offsets",
+        takes=Permission.ALTER_GROUP,
         audit="offsets.undo",
         path=[GROUP_ID, PLAN_ID],
         response=s.PlanView,

@@ -12,12 +12,12 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kcoord.access.rights import Operation, Principal, Resource
+from kcoord.access.rights import Operation, Permission, Resource
 from kcoord.control.rest.answers import shown
 from kcoord.control.rest.schema import Name, describe
 from kcoord.control.rest.views import ControlView, path_name
 from kcoord.door.http.problem import invalid
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error
 from offsets.api.rest import run_serializers as s
 from offsets.runs.findings import FindingFilter, FindingReads, SeenBy
 from offsets.runs.service import SparkRun, SparkRuns
@@ -64,14 +64,6 @@ _FINDINGS = {
 }
 
 
-def _require(principal: Principal, operation: Operation) -> None:
-    if not principal.may_cluster(operation):
-        raise ProtocolError(
-            Error.CLUSTER_AUTHORIZATION_FAILED,
-            f"{principal.said} may not {operation.value.upper()} the cluster",
-        )
-
-
 def _answer(run: SparkRun, status: int = 200) -> Response:
     return Response(shown(s.RunView, run), status=status)
 
@@ -82,7 +74,7 @@ class RunsBase(ControlView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Check the token, then whether the caller may see runs."""
         super().initial(request, *args, **kwargs)
-        _require(self.principal, Operation.DESCRIBE)
+        self.principal.require_cluster(Operation.DESCRIBE)
 
     def run_id(self, request: Request, taken: str) -> str:
         """The id in the path."""
@@ -101,6 +93,7 @@ class RunsView(RunsBase):
         "listRuns",
         "List runs of the Spark jobs",
         tag="archive",
+        takes=Permission.DESCRIBE_CLUSTER,
         query=s.RunQuery,
         response=s.RunPage,
         errors=_DENIED,
@@ -118,6 +111,7 @@ class RunsView(RunsBase):
         "startRun",
         "Start a run of a Spark job",
         tag="archive",
+        takes=Permission.ADMIN_CLUSTER,
         audit="run.start",
         request=s.NewRun,
         response=s.RunView,
@@ -132,7 +126,7 @@ class RunsView(RunsBase):
         """Start a run."""
         self.query()
         given = self.given(s.NewRun)
-        _require(self.principal, Operation.ADMIN)
+        self.require()
         name = self.principal.name
         run = self.service(lambda runtime: runtime.get(SparkRuns).start(given["kind"], principal=name))
         return _answer(run, 202)
@@ -145,6 +139,7 @@ class RunView(RunsBase):
         "describeRun",
         "Describe a run of a Spark job",
         tag="archive",
+        takes=Permission.DESCRIBE_CLUSTER,
         path=[RUN_ID],
         response=s.RunView,
         errors=_DENIED,
@@ -165,6 +160,7 @@ class RunLogView(RunsBase):
         "readRunLog",
         "Read the end of a run's log",
         tag="archive",
+        takes=Permission.ADMIN_CLUSTER,
         path=[RUN_ID],
         response=s.RunLogView,
         errors=_DENIED,
@@ -175,7 +171,7 @@ class RunLogView(RunsBase):
     def get(self, request: Request, run_id: str) -> Response:
         """The log."""
         self.query()
-        _require(self.principal, Operation.ADMIN)
+        self.require()
         run = self.run(request, run_id)
         tail = self.service(lambda runtime: runtime.get(SparkRuns).log_tail(run))
         content = {"id": run.id, "log": tail and tail.text, "skipped_bytes": tail.skipped if tail else 0}
@@ -189,6 +185,7 @@ class CancelRunView(RunsBase):
         "cancelRun",
         "Cancel a run of a Spark job",
         tag="archive",
+        takes=Permission.ADMIN_CLUSTER,
         audit="run.cancel",
         path=[RUN_ID],
         response=s.RunView,
@@ -203,7 +200,7 @@ class CancelRunView(RunsBase):
         self.query()
         if request.data:
             raise invalid("the body must be empty")
-        _require(self.principal, Operation.ADMIN)
+        self.require()
         asked, name = self.run_id(request, run_id), self.principal.name
         run = self.service(lambda runtime: runtime.get(SparkRuns).cancel(asked, principal=name))
         return _answer(run)
@@ -216,6 +213,7 @@ class FindingsView(ControlView):
         "listFindings",
         "List what reconcile found",
         tag="archive",
+        takes=Permission.DESCRIBE_GROUP,
         query=s.FindingQuery,
         response=s.FindingPage,
         missing=_MISSING,

@@ -2,7 +2,6 @@
 
 from django.urls import path
 
-from kcoord.control.rest import converters  # noqa: F401 - registers `anything`
 from offsets.api.rest import (
     alert_views,
     committed,

@@ -28,10 +28,10 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.offset_file import OffsetFile, read_offset_file
 from kcoord.resets.strategies import Reset, Strategy
-from offsets.core.plan_types import PlanHeader
 from offsets.core.types import TopicPartition
 from offsets.kafka import DumpImport
 from offsets.plans.service import PlanService
+from offsets.plans.summary import PlanHeader
 from offsets.plans.table import HEADINGS, cells, plan_lines, table_row
 
 TIMEOUT_SECONDS = 600.0

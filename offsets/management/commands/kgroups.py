@@ -16,9 +16,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from groups.configs import regex_error
 from kcoord.client.kgroups import arguments, options
-from kcoord.client.kgroups.api import Api
+from kcoord.client.kgroups.api import Api, service_at
 from kcoord.client.kgroups.output import Output
-from kcoord.client.kgroups.remote import service_at
 from kcoord.client.kgroups.run import FAILURE, SUCCESS, run, validate_regex
 from kcoord.door.http import local_transport as local
 from kcoord.door.http import logs

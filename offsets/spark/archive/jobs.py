@@ -13,8 +13,7 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from offsets.core.days import DAY_MS
-from offsets.spark.archive.days import day_number
+from offsets.core.days import DAY_MS, day_number
 from offsets.spark.archive.manifest import ManifestDay
 from offsets.spark.archive.schema import COLUMNS, PARTITION
 from offsets.spark.runs import DayTotal

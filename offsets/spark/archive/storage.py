@@ -24,8 +24,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
 
-from offsets.spark.archive.address import resolved
-from offsets.spark.archive.objects import delta_options
+from offsets.spark.archive.address import delta_options, resolved
 from offsets.spark.errors import JobError, first_line
 
 JOURNAL, MANIFESTS, STAGING = "journal", "manifests", "staging"

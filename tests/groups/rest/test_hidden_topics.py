@@ -23,10 +23,9 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from kcoord.protocol.errors import Error
 from offsets.core.plan import totals
-from offsets.core.plan_types import PlanHeader
 from offsets.lag.samples import SampleService
 from offsets.plans.store import PlanStore
-from offsets.plans.visible import seen_plans
+from offsets.plans.summary import PlanHeader, seen_plans
 from tests.support.api import assert_problem
 from tests.support.api_consumers import joining
 from tests.support.fixtures import ClientWith

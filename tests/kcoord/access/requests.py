@@ -81,6 +81,7 @@ class Asked:
     url: str
     body: Any
     is_open: bool
+    operation_id: str
 
     def __str__(self) -> str:
         return f"{self.method.upper()} {self.path}"
@@ -106,7 +107,7 @@ def _requests(found: Any, path: str, method: str, operation: Any, names: Names) 
     for query in ({}, *({name: value} for name, value in optional.items())):
         parameters = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in (required | query).items())
         url = names.in_path(path) + (f"?{parameters}" if parameters else "")
-        yield Asked(method, path, url, copy.deepcopy(body), is_open)
+        yield Asked(method, path, url, copy.deepcopy(body), is_open, operation["operationId"])
 
 
 def _body(found: Any, operation: Any, names: Names, *, is_topic: bool) -> Any:

@@ -9,7 +9,7 @@ import asyncio
 import re
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import httpx
@@ -17,6 +17,7 @@ import psycopg
 import pytest
 
 from groups.engine.service import GroupService
+from kcoord.access.rights import CLUSTER_NAME, Resource, Rules
 from kcoord.access.roles import ADMINISTRATOR, OPERATOR, VIEWER
 from kcoord.access.tokens import Rule, create_token, parse_rule
 from kcoord.database.clock import VirtualClock
@@ -24,6 +25,7 @@ from kcoord.process.runtime import Runtime
 from tests.kcoord.access.requests import Asked, Names, all_requests
 from tests.support.api import Members, client_of
 from tests.support.offsets import make_topics
+from tests.support.operations import operations
 from tests.support.selection import sample
 from tests.support.spark_runs import FINDING, put_run
 from tests.support.told import told
@@ -95,6 +97,11 @@ OPERATORS_DO = {
     "POST /v1/groups/{group_id}/offsets/delete", "POST /v1/groups/{group_id}/pins", "GET /v1/topics/{name}",
     "POST /v1/assignments/simulate",
 }  # fmt: skip
+NOT_AS_DECLARED = {
+    "POST /v1/groups",  # the example has settings, which take more
+    "POST /v1/heartbeats",  # each entry has an answer of its own
+    "POST /v1/alerts/{alert_id}/mute",  # an alert that the caller may not see does not exist
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +271,20 @@ async def test_a_viewer_changes_nothing(world: World) -> None:
     } <= seen  # fmt: skip
 
 
+def lacked(rules: Rules) -> set[str]:
+    """The operations that declare a permission which these rules do not give."""
+    name = {Resource.GROUP: MISSING.group, Resource.TOPIC: MISSING.topic, Resource.CLUSTER: CLUSTER_NAME}
+    name[Resource.TRANSACTIONAL_ID] = MISSING.transactional_id
+    found, declared = set(), operations()
+    for asked in all_requests(MISSING):
+        if asked.operation_id in declared:
+            takes = declared[asked.operation_id].takes
+            resource, operation = takes.resource, takes.operation
+            if operation and not (resource and rules.allows(operation, resource, name[resource])):
+                found.add(str(asked))
+    return found
+
+
 async def test_an_operator_is_refused_what_is_not_its_own(world: World) -> None:
     client = await world.client("operator", OPERATOR.rules(PREFIX))
     statuses: dict[str, set[int]] = {}
@@ -271,6 +292,8 @@ async def test_an_operator_is_refused_what_is_not_its_own(world: World) -> None:
         statuses.setdefault(str(asked), set()).add((await answer(client, asked)).status_code)
     refused = {path for path, found in statuses.items() if 403 in found}
     assert refused >= REFUSED_TO_OPERATORS
+    rules = Rules(astuple(rule) for rule in OPERATOR.rules(PREFIX))
+    assert refused ^ lacked(rules) == NOT_AS_DECLARED
     assert statuses.keys() - refused >= OPERATORS_DO
     assert not {path for path, found in statuses.items() if found & {401, 500}}
 

@@ -6,14 +6,13 @@ The operations are those of the OpenAPI document: a new one has to be added here
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import psycopg
 import pytest
-from django.urls import get_resolver
 from psycopg.rows import namedtuple_row
 
 from groups.core.model.types import GroupState
@@ -29,6 +28,7 @@ from offsets.alerts.service import AlertService
 from offsets.alerts.stored import ReceiverService
 from offsets.runs import service as runs
 from tests.support.fixtures import ClientWith
+from tests.support.operations import operations
 from tests.support.rest_groups import group, member
 from tests.support.selection import sample
 
@@ -226,17 +226,7 @@ STORIES = {
 }
 
 
-def declared(patterns: Iterable[Any]) -> Iterator[tuple[str, str]]:
-    """Operations with the acts that they name."""
-    for pattern in patterns:
-        yield from declared(getattr(pattern, "url_patterns", ()))
-        view = getattr(getattr(pattern, "callback", None), "cls", None)
-        for method in (getattr(view, name, None) for name in ("get", "post", "put", "patch", "delete")):
-            if getattr(method, "audit", "request") != "request":
-                yield method.operation_id, method.audit
-
-
-OPERATIONS = dict(declared(get_resolver("kcoord.urls").url_patterns))
+OPERATIONS = {name: one.audit for name, one in operations().items() if one.audit != "request"}
 
 
 def changing() -> dict[str, tuple[str, str]]:

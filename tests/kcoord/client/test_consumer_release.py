@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kcoord.client.core.consumer_group.heartbeat import GRACE_S, OldSession
 from kcoord.client.core.consumer_group.membership import ConsumerMembership
 from kcoord.client.core.consumer_group.reactions import Reaction
-from kcoord.client.core.consumer_group.release import GRACE_S, OldSession
 from kcoord.client.core.consumer_group.states import State
 from kcoord.protocol.errors import Error, ProtocolError
 

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kcoord.client.kgroups.describing import assignment_text
+from kcoord.client.kgroups.output import Column, cell, render
 from kcoord.client.kgroups.resetting import csv_lines
-from kcoord.client.kgroups.tables import Column, cell, render
 from kcoord.resets.offset_file import read_offset_file
 
 GROUPS = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/"), min_size=1, max_size=20)

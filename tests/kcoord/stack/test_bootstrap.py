@@ -17,13 +17,12 @@ from django.test import override_settings
 from kcoord.access import tokens
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
-from kcoord.database.lineage import UNRELEASED
+from kcoord.database.lineage import UNRELEASED, is_prepared, migration_files
 from kcoord.door.http.health import readiness
 from kcoord.models import AccessRule, ApiToken
 from kcoord.process.runtime import Runtime
 from kcoord.stack import bootstrap, credentials
 from kcoord.stack.preflight import StartProblem
-from kcoord.stack.prepared import is_prepared, migration_files
 from tests.support.processes import free_port
 
 

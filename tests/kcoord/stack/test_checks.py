@@ -44,8 +44,9 @@ def test_the_defaults_pass() -> None:
         ({"KCOORD_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS": "15001"}, "kcoord.E001"),
         (
             {
-                "KCOORD_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS": "45000",
-                "KCOORD_GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS": "50000",
+                "KCOORD_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS": "15000",
+                "KCOORD_GROUP_CONSUMER_SESSION_TIMEOUT_MS": "15000",
+                "KCOORD_GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS": "15000",
             },
             "kcoord.E001",
         ),

@@ -9,7 +9,7 @@ from pytest_django.fixtures import SettingsWrapper
 
 from kcoord.secret_tables import SecretTablesError
 from offsets.alerts.receivers import read_receivers
-from offsets.checks import receivers_can_be_told
+from offsets.apps import receivers_can_be_told
 
 
 def written(tmp_path: Path, text: str, mode: int = 0o600) -> str:

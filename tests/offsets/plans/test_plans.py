@@ -19,8 +19,9 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.resets.strategies import Reset, Strategy
 from offsets.commits.service import OffsetService
 from offsets.core.plan import MAX_LINES
-from offsets.core.plan_types import PlanHeader, PlanState
+from offsets.core.plan_types import PlanState
 from offsets.plans.service import PlanService
+from offsets.plans.summary import PlanHeader
 from tests.support.commits import OffsetCommit, PartitionCommit
 from tests.support.members import eventually
 from tests.support.offsets import reply_to

@@ -13,10 +13,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from offsets.spark.archive.archiving import ArchiveOptions
+from offsets.spark.archive.states import collected, states_at
 from offsets.spark.archive.storage import Storage
 from offsets.spark.archive.table import read_archive
 from offsets.spark.report.reporting import ReportOptions, report
-from offsets.spark.restore.states import collected, states_at
 from offsets.spark.runs import RunRequest, running
 from offsets.spark.session import SparkSettings, spark_session
 from tests.conftest import START_MS

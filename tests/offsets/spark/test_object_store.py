@@ -20,9 +20,9 @@ import httpx
 import pytest
 from pyspark.sql import SparkSession
 
+from offsets.spark.archive.lookup import first_instant, group_at
 from offsets.spark.archive.storage import JOURNAL
 from offsets.spark.errors import ArchiveDamaged, JobError
-from offsets.spark.restore.lookup import first_instant, group_at
 from tests.conftest import START_MS
 from tests.offsets.spark import elsewhere
 from tests.offsets.spark.support import Archive, counted_days, journal_rows

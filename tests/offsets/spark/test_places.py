@@ -11,8 +11,8 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from offsets.spark.archive.address import delta_options, spark_options
 from offsets.spark.archive.archiving import check_complete
-from offsets.spark.archive.objects import delta_options, spark_options
 from offsets.spark.archive.publishing import publish
 from offsets.spark.archive.storage import Storage
 from offsets.spark.archive.table import open_table

@@ -12,14 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from offsets.core.days import DAY_MS
-from offsets.spark.archive.days import EPOCH, written_day
+from offsets.core.days import DAY_MS, EPOCH, written_day
+from offsets.spark.archive.lookup import first_instant, group_at
 from offsets.spark.archive.manifest import ArchivedFile
 from offsets.spark.archive.schema import ARROW_SCHEMA, COLUMNS, SPARK_SCHEMA
+from offsets.spark.archive.states import collected, newest, states_at
 from offsets.spark.archive.storage import Storage
 from offsets.spark.errors import ArchiveDamaged, JobError
-from offsets.spark.restore.lookup import first_instant, group_at
-from offsets.spark.restore.states import collected, newest, states_at
 
 FIRST_DAY, DAYS = 19_000, 6
 Row = dict[str, Any]

@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 
 from offsets.core.days import DAY_MS
 from offsets.spark.archive.jobs import day_totals, manifest_days
+from offsets.spark.archive.lookup import first_instant, group_at
 from offsets.spark.archive.schema import COLUMNS
+from offsets.spark.archive.states import collected, states_at
 from offsets.spark.archive.storage import Storage
 from offsets.spark.archive.table import open_table, read_archive
 from offsets.spark.errors import ArchiveDamaged, JobError
-from offsets.spark.restore.lookup import first_instant, group_at
-from offsets.spark.restore.states import collected, states_at
 from tests.offsets.spark.archives.__main__ import FIRST
 from tests.offsets.spark.support import Row, rows_of
 

@@ -12,14 +12,39 @@ from kcoord.client.core import wire
 from kcoord.client.core.condition import Condition
 from kcoord.client.core.consumer_group.membership import ConsumerMembership, Sent, TopicIdPartition
 from kcoord.client.core.consumer_group.reactions import Reaction
-from kcoord.client.core.consumer_group.release import ATTEMPT_MS, OldSession
 from kcoord.client.core.consumer_group.request import HeartbeatRequest, Subscribed
 from kcoord.client.core.consumer_group.states import AT_ONCE, State
 from kcoord.client.core.consumer_group.timer import ConsumerHeartbeatTimer
 from kcoord.client.core.effects import Lanes, Wait
 from kcoord.client.core.lane import Lane
 from kcoord.client.core.link import Link
-from kcoord.protocol.errors import ProtocolError
+from kcoord.protocol.errors import Error, ProtocolError
+
+ATTEMPT_MS = 5_000
+"""Longest wait before the next attempt: the predecessor may leave before its session ends."""
+
+GRACE_S = 2.0
+"""A session may last this much longer than announced: a request that is held ends a little late."""
+
+
+class OldSession:
+    """The session that a join waits for. Times are seconds of a monotonic clock."""
+
+    def __init__(self) -> None:
+        self._ends_at: float | None = None
+
+    def outlives(self, failure: ProtocolError, now: float) -> bool:
+        """Whether this refusal ends with the old session, and that may still be running."""
+        if failure.error is not Error.UNRELEASED_INSTANCE_ID or failure.retry_after_ms is None:
+            return False
+        if self._ends_at is None:
+            self._ends_at = now + failure.retry_after_ms / 1000
+        return now < self._ends_at + GRACE_S
+
+    def forget(self) -> None:
+        """The member joined, or continues for another reason."""
+        self._ends_at = None
+
 
 log = logging.getLogger("kcoord.client")
 

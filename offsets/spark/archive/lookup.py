@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence, Set
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from offsets.core.days import DAY_MS
-from offsets.spark.archive.days import written_day
+from offsets.core.days import DAY_MS, written_day
 from offsets.spark.archive.manifest import ArchivedFile
 from offsets.spark.archive.storage import JOURNAL, Storage
 from offsets.spark.errors import ArchiveDamaged

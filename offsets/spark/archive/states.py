@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from offsets.spark.archive.lookup import Past, day_text
 from offsets.spark.archive.schema import PARTITION
-from offsets.spark.restore.lookup import Past, day_text
 
 KEY = ("group_name", "topic", "partition")
 KEPT = ("at", "id", "committed_offset", "leader_epoch", "metadata", "expire_timestamp")
