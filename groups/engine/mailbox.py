@@ -438,13 +438,8 @@ class Flight:
             raise NotTogether
         for batch in self._batches:
             batch.undo()
-        try:
-            await self._lock(connection, together=together)
-            await self._read_sessions(connection, stepwise=stepwise)
-        except LockNotAvailable:
-            if together:
-                raise NotTogether from None
-            raise
+        await self._lock(connection, together=together)
+        await self._read_sessions(connection, stepwise=stepwise)
         async for batch in off_loop.sliced(self.aboard):
             await batch.decide(connection)
         await self._write(connection)
@@ -764,8 +759,15 @@ class Mailbox:
     async def _transact_together(self, batches: list[Batch], known: bool) -> list[Batch]:
         """Returns those that were decided; none if one of them has a bug. Raises ProtocolError as `Database`."""
         flight = Flight(batches, self._store)
+
+        async def run(connection: Connection) -> None:
+            try:
+                await flight.run(connection)
+            except LockNotAvailable as error:  # of a partition, or of a group that another process creates
+                raise NotTogether from error
+
         try:
-            await self._db.transaction(flight.run, key=TOGETHER, known=known, receipt=flight.oldest)
+            await self._db.transaction(run, key=TOGETHER, known=known, receipt=flight.oldest)
         except ProtocolError:
             raise
         except Exception as error:  # noqa: BLE001 - the one that has it meets it again alone

@@ -312,7 +312,7 @@ class ClassicRows:
         size = off_loop.PER_MEMBER * len(after.members) if is_other_state(before, after) else 0
         return await off_loop.run_within(connection, size, changes, before, after)
 
-    async def write(self, connection: Connection, written: Sequence[Written[ClassicGroup, Changes]]) -> None:
+    async def write(self, connection: Connection, written: Sequence[Written]) -> None:
         """Write what changed of some groups besides their headers."""
         await self._write_members(connection, written)
         await self._write_pending(connection, written)
@@ -323,7 +323,7 @@ class ClassicRows:
         """The sessions of all members of groups: key of the group's row, member id, deadline, when it was heard of."""
         return await off_loop.fetch(connection, Q.load_sessions, {"ids": ids})
 
-    async def _write_members(self, connection: Connection, written: Sequence[Written[ClassicGroup, Changes]]) -> None:
+    async def _write_members(self, connection: Connection, written: Sequence[Written]) -> None:
         if removed := [(pk, member_id) for pk, _, changes in written for member_id in changes.removed]:
             await connection.execute(Q.delete_members.encode(), keys(removed))
         upserted = [(pk, member, changes) for pk, _, changes in written for member in changes.upserted]
@@ -350,7 +350,7 @@ class ClassicRows:
             }
             await connection.execute(Q.update_member_progress.encode(), parameters)
 
-    async def _write_pending(self, connection: Connection, written: Sequence[Written[ClassicGroup, Changes]]) -> None:
+    async def _write_pending(self, connection: Connection, written: Sequence[Written]) -> None:
         if removed := [(pk, member_id) for pk, _, changes in written for member_id in changes.pending_removed]:
             await connection.execute(Q.delete_pending.encode(), keys(removed))
         if given := [(pk, *pending) for pk, _, changes in written for pending in changes.pending_set.items()]:
@@ -358,16 +358,14 @@ class ClassicRows:
             parameters = {**keys((pk, member_id) for pk, member_id, _ in given), "deadline": deadlines}
             await connection.execute(Q.upsert_pending.encode(), parameters)
 
-    async def _write_topics(self, connection: Connection, written: Sequence[Written[ClassicGroup, Changes]]) -> None:
+    async def _write_topics(self, connection: Connection, written: Sequence[Written]) -> None:
         changed = [(pk, after.generation_topics) for pk, after, changes in written if changes.topics]
         if unknown := [pk for pk, topics in changed if topics is None]:
             await connection.execute(Q.delete_generation_topics.encode(), {"ids": unknown})
         if known := [{"group_id": pk, "topics": sorted(topics)} for pk, topics in changed if topics is not None]:
             await connection.execute(Q.upsert_generation_topics.encode(), {"rows": rows.as_json(known)})
 
-    async def _write_assignments(
-        self, connection: Connection, written: Sequence[Written[ClassicGroup, Changes]]
-    ) -> None:
+    async def _write_assignments(self, connection: Connection, written: Sequence[Written]) -> None:
         reassigned = [(pk, member.member_id) for pk, _, changes in written for member in changes.reassigned]
         if emptied := [(pk, one) for pk, _, changes in written for one in changes.removed] + reassigned:
             await connection.execute(Q.delete_assignments.encode(), keys(emptied))
@@ -385,7 +383,7 @@ class ClassicRows:
             await connection.execute(Q.insert_assignments.encode(), parameters)
 
 
-def all_owned_partitions(written: Iterable[Written[ClassicGroup, Changes]]) -> list[tuple[int, int, str, int, str]]:
+def all_owned_partitions(written: Iterable[Written]) -> list[tuple[int, int, str, int, str]]:
     """The rows of assignments that changed: key of the group's row, generation, topic, partition, member id."""
     return [
         (pk, after.generation_id, *owned)

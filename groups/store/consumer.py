@@ -353,7 +353,7 @@ def member_columns(pk: int, group: EpochGroup, member: ConsumerMember) -> dict[s
     }
 
 
-def step_columns(written: Iterable[Written[EpochGroup, ConsumerChanges]]) -> dict[str, list[Any]]:
+def step_columns(written: Iterable[Written]) -> dict[str, list[Any]]:
     """Parameters of `update_consumer_steps`: an array for each column."""
     stepped = [(pk, group, member) for pk, group, changes in written for member in changes.stepped]
     shared = [_shared_column(group, member) for _, group, member in stepped]
@@ -367,7 +367,7 @@ def step_columns(written: Iterable[Written[EpochGroup, ConsumerChanges]]) -> dic
     }
 
 
-def timer_columns(written: Iterable[Written[EpochGroup, ConsumerChanges]]) -> dict[str, list[Any]]:
+def timer_columns(written: Iterable[Written]) -> dict[str, list[Any]]:
     """Parameters of `update_consumer_timers`: an array for each column."""
     moved = [(*one, member_id) for one in written for member_id in one.changes.timers]
     columns: dict[str, list[Any]] = {
@@ -419,7 +419,7 @@ class ConsumerRows:
         assert before is None or isinstance(before, EpochGroup)
         return await off_loop.run_within(connection, size_of(before) + size_of(after), changes, before, after)
 
-    async def write(self, connection: Connection, written: Sequence[Written[EpochGroup, ConsumerChanges]]) -> None:
+    async def write(self, connection: Connection, written: Sequence[Written]) -> None:
         """Write what changed of some groups besides their headers."""
         await self._write_members(connection, written)
         await self._write_ownership(connection, written)
@@ -428,9 +428,7 @@ class ConsumerRows:
         """The sessions of all members of groups: key of the group's row, member id, deadline, when it was armed."""
         return await off_loop.fetch(connection, Q.load_consumer_sessions, {"ids": ids})
 
-    async def _write_members(
-        self, connection: Connection, written: Sequence[Written[EpochGroup, ConsumerChanges]]
-    ) -> None:
+    async def _write_members(self, connection: Connection, written: Sequence[Written]) -> None:
         if removed := [(pk, member_id) for pk, _, changes in written for member_id in changes.removed]:
             await connection.execute(Q.delete_consumer_members.encode(), keys(removed))
         upserted = [(pk, group, member) for pk, group, changes in written for member in changes.upserted]
@@ -442,9 +440,7 @@ class ConsumerRows:
         if any(changes.timers for _, _, changes in written):
             await connection.execute(Q.update_consumer_timers.encode(), timer_columns(written))
 
-    async def _write_ownership(
-        self, connection: Connection, written: Sequence[Written[EpochGroup, ConsumerChanges]]
-    ) -> None:
+    async def _write_ownership(self, connection: Connection, written: Sequence[Written]) -> None:
         """What is released is deleted first: the primary key refuses a second owner."""
         names: dict[object, str] = {}
         async for part in off_loop.in_parts((pk, *one) for pk, _, changes in written for one in changes.released):

@@ -13,7 +13,7 @@ import sys
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -23,9 +23,6 @@ from psycopg.pq import Format
 
 from groups.core.model.group import Group, wake_at
 from groups.core.model.types import Hold, Millis
-
-G = TypeVar("G")
-C = TypeVar("C")
 
 _HEAD = struct.Struct(">5i")
 """Dimensions, whether there are nulls, the type of the elements, how many there are, the number of the first."""
@@ -196,12 +193,12 @@ class Ownership:
     sessions_known_until: Millis
 
 
-class Written(NamedTuple, Generic[G, C]):
+class Written(NamedTuple):
     """What is written of a group besides its header: the key of its row, the group, and what changed."""
 
     pk: int
-    after: G
-    changes: C
+    after: Any
+    changes: Any
 
 
 class Change(NamedTuple):

@@ -488,7 +488,7 @@ class GroupStore:
         writings = [await self._writing(connection, one) async for one in off_loop.sliced(changed)]
         kept = await self._write_headers(connection, writings)
         for rows in (self._classic, self._consumer):
-            written: list[Any] = [
+            written = [
                 Written(one.pk, one.group, writing.changes)
                 for one, writing in zip(kept, writings, strict=True)
                 if one is not None

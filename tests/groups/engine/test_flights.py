@@ -22,6 +22,11 @@ from tests.support.members import eventually, join, parked_join
 WAITS = """
 select exists (select from pg_stat_activity where query like '/* groups.lock_groups */%' and wait_event_type = 'Lock')
 """
+CREATED = """
+insert into groups_group (group_id, type, state, previous_state, state_since, generation_id, new_member_added, version,
+                          created_at, updated_at)
+values ('g3', 'classic', 'Empty', 'Empty', 0, 0, false, 1, 0, 0)
+"""
 GROUPS = [f"g{number}" for number in range(40)]
 
 
@@ -105,6 +110,21 @@ async def test_a_group_that_another_process_creates_meanwhile_starts_over_alone(
     assert await pending(service, "g3") == {replies[3].member_id, *theirs}
     for group_id, reply in zip(GROUPS, replies, strict=True):
         assert reply.member_id in await pending(service, group_id)
+
+
+async def test_a_group_that_another_process_is_creating_keeps_no_other_waiting(
+    service: GroupService, together: list[list[str]], database: str
+) -> None:
+    """To insert its row waits for that transaction, which may belong to a frozen process."""
+    async with await psycopg.AsyncConnection.connect(database) as creator:
+        await creator.execute(CREATED)
+        joins = {group_id: asyncio.create_task(service.join(join(group_id))) for group_id in GROUPS}
+        others = [task for group_id, task in joins.items() if group_id != "g3"]
+        assert {reply.error for reply in await asyncio.gather(*others)} == {Error.MEMBER_ID_REQUIRED}
+        assert not joins["g3"].done()
+        await creator.rollback()
+    assert (await joins["g3"]).error is Error.MEMBER_ID_REQUIRED
+    assert together == [GROUPS]
 
 
 async def test_a_group_that_cannot_be_written_fails_alone(service: GroupService, together: list[list[str]]) -> None:
