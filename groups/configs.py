@@ -309,8 +309,8 @@ class GroupConfigs:
             return
         generation_id = await self._db.value(connection, Q.generation_of_group, {"group_id": group_id}) or 0
         event = GroupEvent(EventKind.CONFIG_CHANGED, generation_id, None, {"settings": changed, "principal": principal})
-        await self._store.append_events(connection, group_id, [event], now)
-        await self._store.notify(connection, group_id, wake=False, changed=True)
+        await self._store.append_events(connection, [(group_id, now, event)])
+        await self._store.notify(connection, changed=[group_id])
 
     def altered(self, group_id: str, given: Mapping[str, Value | None], updated_by: str) -> None:
         """A change made with `alter_within` was committed: this process reads it at once."""

@@ -94,5 +94,5 @@ class GroupLabels:
         """Record the change in the events of the group, whether it exists or not, and refresh pages that show it."""
         generation_id = await self._db.value(connection, Q.generation_of_group, {"group_id": group_id}) or 0
         event = GroupEvent(EventKind.LABELS_CHANGED, generation_id, None, detail)
-        await self._store.append_events(connection, group_id, [event], now)
-        await self._store.notify(connection, group_id, wake=False, changed=True)
+        await self._store.append_events(connection, [(group_id, now, event)])
+        await self._store.notify(connection, changed=[group_id])

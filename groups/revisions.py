@@ -40,7 +40,7 @@ async def lock(connection: Connection, subject: Subject) -> None:
 
 async def tell(connection: Connection, subject: Subject, payload: str = "") -> None:
     """Tell every process about the change, if and when the caller's transaction commits."""
-    await connection.execute(Q.notify.encode(), {"channel": subject.channel, "group_id": payload})
+    await connection.execute(Q.notify.encode(), {"channel": [subject.channel], "group_id": [payload]})
 
 
 async def read(db: Database, connection: Connection, subject: Subject) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeVar, cast
 
 import msgspec
@@ -138,6 +139,7 @@ def join_response(reply: JoinReply, members: Raw | None = None) -> wire.JoinResp
     )
 
 
+@lru_cache(maxsize=16)  # most members of a group send the same bytes
 def _subscription_view(metadata: bytes) -> wire.SubscriptionView | UnsetType:
     found = decode_subscription(metadata)
     if found is None:

@@ -1,24 +1,25 @@
-"""Mailbox: commands of one group that queue up while a transaction runs, or waits to run, are decided together.
+"""Mailbox: commands that queue up while a transaction runs, or waits to run, are decided together.
 
-A join storm of a thousand members takes a few transactions. Groups do not wait for each other. The commands of one
-transaction are a `Batch`: load once, decide in order, persist once, answer after the commit.
+A join storm of a thousand members takes a few transactions, whether they are of one group or of hundreds. A group in
+whose transaction more happens, or which is large or locked, has one of its own, and the others do not wait for it.
 
-The engine calls in one direction: service, mailbox, parked requests, store. What a decision leads to later, the next
-deadline of the group or work in the background, comes back as a command in the same queue.
+The engine calls in one direction: service, mailbox, flights, parked requests, store. What a decision leads to later,
+the next deadline of the group or work in the background, comes back as a command in the same queue.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
+import contextvars
 import time
 from collections import deque
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
+from psycopg.errors import LockNotAvailable
 from psycopg.pq import PipelineStatus
 
 from groups.configs import DecisionContext, DecisionContexts
@@ -34,23 +35,22 @@ from groups.core.model.commands import (
     ConsumerHeartbeat,
     JoinGroup,
     ShareHeartbeat,
+    SyncGroup,
     Tick,
 )
 from groups.core.model.consumer_group import ShareGroup
 from groups.core.model.events import GroupEvent, events_of
-from groups.core.model.group import Group, wake_at
+from groups.core.model.group import Group
 from groups.core.model.replies import Done, Parked, Reply
 from groups.core.model.turn import ComputeTarget, Decision, Effect, ResolveRegexes, WakeMembers
 from groups.core.model.types import ClassicGroup, Env, Millis
 from groups.engine.acts import OF_OPERATORS, act_of
 from groups.engine.heartbeats import HeartbeatLane
-from groups.engine.parked_requests import Claim, ParkedRequests, Waiter
-from groups.store.locked import Deletion, Guard, LockedGroup, ShareChange, Within, run_deletion_hooks, run_share_hooks
-from groups.store.rows import GroupAppeared, OwnerLapsed, Ownership, Stored
+from groups.engine.parked_requests import Alarms, Claim, ParkedRequests, Waiter
+from groups.store.locked import Deletion, Guard, LockedGroup, Within, run_deletion_hooks, tell_items
+from groups.store.rows import Change, GroupAppeared, OwnerLapsed, Ownership, Stored
 from groups.store.store import GroupStore
 from kcoord.access.audit.recording import Act, record
-from kcoord.constants import RENEWAL
-from kcoord.database.clock import DatabaseClock
 from kcoord.database.pool import MAX_ATTEMPTS, Connection, Database
 from kcoord.metrics import BATCH_SIZE, TRANSACTIONS
 from kcoord.process import off_loop
@@ -58,12 +58,15 @@ from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.requests import current
 from kcoord.requests.current import Caller, Receipt
+from kcoord.requests.turnstile import Batches
 
 log = structlog.get_logger(__name__)
 
 
 ANSWERS_AT_ONCE = 8
 """How many callers go on with their answers before the loop serves others."""
+GROUPS_AT_ONCE = 4
+"""How many groups do so that were decided together."""
 
 OwnerEpoch = tuple[int, int]
 """The incarnation of a node, and the epoch under which it owns a coordinator partition."""
@@ -90,6 +93,17 @@ class Work:
     caller: Caller | None = None
     result: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
+    @property
+    def heavy(self) -> bool:
+        """It does more in the transaction than be decided, or is to be alone in it."""
+        return bool(self.alone or self.long or self.within or self.guard)
+
+
+def _bytes_of(command: Command) -> int:
+    if isinstance(command, JoinGroup):
+        return sum(len(protocol.metadata) for protocol in command.protocols)
+    return sum(map(len, command.assignments.values())) if isinstance(command, SyncGroup) else 0
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -110,11 +124,17 @@ Decided = tuple[Work, Group | None, Decision | Reply | Exception]
 
 
 class Batch:
-    """Commands of one group decided in one transaction: `run` in the transaction, then `publish`, `undo` or `fail`."""
+    """Commands of one group decided in one transaction, that of a `Flight`; then `publish`, `undo` or `fail`."""
 
     context: DecisionContext
     context_since: int
     """Moment of the parked requests before `context` was read."""
+
+    before: Stored
+    ownership: Ownership
+    expires: bool
+    after: Group | None
+    replies: list[Reply | Parked | Exception]
 
     def __init__(
         self, group_id: str, works: list[Work], db: Database, store: GroupStore, parked: ParkedRequests
@@ -127,9 +147,10 @@ class Batch:
         self._store = store
         self._parked = parked
         self._outcomes: list[Outcome] = []
-        self._events: list[GroupEvent] = []
+        self.events: list[GroupEvent] = []
         self._acts: list[tuple[Act, Caller | None]] = []
-        self._receipts: list[Receipt] = []
+        self.receipts: list[Receipt] = []
+        """Of the requests that write."""
         self._answered = False
         self.stored: Stored | None = None
         self.now: Millis = 0
@@ -147,6 +168,16 @@ class Batch:
         return any(work.long for work in self.works)
 
     @property
+    def heavy(self) -> bool:
+        """Some of the commands do more in the transaction than decide, and other groups are not to wait for that."""
+        return any(work.heavy for work in self.works)
+
+    @property
+    def size(self) -> int:
+        """Bytes of subscriptions and assignments that come with the commands."""
+        return sum(_bytes_of(work.command) for work in self.works)
+
+    @property
     def skipped(self) -> bool:
         """Nothing is known of the group: another transaction holds it, or it does not exist. Valid after the commit."""
         return self.skip_locked and self.committed.pk is None
@@ -157,72 +188,40 @@ class Batch:
         assert self.stored is not None
         return self.stored
 
-    def oldest(self) -> Receipt | None:
-        """The receipts of the requests that write."""
-        return min(self._receipts, key=lambda receipt: receipt.at + receipt.extra_ms / 1000, default=None)
-
-    async def run(self, connection: Connection) -> None:
-        """The body of the transaction. It may run more than once, each time from the start."""
-        self.undo()
-        before, self.now, ownership = await self._store.lock(connection, self.group_id, skip_locked=self.skip_locked)
+    def lock(self, before: Stored, ownership: Ownership) -> None:
+        """The group and who runs its timers, as they are under the lock."""
         self.locked_at = time.monotonic()
-        stepwise = connection.pgconn.pipeline_status == PipelineStatus.OFF
-        expires = ownership.active and before.due is not None and before.due <= self.now
-        if expires:
-            # Until when sessions are known was read before them, so that all that was known is among them.
-            known_until = ownership.sessions_known_until
-            before = await self._store.with_sessions(connection, before)
-            expires = before.due is not None and before.due <= self.now
-            if expires and not stepwise:
-                self.now, ownership = await self._store.ownership(connection, self.group_id, hold=True)
-            ownership = replace(ownership, sessions_known_until=known_until)
+        self.before, self.ownership, self.now = before, ownership, ownership.now
         self.may_expire = ownership.active
-        refusals = await self._ask_guards(connection, before, ownership)
+        self.expires = ownership.active and before.due is not None and before.due <= self.now
+
+    async def decide(self, connection: Connection) -> None:
+        """What its commands do to the group."""
+        refusals = await self._ask_guards(connection, self.before, self.ownership)
         beats = (work.command for work in self.works if isinstance(work.command, ConsumerHeartbeat | ShareHeartbeat))
         if any(beat.age_ms for beat in beats):
-            before = await self._store.with_sessions(connection, before)
-        after, replies = await self._decide(connection, before.group, refusals, ownership)
-        if after is None and before.pk is not None:
+            (self.before,) = await self._store.with_sessions(connection, [self.before])
+        self.after, self.replies = await self._decide(connection, self.before.group, refusals, self.ownership)
+        if self.after is None and self.before.pk is not None:
             principal = self._outcomes[-1].work.principal
-            await run_deletion_hooks(Deletion(connection, self.group_id, before.pk, principal, self.now))
-        self.stored = await self._store.persist(connection, before, after, self.now)
-        await self._tell_items(connection, before.group, after)
-        for outcome, reply in zip(self._outcomes, replies, strict=True):
+            await run_deletion_hooks(Deletion(connection, self.group_id, self.before.pk, principal, self.now))
+
+    async def work(self, connection: Connection, stored: Stored) -> None:
+        """What its commands do besides, now that the group is persisted."""
+        self.stored = stored
+        if isinstance(self.after, ShareGroup):
+            assert stored.pk is not None
+            known = self.context.topics.by_name
+            await tell_items(connection, stored.pk, self.before.group, self.after, known, self.now)
+        for outcome, reply in zip(self._outcomes, self.replies, strict=True):
             outcome.value = await self._value(connection, outcome, reply)
-        await self._store.append_events(connection, self.group_id, self._events, self.now)
         for act, caller in self._acts:
             await record(self._db, connection, act, caller)
-        wake = self._answered or any(isinstance(effect, WakeMembers) for effect in self.effects)
-        # Copies in other processes have to be told of each version.
-        changed = bool(self._events) or self.stored.version != before.version
-        await self._store.notify(connection, self.group_id, wake=wake, changed=changed)
-        if expires and stepwise:
-            await self._check_owner(connection, ownership)
 
-    async def _tell_items(self, connection: Connection, before: Group | None, after: Group | None) -> None:
-        """Items that members who are gone have locked go back; partitions that are new to a share group begin."""
-        if not isinstance(after, ShareGroup):
-            return
-        old = before if isinstance(before, ShareGroup) else None
-        if old is not None and old.group_epoch == after.group_epoch:
-            return
-        pk = self.committed.pk
-        assert pk is not None
-        gone = [member_id for member_id in (() if old is None else old.members) if member_id not in after.members]
-        names = {name for member in after.members.values() for name in member.subscribed_topic_names}
-        known = self.context.topics.by_name
-        topic_ids = [known[name].topic_id for name in sorted(names) if name in known]
-        await run_share_hooks(ShareChange(connection, self.group_id, pk, gone, topic_ids, self.now))
-
-    async def _check_owner(self, connection: Connection, ownership: Ownership) -> None:
-        """Whether what expired may still be committed, in a transaction that has no limit of its own.
-
-        From this look on only the limit for idle transactions bounds how long a frozen process can put off the commit.
-        A transaction that may take long does not hold the partition before: others could not take it over meanwhile.
-        """
-        _, now = await self._store.ownership(connection, self.group_id, hold=True)
-        if not now.active or now.gap != ownership.gap:
-            raise OwnerLapsed
+    @property
+    def wakes(self) -> bool:
+        """Waiters in other processes have to look at the group."""
+        return self._answered or any(isinstance(effect, WakeMembers) for effect in self.effects)
 
     async def _ask_guards(
         self, connection: Connection, before: Stored, ownership: Ownership
@@ -241,7 +240,7 @@ class Batch:
                 refusals[position] = late
                 continue
             if work.receipt is not None:
-                self._receipts.append(work.receipt)
+                self.receipts.append(work.receipt)
             if isinstance(work.command, ConsumerHeartbeat | ShareHeartbeat):
                 age_ms = self._db.age_ms(connection, work.receipt)
                 if age_ms > OVERTAKEN_MS:  # younger ones cannot have been overtaken, and copies cost time
@@ -329,7 +328,7 @@ class Batch:
         if isinstance(decision.reply, Parked):
             outcome.value = self._parked.enter(self.group_id, decision.reply, self.context_since)
         self._answered = self._answered or bool(decision.answers)
-        self._events.extend(events_of(before, decision.records))
+        self.events.extend(events_of(before, decision.records))
         if isinstance(work.command, OF_OPERATORS):
             act = act_of(work.command, before, decision.reply, work.principal)
             self._acts.extend([] if act is None else [(act, work.caller)])
@@ -345,7 +344,7 @@ class Batch:
         acts: list[Act] = []
         created = outcome.creates
         locked = LockedGroup(
-            connection, self.group_id, pk, outcome.group, reply, self.now, self._events, created=created, acts=acts
+            connection, self.group_id, pk, outcome.group, reply, self.now, self.events, created=created, acts=acts
         )
         value = await outcome.work.within(locked)
         self._acts.extend((act, outcome.work.caller) for act in acts)
@@ -357,8 +356,8 @@ class Batch:
             if isinstance(outcome.value, Waiter):
                 self._parked.leave(outcome.value)
             self._parked.restore(outcome.claims)
-        self._outcomes, self._events, self._acts, self.effects = [], [], [], []
-        self.left_over, self._receipts = [], []
+        self._outcomes, self.events, self._acts, self.effects = [], [], [], []
+        self.left_over, self.receipts = [], []
         self._answered, self.stored = False, None
 
     async def publish(self) -> None:
@@ -407,6 +406,126 @@ class Batch:
                 work.result.set_exception(copy(error) if isinstance(error, ProtocolError) else error)
 
 
+class NotTogether(Exception):
+    """Several groups cannot be decided in this transaction: each has to have one of its own."""
+
+
+class Flight:
+    """Batches of groups decided in one transaction, which writes them set by set: `run` in it, then `land`.
+
+    With several, a group whose lock another transaction holds, or that another process has just created, is left out.
+    """
+
+    def __init__(self, batches: Sequence[Batch], store: GroupStore) -> None:
+        self._batches = batches
+        self._store = store
+        self.aboard: list[Batch] = []
+        """Those of the transaction."""
+
+    def oldest(self) -> Receipt | None:
+        """The oldest receipt of the requests that write."""
+        receipts = [receipt for batch in self.aboard for receipt in batch.receipts]
+        return min(receipts, key=lambda receipt: receipt.at + receipt.extra_ms / 1000, default=None)
+
+    async def run(self, connection: Connection) -> None:
+        """The body of the transaction. It may run more than once, each time from the start.
+
+        Raises NotTogether, and GroupAppeared or OwnerLapsed for a single group.
+        """
+        together = len(self._batches) > 1
+        stepwise = connection.pgconn.pipeline_status == PipelineStatus.OFF
+        if together and stepwise:
+            raise NotTogether
+        for batch in self._batches:
+            batch.undo()
+        await self._lock(connection, together=together)
+        await self._read_sessions(connection, stepwise=stepwise)
+        async for batch in off_loop.sliced(self.aboard):
+            await batch.decide(connection)
+        await self._write(connection)
+        if not together and not self.aboard:
+            raise GroupAppeared
+        await self._tell(connection)
+        if stepwise:
+            await self._check_owners(connection)
+
+    async def _lock(self, connection: Connection, *, together: bool) -> None:
+        ids = [batch.group_id for batch in self._batches]
+        skip_locked = together or self._batches[0].skip_locked
+        found = await self._store.lock(connection, ids, skip_locked=skip_locked)
+        self.aboard = []
+        for batch in self._batches:
+            before, ownership = found[batch.group_id]
+            if together and before.pk is None and ownership.exists and not batch.skip_locked:
+                continue
+            batch.lock(before, ownership)
+            self.aboard.append(batch)
+
+    async def _read_sessions(self, connection: Connection, *, stepwise: bool) -> None:
+        """Of groups in which something expires: what rows say of sessions may be later than what copies say."""
+        expiring = [batch for batch in self.aboard if batch.expires]
+        if not expiring:
+            return
+        groups = await self._store.with_sessions(connection, [batch.before for batch in expiring])
+        for batch, before in zip(expiring, groups, strict=True):
+            batch.before = before
+            batch.expires = before.due is not None and before.due <= batch.now
+        held = [batch for batch in expiring if batch.expires and not stepwise]
+        ids = [batch.group_id for batch in held]
+        owners = await self._store.ownership(connection, ids, hold=True) if held else {}
+        for batch in held:
+            # Until when sessions are known was read before them, so that all that was known is among them.
+            known_until = batch.ownership.sessions_known_until
+            batch.ownership = replace(owners[batch.group_id], sessions_known_until=known_until)
+            batch.now, batch.may_expire = batch.ownership.now, batch.ownership.active
+
+    async def _write(self, connection: Connection) -> None:
+        changed = [Change(batch.before, batch.after, batch.now) for batch in self.aboard]
+        kept = await self._store.persist(connection, changed)
+        aboard, self.aboard = self.aboard, []
+        for batch, stored in zip(aboard, kept, strict=True):
+            if stored is None:
+                batch.undo()
+                continue
+            self.aboard.append(batch)
+            await batch.work(connection, stored)
+
+    async def _tell(self, connection: Connection) -> None:
+        happened = [(batch.group_id, batch.now, event) for batch in self.aboard for event in batch.events]
+        await self._store.append_events(connection, happened)
+        wake = [batch.group_id for batch in self.aboard if batch.wakes]
+        # Copies in other processes have to be told of each version.
+        changed = [one.group_id for one in self.aboard if one.events or one.committed.version != one.before.version]
+        await self._store.notify(
+            connection, wake=wake, changed=[group_id for group_id in changed if group_id not in wake]
+        )
+
+    async def _check_owners(self, connection: Connection) -> None:
+        """Whether what expired may still be committed, in a transaction that has no limit of its own.
+
+        From this look on only the limit for idle transactions bounds how long a frozen process can put off the commit.
+        A transaction that may take long does not hold the partition before: others could not take it over meanwhile.
+        """
+        for batch in self.aboard:
+            if batch.expires:
+                now = (await self._store.ownership(connection, [batch.group_id], hold=True))[batch.group_id]
+                if not now.active or now.gap != batch.ownership.gap:
+                    raise OwnerLapsed
+
+    def count(self) -> None:
+        """It is committed."""
+        TRANSACTIONS.labels("committed").inc()
+        BATCH_SIZE.observe(sum(len(batch.works) for batch in self.aboard))
+
+
+class Boarding(NamedTuple):
+    """A batch that waits for a transaction. `landed`: whether it was decided in it; `context`: that of its task."""
+
+    batch: Batch
+    landed: asyncio.Future[bool]
+    context: contextvars.Context
+
+
 OWN = (AbandonWait, ApplyRegexResolution, ApplyTarget, Tick)
 """Commands that the service issues itself. Only the state under the lock decides them, however late they come; what a
 request does within their transaction is as old as the request."""
@@ -417,15 +536,23 @@ STARTED_OVER = {
 }
 """Why a transaction that was started over too often is given up."""
 
-UNKNOWN_SESSIONS_MS = 100
-"""Before the next look at a group with a session that has ended and may have been extended."""
+GROUPS_TOGETHER, MEMBERS_TOGETHER, BYTES_TOGETHER = 64, 1_000, 1_000_000
+"""The most groups in one transaction, their members with the commands, and bytes of subscriptions and assignments.
 
-MAX_TIMER_JITTER_MS = 20
-"""So that processes that wait for the same deadline do not all query at once."""
+A larger group has a transaction of its own."""
+
+TOGETHER = "\0"
+"""What transactions of several groups lock, in place of a group id: they wait for no lock of a group."""
+
+FLIGHT_SECONDS = 0.05
+"""How long others wait for a transaction before the next one begins all the same."""
 
 
 class Mailbox:
-    """One queue and at most one running transaction for each group of this process."""
+    """One queue and at most one running transaction for each group of this process.
+
+    Groups that wait when a transaction can begin share it, those in memory in turn with those that are not.
+    """
 
     def __init__(self, runtime: Runtime, parked: ParkedRequests) -> None:
         self._db = runtime.db
@@ -434,11 +561,13 @@ class Mailbox:
         self._lane = runtime.get(HeartbeatLane)
         self._parked = parked
         self._max_batch = runtime.config.int("mailbox.max.batch")
-        self._renewal_ms = runtime.config.int(RENEWAL)
         self._queues: dict[str, deque[Work]] = {}
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._alarms = Alarms(runtime, self._ring)
         self._tasks: set[asyncio.Task[None]] = set()
         self._background: set[asyncio.Task[None]] = set()
+        self._boarding: dict[bool, deque[Boarding]] = {True: deque(), False: deque()}
+        """By whether their groups are known."""
+        self._flights = Batches(lambda: any(self._boarding.values()), self._board)
 
     async def submit(
         self,
@@ -547,60 +676,123 @@ class Mailbox:
         return joins and not self._store.has_copy_of(command.group_id)
 
     async def _transact(self, batch: Batch) -> None:
-        async def run(connection: Connection) -> None:
-            self._take_more(batch)
-            await batch.run(connection)
-
         # Before the transaction: no connection is awaited while another is held.
         await self._lane.settle(batch.group_id, is_tick=batch.skip_locked)
         batch.context_since = self._parked.moment()
         batch.context = await self._contexts.context_of(batch.group_id)
-        known = not all(self._is_new(work.command) for work in batch.works)
+        if batch.heavy or self._members(batch) > MEMBERS_TOGETHER:
+            await self._transact_alone(batch)
+            return
+        landed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._boarding[self._is_known(batch)].append(Boarding(batch, landed, contextvars.copy_context()))
+        self._flights.call()
+        if not await landed:
+            await self._transact_alone(batch)
+
+    def _is_known(self, batch: Batch) -> bool:
+        return not all(self._is_new(work.command) for work in batch.works)
+
+    def _members(self, batch: Batch) -> int:
+        """How many rows it may have to write."""
+        copy_of_it = self._store.copy_of(batch.group_id)
+        return len(batch.works) + (0 if copy_of_it is None else copy_of_it.weight)
+
+    async def _transact_alone(self, batch: Batch) -> None:
+        flight = Flight([batch], self._store)
+
+        async def run(connection: Connection) -> None:
+            self._take_more(batch)
+            await flight.run(connection)
+
+        known = self._is_known(batch)
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                await self._db.transaction(run, key=batch.group_id, known=known, long=batch.long, receipt=batch.oldest)
+                await self._db.transaction(run, key=batch.group_id, known=known, long=batch.long, receipt=flight.oldest)
             except (GroupAppeared, OwnerLapsed) as error:
                 if attempt == MAX_ATTEMPTS:
                     raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, STARTED_OVER[type(error)]) from None
             else:
-                TRANSACTIONS.labels("committed").inc()
-                BATCH_SIZE.observe(len(batch.works))
+                flight.count()
                 return
+
+    def _board(self) -> Coroutine[Any, Any, None]:
+        """The next transaction, with as many of the groups that wait as it may have."""
+        known = next(known for known, waiting in self._boarding.items() if waiting)
+        waiting = self._boarding.pop(known)
+        self._boarding[known] = waiting  # behind the others: their turn is next
+        boarded: list[Boarding] = []
+        members = size = 0
+        while waiting and len(boarded) < GROUPS_TOGETHER:
+            batch = waiting[0].batch
+            if not any(work.heavy for work in self._queues[batch.group_id]):
+                self._take_more(batch)
+            members, size = members + self._members(batch), size + batch.size
+            if boarded and (members > MEMBERS_TOGETHER or size > BYTES_TOGETHER):
+                break
+            boarded.append(waiting.popleft())
+        return self._take_off(boarded, known)
+
+    async def _take_off(self, boarded: list[Boarding], known: bool) -> None:
+        flying = asyncio.create_task(self._fly(boarded, known), context=boarded[0].context)
+        self._tasks.add(flying)
+        flying.add_done_callback(self._tasks.discard)
+        await asyncio.wait({flying}, timeout=FLIGHT_SECONDS)
+
+    async def _fly(self, boarded: list[Boarding], known: bool) -> None:
+        """Decide them in one transaction, and say of each whether that was done."""
+        aboard, failed = [boarded[0].batch], None
+        try:
+            if len(boarded) == 1:
+                await self._transact_alone(boarded[0].batch)
+            else:
+                aboard = await self._transact_together([one.batch for one in boarded], known)
+        except Exception as error:  # noqa: BLE001 - it is that of each
+            failed = error
+        for number, (batch, landed, _) in enumerate(boarded, 1):
+            if failed is not None and not landed.done():
+                landed.set_exception(copy(failed) if isinstance(failed, ProtocolError) else failed)
+            elif not landed.done():
+                landed.set_result(batch in aboard)
+            if number % GROUPS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    async def _transact_together(self, batches: list[Batch], known: bool) -> list[Batch]:
+        """Returns those that were decided; none if one of them has a bug. Raises ProtocolError as `Database`."""
+        flight = Flight(batches, self._store)
+
+        async def run(connection: Connection) -> None:
+            try:
+                await flight.run(connection)
+            except LockNotAvailable as error:  # of a partition, or of a group that another process creates
+                raise NotTogether from error
+
+        try:
+            await self._db.transaction(run, key=TOGETHER, known=known, receipt=flight.oldest)
+        except ProtocolError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the one that has it meets it again alone
+            if not isinstance(error, NotTogether):
+                log.warning(
+                    "groups_not_decided_together", groups=len(batches), reason=str(error) or type(error).__name__
+                )
+            for batch in batches:
+                batch.undo()
+                self._store.forget(batch.group_id)
+            return []
+        flight.count()
+        return flight.aboard
 
     def _follow_up(self, batch: Batch) -> None:
         """What follows from a committed batch. Work that is lost is requested again by a later heartbeat."""
-        if not batch.skipped:
-            self._arm(batch)
+        if not batch.skipped and not self._parked.closed and self._parked.has_waiters(batch.group_id):
+            self._alarms.arm(batch.committed.group, batch.group_id, batch.now, may_expire=batch.may_expire)
         for effect in batch.effects:
             if isinstance(effect, WakeMembers):
                 self._parked.look_soon(effect.group_id)
             else:
                 self._spawn(self._work_off(effect), self._background)
 
-    def _arm(self, batch: Batch) -> None:
-        """Tick the group at its earliest deadline, if requests wait for it in this process.
-
-        For precision only: what is overdue is guaranteed by Celery's tick.
-        """
-        group_id = batch.group_id
-        timer = self._timers.pop(group_id, None)
-        if timer is not None:
-            timer.cancel()
-        if self._parked.closed or not self._parked.has_waiters(group_id):
-            return
-        if not isinstance(self._db.clock, DatabaseClock):
-            return  # virtual time: the test advances it and ticks
-        due = wake_at(batch.committed.group)  # it looks at every member, so it comes last
-        if due is None:
-            return
-        least_ms = 0 if batch.may_expire else self._renewal_ms  # until somebody runs the timers of the group again
-        if due <= batch.now:
-            least_ms = max(least_ms, UNKNOWN_SESSIONS_MS)
-        delay_ms = max(due - batch.now, least_ms) + random.uniform(1, MAX_TIMER_JITTER_MS)  # noqa: S311 - no secret
-        self._timers[group_id] = asyncio.get_running_loop().call_later(delay_ms / 1000, self._tick, group_id)
-
-    def _tick(self, group_id: str) -> None:
-        self._timers.pop(group_id, None)
+    def _ring(self, group_id: str) -> None:
         if self._parked.has_waiters(group_id):
             self.submit_later(Tick(group_id))
 
@@ -634,9 +826,7 @@ class Mailbox:
 
     async def close(self) -> None:
         """Stop the timers, and wait for running work to end."""
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        self._alarms.close()
         while self._background or self._tasks:
             # Not gather: from Python 3.12 on it does not let the loop run if all have ended, nor the callbacks that
             # take them out of these sets.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +19,13 @@ import structlog
 
 from groups.core.machine import answer_for
 from groups.core.model.commands import ParkKind
-from groups.core.model.group import Group
+from groups.core.model.group import Group, wake_at
 from groups.core.model.replies import Answer, JoinReply, Parked, Rerun, SyncReply
 from groups.core.model.types import Millis
 from groups.engine.sessions import LaneStore
 from groups.store.store import GroupStore
+from kcoord.constants import RENEWAL
+from kcoord.database.clock import DatabaseClock
 from kcoord.database.notifications import TOPICS
 from kcoord.metrics import PARKED
 from kcoord.process import off_loop
@@ -73,6 +76,45 @@ def _not_coordinator(parked: Parked) -> BarrierReply:
             return SyncReply(Error.NOT_COORDINATOR, detail=MOVED)
         case _:
             return Rerun()
+
+
+UNKNOWN_SESSIONS_MS = 100
+"""Before the next look at a group with a session that has ended and may have been extended."""
+
+MAX_TIMER_JITTER_MS = 20
+"""So that processes that wait for the same deadline do not all query at once."""
+
+
+class Alarms:
+    """Ticks groups with waiters at their earliest deadlines. For precision only: Celery's tick guarantees the rest."""
+
+    def __init__(self, runtime: Runtime, ring: Callable[[str], None]) -> None:
+        self._clock = runtime.db.clock
+        self._renewal_ms = runtime.config.int(RENEWAL)
+        self._ring = ring
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    def arm(self, group: Group | None, group_id: str, now: Millis, *, may_expire: bool) -> None:
+        """Tick the group at its earliest deadline instead of the one before. `may_expire`: somebody runs its timers."""
+        timer = self._timers.pop(group_id, None)
+        if timer is not None:
+            timer.cancel()
+        if not isinstance(self._clock, DatabaseClock):
+            return  # virtual time: the test advances it and ticks
+        due = wake_at(group)  # it looks at every member, so it comes last
+        if due is None:
+            return
+        least_ms = 0 if may_expire else self._renewal_ms  # until somebody runs the timers of the group again
+        if due <= now:
+            least_ms = max(least_ms, UNKNOWN_SESSIONS_MS)
+        delay_ms = max(due - now, least_ms) + random.uniform(1, MAX_TIMER_JITTER_MS)  # noqa: S311 - no secret
+        self._timers[group_id] = asyncio.get_running_loop().call_later(delay_ms / 1000, self._ring, group_id)
+
+    def close(self) -> None:
+        """Stop them all."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
 
 
 class ParkedRequests:

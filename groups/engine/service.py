@@ -48,7 +48,7 @@ from groups.engine.mailbox import Mailbox, OwnerEpoch
 from groups.engine.parked_requests import BarrierReply, ParkedRequests, ShuttingDown, Waiter
 from groups.nodes.hosting import Hosting
 from groups.store.locked import Guard, Within
-from groups.store.rows import MISSING, Stored
+from groups.store.rows import MISSING, Change, Stored
 from groups.store.store import GroupStore
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
@@ -209,7 +209,7 @@ class GroupService:
 
         None: it does not exist.
         """
-        stored, _, _ = await self._store.lock(connection, group_id)
+        stored, _ = (await self._store.lock(connection, [group_id]))[group_id]
         return stored.group
 
     async def record(self, connection: Connection, group_id: str, events: Sequence[GroupEvent], now: Millis) -> None:
@@ -217,8 +217,8 @@ class GroupService:
 
         For transactions that are not those of a decision: `LockedGroup.events` is stored with the decision.
         """
-        await self._store.append_events(connection, group_id, events, now)
-        await self._store.notify(connection, group_id, wake=False, changed=bool(events))
+        await self._store.append_events(connection, [(group_id, now, event) for event in events])
+        await self._store.notify(connection, changed=[group_id] if events else [])
 
     async def force_state(self, group_id: str, state: GroupState) -> None:
         """Test fixture: put a group into a state that no request leads to."""
@@ -228,10 +228,9 @@ class GroupService:
         """Test fixture: write a group as given, replacing the existing one."""
 
         async def work(connection: Any) -> None:
-            before, now, _ = await self._store.lock(connection, group.group_id)
-            if before.pk is not None:
-                before = await self._store.persist(connection, before, None, now)
-            await self._store.persist(connection, MISSING, group, now)
+            before, ownership = (await self._store.lock(connection, [group.group_id]))[group.group_id]
+            await self._store.persist(connection, [Change(before, None, ownership.now)])
+            await self._store.persist(connection, [Change(MISSING, group, ownership.now)])
 
         await self._db.transaction(work)
         self._store.forget(group.group_id)
@@ -271,8 +270,7 @@ class GroupService:
         """Whether somebody runs the timers of the group now, so that something may expire. It stays so until the
         caller's transaction ends.
         """
-        _, ownership = await self._store.ownership(connection, group_id, hold=True)
-        return ownership.active
+        return (await self._store.ownership(connection, [group_id], hold=True))[group_id].active
 
     def check_active(self, group_id: str | None = None, said: ProblemFields | None = None) -> None:
         """Raise ProtocolError COORDINATOR_NOT_AVAILABLE if the service is stopped.

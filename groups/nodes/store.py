@@ -211,4 +211,4 @@ class NodeStore:
 
     async def tell(self, connection: Connection) -> None:
         """Tell the other nodes, once it is committed."""
-        await connection.execute(Q.notify.encode(), {"channel": NODES, "group_id": ""})
+        await connection.execute(Q.notify.encode(), {"channel": [NODES], "group_id": [""]})

@@ -1,8 +1,8 @@
 -- name: insert_events
 insert into groups_event (group_name, at, kind, generation_id, member_id, detail)
-select %(group_id)s, %(now)s, kind, generation_id, member_id, detail
-from unnest(%(kind)s::text[], %(generation_id)s::int[], %(member_id)s::text[], %(detail)s::jsonb[])
-     with ordinality as e (kind, generation_id, member_id, detail, position)
+select group_name, at, kind, generation_id, member_id, detail
+from unnest(%(group_id)s::text[], %(at)s::bigint[], %(kind)s::text[], %(generation_id)s::int[], %(member_id)s::text[],
+            %(detail)s::jsonb[]) with ordinality as e (group_name, at, kind, generation_id, member_id, detail, position)
 order by position
 
 -- name: trim_events

@@ -8,9 +8,9 @@ where group_id = any(%(ids)s::bigint[])
 order by id
 
 -- name: load_sessions
-select member_id, session_deadline, last_heartbeat_at
+select group_id, member_id, session_deadline, last_heartbeat_at
 from groups_member
-where group_id = %(id)s
+where group_id = any(%(ids)s::bigint[])
 
 -- name: load_pending
 select group_id, member_id, deadline
@@ -19,20 +19,20 @@ where group_id = any(%(ids)s::bigint[])
 order by id
 
 -- name: upsert_members
--- Many members at once, in order of arrival.
+-- Many members of some groups at once, in order of arrival.
 insert into groups_member (group_id, member_id, instance_id, client_id, client_host, session_timeout_ms,
                            rebalance_timeout_ms, protocol_type, protocol_names, protocol_metadata, assignment, is_new,
                            join_parked_until, sync_parked_until, pending_sync, session_deadline, last_heartbeat_at)
-select %(id)s, member_id, instance_id, client_id, client_host, session_timeout_ms, rebalance_timeout_ms, protocol_type,
+select group_id, member_id, instance_id, client_id, client_host, session_timeout_ms, rebalance_timeout_ms, protocol_type,
        protocol_names::text[], protocol_metadata::bytea[], assignment, is_new, join_parked_until, sync_parked_until,
        pending_sync, session_deadline, last_heartbeat_at
-from unnest(%(member_id)s::text[], %(instance_id)s::text[], %(client_id)s::text[], %(client_host)s::text[],
-            %(session_timeout_ms)s::bigint[], %(rebalance_timeout_ms)s::bigint[], %(protocol_type)s::text[],
+from unnest(%(id)s::bigint[], %(member_id)s::text[], %(instance_id)s::text[], %(client_id)s::text[],
+            %(client_host)s::text[], %(session_timeout_ms)s::bigint[], %(rebalance_timeout_ms)s::bigint[], %(protocol_type)s::text[],
             %(protocol_names)s::text[], %(protocol_metadata)s::text[], %(assignment)s::bytea[], %(is_new)s::bool[],
             %(join_parked_until)s::bigint[], %(sync_parked_until)s::bigint[], %(pending_sync)s::bool[],
             %(session_deadline)s::bigint[], %(last_heartbeat_at)s::bigint[]) with ordinality
-     as c (member_id, instance_id, client_id, client_host, session_timeout_ms, rebalance_timeout_ms, protocol_type,
-           protocol_names, protocol_metadata, assignment, is_new, join_parked_until, sync_parked_until, pending_sync,
+     as c (group_id, member_id, instance_id, client_id, client_host, session_timeout_ms, rebalance_timeout_ms,
+           protocol_type, protocol_names, protocol_metadata, assignment, is_new, join_parked_until, sync_parked_until, pending_sync,
            session_deadline, last_heartbeat_at, position)
 order by position
 on conflict (group_id, member_id) do update
@@ -42,10 +42,12 @@ set instance_id = excluded.instance_id, client_id = excluded.client_id, client_h
     protocol_metadata = excluded.protocol_metadata, assignment = excluded.assignment, is_new = excluded.is_new,
     join_parked_until = excluded.join_parked_until, sync_parked_until = excluded.sync_parked_until,
     pending_sync = excluded.pending_sync,
-    session_deadline = case when excluded.member_id = any(%(renewed)s::text[]) then excluded.session_deadline
-                            else groups_member.session_deadline end,
-    last_heartbeat_at = case when excluded.member_id = any(%(renewed)s::text[]) then excluded.last_heartbeat_at
-                             else groups_member.last_heartbeat_at end
+    session_deadline = case when (excluded.group_id, excluded.member_id) in (
+                                 select * from unnest(%(renewed_id)s::bigint[], %(renewed)s::text[]))
+                            then excluded.session_deadline else groups_member.session_deadline end,
+    last_heartbeat_at = case when (excluded.group_id, excluded.member_id) in (
+                                  select * from unnest(%(renewed_id)s::bigint[], %(renewed)s::text[]))
+                             then excluded.last_heartbeat_at else groups_member.last_heartbeat_at end
 
 -- name: update_member_progress
 -- The small columns of many members at once: what a completed join, a sync or a heartbeat changes. A null
@@ -56,36 +58,41 @@ set is_new = c.is_new, join_parked_until = c.join_parked_until, sync_parked_unti
     session_deadline = case when c.is_renewed then c.session_deadline else m.session_deadline end,
     last_heartbeat_at = case when c.is_renewed then c.last_heartbeat_at else m.last_heartbeat_at end,
     assignment = coalesce(c.assignment, m.assignment)
-from unnest(%(member_id)s::text[], %(is_new)s::bool[], %(join_parked_until)s::bigint[],
+from unnest(%(id)s::bigint[], %(member_id)s::text[], %(is_new)s::bool[], %(join_parked_until)s::bigint[],
             %(sync_parked_until)s::bigint[], %(pending_sync)s::bool[], %(session_deadline)s::bigint[],
             %(last_heartbeat_at)s::bigint[], %(assignment)s::bytea[], %(is_renewed)s::bool[])
-     as c (member_id, is_new, join_parked_until, sync_parked_until, pending_sync, session_deadline, last_heartbeat_at,
+     as c (group_id, member_id, is_new, join_parked_until, sync_parked_until, pending_sync, session_deadline, last_heartbeat_at,
            assignment, is_renewed)
-where m.group_id = %(id)s and m.member_id = c.member_id
+where m.group_id = c.group_id and m.member_id = c.member_id
 
 -- name: delete_members
-delete from groups_member
-where group_id = %(id)s and member_id = any(%(member_id)s)
+delete from groups_member m
+using unnest(%(id)s::bigint[], %(member_id)s::text[]) as d (group_id, member_id)
+where m.group_id = d.group_id and m.member_id = d.member_id
 
 -- name: upsert_pending
 insert into groups_pendingmember (group_id, member_id, deadline)
-select %(id)s, member_id, deadline
-from unnest(%(member_id)s::text[], %(deadline)s::bigint[]) with ordinality as p (member_id, deadline, position)
+select group_id, member_id, deadline
+from unnest(%(id)s::bigint[], %(member_id)s::text[], %(deadline)s::bigint[])
+     with ordinality as p (group_id, member_id, deadline, position)
 order by position
 on conflict (group_id, member_id) do update set deadline = excluded.deadline
 
 -- name: delete_pending
-delete from groups_pendingmember
-where group_id = %(id)s and member_id = any(%(member_id)s)
+delete from groups_pendingmember m
+using unnest(%(id)s::bigint[], %(member_id)s::text[]) as d (group_id, member_id)
+where m.group_id = d.group_id and m.member_id = d.member_id
 
 -- name: delete_assignments
-delete from groups_assignment
-where group_id = %(id)s and member_id = any(%(member_id)s)
+delete from groups_assignment m
+using unnest(%(id)s::bigint[], %(member_id)s::text[]) as d (group_id, member_id)
+where m.group_id = d.group_id and m.member_id = d.member_id
 
 -- name: insert_assignments
 -- A partition that a leader assigned to two members keeps its first owner; returns the rows of the others.
 -- The classic protocol identifies topics by name only: the name replaces the id.
 insert into groups_assignment (group_id, topic_id, topic, partition, member_id, generation_id, pending)
-select %(id)s, topic, topic, partition, member_id, %(generation_id)s, false
-from unnest(%(topic)s::text[], %(partition)s::int[], %(member_id)s::text[]) as a (topic, partition, member_id)
+select group_id, topic, topic, partition, member_id, generation_id, false
+from unnest(%(id)s::bigint[], %(generation_id)s::int[], %(topic)s::text[], %(partition)s::int[], %(member_id)s::text[])
+     as a (group_id, generation_id, topic, partition, member_id)
 on conflict (group_id, topic_id, partition) do nothing

@@ -9,7 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from groups.core.model.group import Group, Session
+from psycopg.rows import TupleRow
+
+from groups import states
+from groups.core.model.group import Group
 from groups.core.model.types import (
     ClassicGroup,
     ClassicMember,
@@ -20,7 +23,8 @@ from groups.core.model.types import (
     PendingIds,
     Protocol,
 )
-from groups.store.rows import GroupRow, bytea_array, hold_columns, number_array, text_array
+from groups.store import rows
+from groups.store.rows import GroupRow, Written, bytea_array, keys, number_array, text_array
 from kcoord.database.pool import Connection, Database
 from kcoord.database.sql import queries
 from kcoord.process import off_loop
@@ -28,14 +32,12 @@ from kcoord.protocol.consumer_protocol import decode_assignment
 
 
 def group_columns(group: ClassicGroup) -> dict[str, Any]:
-    """Parameters of `insert_group` and `update_group` that depend on the group itself."""
+    """The columns of its row that depend on the group itself."""
     timer = group.join_timer
     delay, remaining = (timer.initial or (None, None)) if timer else (None, None)
-    return {
-        "group_id": group.group_id,
-        "state": group.state.value,
+    return rows.group_columns(group) | {
+        "type": states.CLASSIC,
         "previous_state": group.previous_state.value,
-        "state_since": group.state_since,
         "generation_id": group.generation_id,
         "protocol_type": group.protocol_type,
         "protocol_name": group.protocol_name,
@@ -45,8 +47,6 @@ def group_columns(group: ClassicGroup) -> dict[str, Any]:
         "join_delay_ms": delay,
         "join_remaining_ms": remaining,
         "sync_deadline": group.sync_deadline,
-        "armed_gap": group.armed_gap,
-        **hold_columns(group.hold),
     }
 
 
@@ -68,6 +68,7 @@ class Changes:
     """Nothing but sessions changed."""
     topics: bool
     """Whether the topics of the generation changed."""
+    resolution_stays = False
 
     @property
     def nothing(self) -> bool:
@@ -302,8 +303,8 @@ class ClassicRows:
             found[pk].topics = topics
         return found
 
-    insert = Q.insert_group
     header = staticmethod(group_columns)
+    delete_all = Q.delete_classic_children
 
     async def changes(self, connection: Connection, before: Group | None, after: ClassicGroup) -> Changes:
         """What differs from `before`, which is of the same protocol."""
@@ -311,73 +312,84 @@ class ClassicRows:
         size = off_loop.PER_MEMBER * len(after.members) if is_other_state(before, after) else 0
         return await off_loop.run_within(connection, size, changes, before, after)
 
-    async def update(
-        self, connection: Connection, after: ClassicGroup, changes: Changes, touched: Mapping[str, object]
-    ) -> None:
-        """Write what changed of the header. `touched`: parameters that are not of the group itself."""
-        await connection.execute(Q.update_group.encode(), {**group_columns(after), **touched})
+    async def write(self, connection: Connection, written: Sequence[Written]) -> None:
+        """Write what changed of some groups besides their headers."""
+        await self._write_members(connection, written)
+        await self._write_pending(connection, written)
+        await self._write_assignments(connection, written)
+        await self._write_topics(connection, written)
 
-    async def write(self, connection: Connection, pk: int, after: ClassicGroup, changes: Changes) -> None:
-        """Write what changed besides the header."""
-        await self._write_members(connection, pk, changes)
-        await self._write_assignments(connection, pk, after, changes)
-        if changes.topics:
-            await self._write_topics(connection, pk, after)
+    async def load_sessions(self, connection: Connection, ids: Sequence[int]) -> list[TupleRow]:
+        """The sessions of all members of groups: key of the group's row, member id, deadline, when it was heard of."""
+        return await off_loop.fetch(connection, Q.load_sessions, {"ids": ids})
 
-    async def load_sessions(self, connection: Connection, pk: int) -> dict[str, Session]:
-        """The sessions of all members, by member id."""
-        rows = await off_loop.fetch(connection, Q.load_sessions, {"id": pk})
-        return {member_id: Session(deadline, heard_at) for member_id, deadline, heard_at in rows}
-
-    async def _write_members(self, connection: Connection, pk: int, changes: Changes) -> None:
-        if changes.removed:
-            await connection.execute(Q.delete_members.encode(), {"id": pk, "member_id": list(changes.removed)})
-        if changes.pending_removed:
-            await connection.execute(Q.delete_pending.encode(), {"id": pk, "member_id": list(changes.pending_removed)})
-        async for part in off_loop.in_parts(changes.upserted, MEMBERS_AT_ONCE):
-            renewed = text_array(member.member_id for member in part if member.member_id in changes.renewed)
-            parameters = {"id": pk, "renewed": renewed, **member_arrays(part)}
+    async def _write_members(self, connection: Connection, written: Sequence[Written]) -> None:
+        if removed := [(pk, member_id) for pk, _, changes in written for member_id in changes.removed]:
+            await connection.execute(Q.delete_members.encode(), keys(removed))
+        upserted = [(pk, member, changes) for pk, _, changes in written for member in changes.upserted]
+        async for part in off_loop.in_parts(upserted, MEMBERS_AT_ONCE):
+            renewed = [(pk, one.member_id) for pk, one, changes in part if one.member_id in changes.renewed]
+            parameters = {
+                **member_arrays([member for _, member, _ in part]),
+                "id": number_array(pk for pk, _, _ in part),
+                "renewed_id": number_array(pk for pk, _ in renewed),
+                "renewed": text_array(member_id for _, member_id in renewed),
+            }
             await connection.execute(Q.upsert_members.encode(), parameters)
         # An unchanged assignment is not sent: each write would store it out of line once more.
-        assigned = {member.member_id for member in changes.reassigned}
-        async for part in off_loop.in_parts(changes.progressed, MEMBERS_AT_ONCE):
-            assignments = (member.assignment if member.member_id in assigned else None for member in part)
+        assigned = {(pk, member.member_id) for pk, _, changes in written for member in changes.reassigned}
+        progressed = [(pk, member, changes) for pk, _, changes in written for member in changes.progressed]
+        async for part in off_loop.in_parts(progressed, MEMBERS_AT_ONCE):
             parameters = {
-                "id": pk,
-                "assignment": bytea_array(assignments),
-                "is_renewed": number_array(member.member_id in changes.renewed for member in part),
-                **progress_arrays(part),
+                **progress_arrays([member for _, member, _ in part]),
+                "id": number_array(pk for pk, _, _ in part),
+                "assignment": bytea_array(
+                    one.assignment if (pk, one.member_id) in assigned else None for pk, one, _ in part
+                ),
+                "is_renewed": number_array(one.member_id in changes.renewed for _, one, changes in part),
             }
             await connection.execute(Q.update_member_progress.encode(), parameters)
-        if changes.pending_set:
-            ids, deadlines = list(changes.pending_set), list(changes.pending_set.values())
-            await connection.execute(Q.upsert_pending.encode(), {"id": pk, "member_id": ids, "deadline": deadlines})
 
-    async def _write_topics(self, connection: Connection, pk: int, after: ClassicGroup) -> None:
-        topics = after.generation_topics
-        if topics is None:
-            await connection.execute(Q.delete_generation_topics.encode(), {"id": pk})
-        else:
-            await connection.execute(Q.upsert_generation_topics.encode(), {"id": pk, "topics": sorted(topics)})
+    async def _write_pending(self, connection: Connection, written: Sequence[Written]) -> None:
+        if removed := [(pk, member_id) for pk, _, changes in written for member_id in changes.pending_removed]:
+            await connection.execute(Q.delete_pending.encode(), keys(removed))
+        if given := [(pk, *pending) for pk, _, changes in written for pending in changes.pending_set.items()]:
+            deadlines = number_array(deadline for _, _, deadline in given)
+            parameters = {**keys((pk, member_id) for pk, member_id, _ in given), "deadline": deadlines}
+            await connection.execute(Q.upsert_pending.encode(), parameters)
 
-    async def _write_assignments(self, connection: Connection, pk: int, after: ClassicGroup, changes: Changes) -> None:
-        emptied = [*changes.removed, *(member.member_id for member in changes.reassigned)]
-        if emptied:
-            await connection.execute(Q.delete_assignments.encode(), {"id": pk, "member_id": emptied})
-        size = off_loop.PER_MEMBER * len(changes.reassigned)
-        owned = await off_loop.run_within(connection, size, owned_partitions, after, changes.reassigned)
+    async def _write_topics(self, connection: Connection, written: Sequence[Written]) -> None:
+        changed = [(pk, after.generation_topics) for pk, after, changes in written if changes.topics]
+        if unknown := [pk for pk, topics in changed if topics is None]:
+            await connection.execute(Q.delete_generation_topics.encode(), {"ids": unknown})
+        if known := [{"group_id": pk, "topics": sorted(topics)} for pk, topics in changed if topics is not None]:
+            await connection.execute(Q.upsert_generation_topics.encode(), {"rows": rows.as_json(known)})
+
+    async def _write_assignments(self, connection: Connection, written: Sequence[Written]) -> None:
+        reassigned = [(pk, member.member_id) for pk, _, changes in written for member in changes.reassigned]
+        if emptied := [(pk, one) for pk, _, changes in written for one in changes.removed] + reassigned:
+            await connection.execute(Q.delete_assignments.encode(), keys(emptied))
+        size = off_loop.PER_MEMBER * len(reassigned)
+        owned = await off_loop.run_within(connection, size, all_owned_partitions, written)
         if owned:
-            topics, partitions, members = zip(*owned, strict=True)
-            await connection.execute(
-                Q.insert_assignments.encode(),
-                {
-                    "id": pk,
-                    "generation_id": after.generation_id,
-                    "topic": list(topics),
-                    "partition": list(partitions),
-                    "member_id": list(members),
-                },
-            )
+            ids, generations, topics, partitions, members = zip(*owned, strict=True)
+            parameters = {
+                "id": number_array(ids),
+                "generation_id": number_array(generations),
+                "topic": text_array(topics),
+                "partition": number_array(partitions),
+                "member_id": text_array(members),
+            }
+            await connection.execute(Q.insert_assignments.encode(), parameters)
+
+
+def all_owned_partitions(written: Iterable[Written]) -> list[tuple[int, int, str, int, str]]:
+    """The rows of assignments that changed: key of the group's row, generation, topic, partition, member id."""
+    return [
+        (pk, after.generation_id, *owned)
+        for pk, after, changes in written
+        for owned in owned_partitions(after, changes.reassigned)
+    ]
 
 
 def owned_partitions(group: ClassicGroup, members: Sequence[ClassicMember]) -> list[tuple[str, int, str]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from groups import states
@@ -28,10 +29,11 @@ from groups.core.model.consumer_group import (
     TimerKind,
     Timers,
 )
-from groups.core.model.group import Group, Session
+from groups.core.model.group import Group
 from groups.core.model.persistent import DeadlineMap, Timer
 from groups.core.model.types import Millis, Protocol
-from groups.store.rows import GroupRow, hold_columns
+from groups.store import rows
+from groups.store.rows import GroupRow, Written, as_json, bytea_text, keys
 from kcoord.database.pool import Connection, Database
 from kcoord.database.sql import queries
 from kcoord.process import off_loop
@@ -283,9 +285,9 @@ def _shared(value: Mapping[str, Mapping[str, int]]) -> dict[str, dict[int, int]]
     return {topic_id: {int(p): epoch for p, epoch in partitions.items()} for topic_id, partitions in value.items()}
 
 
-def _shared_column(group: EpochGroup, member: ConsumerMember) -> Jsonb | None:
+def _shared_column(group: EpochGroup, member: ConsumerMember) -> Any:
     """What members of a share group have is stored with them: of a partition there would be several rows."""
-    return Jsonb(member.assigned) if isinstance(group, ShareGroup) else None
+    return member.assigned if isinstance(group, ShareGroup) else None
 
 
 def _resolution(value: Mapping[str, Any]) -> RegexResolution:
@@ -303,35 +305,31 @@ def _job_columns(job: Job) -> list[int]:
 
 
 def group_columns(group: EpochGroup) -> dict[str, Any]:
-    """Parameters of `insert_consumer_group` and `update_consumer_group` that depend on the group itself."""
+    """The columns of its row that depend on the group itself."""
     resolutions = {rights: _resolution_columns(found) for rights, found in group.resolutions.items()}
     jobs: dict[str, Any] = {}
     if group.regex_jobs:
         jobs["regex"] = {rights: _job_columns(job) for rights, job in group.regex_jobs.items()}
     if group.target_job is not None:
         jobs["target"] = _job_columns(group.target_job)
-    return {
-        "group_id": group.group_id,
+    return rows.group_columns(group) | {
         "type": group.type,
-        "state": group.state.value,
-        "state_since": group.state_since,
+        "protocol_type": group.type,
         "generation_id": group.group_epoch,
         "assignment_epoch": group.assignment_epoch,
         "assignment_timestamp": group.assignment_timestamp,
         "metadata_hash": group.metadata_hash,
         "metadata_version": group.metadata_version,
-        "resolution": Jsonb(resolutions) if resolutions else None,
-        "jobs": Jsonb(jobs) if jobs else None,
-        "armed_gap": group.armed_gap,
-        **hold_columns(group.hold),
+        "resolution": resolutions or None,
+        "jobs": jobs or None,
     }
 
 
 def member_columns(pk: int, group: EpochGroup, member: ConsumerMember) -> dict[str, Any]:
-    """Parameters of `upsert_consumer_member`."""
+    """The row of `upsert_consumer_members`."""
     classic = member.classic
     return {
-        "id": pk,
+        "group_id": pk,
         "member_id": member.member_id,
         "instance_id": member.instance_id,
         "rack_id": member.rack_id,
@@ -344,31 +342,41 @@ def member_columns(pk: int, group: EpochGroup, member: ConsumerMember) -> dict[s
         "server_assignor": member.server_assignor,
         "classic_session_timeout_ms": classic.session_timeout_ms if classic else None,
         "classic_protocol_names": [protocol.name for protocol in classic.protocols] if classic else None,
-        "classic_protocol_metadata": [protocol.metadata for protocol in classic.protocols] if classic else None,
+        "classic_protocol_metadata": [bytea_text(protocol.metadata) for protocol in classic.protocols]
+        if classic
+        else None,
         "member_epoch": member.member_epoch,
         "previous_member_epoch": member.previous_member_epoch,
         "state": member.state.value,
-        "target": Jsonb({topic_id: sorted(partitions) for topic_id, partitions in member.target.items()}),
+        "target": {topic_id: sorted(partitions) for topic_id, partitions in member.target.items()},
         "assigned": _shared_column(group, member),
     }
 
 
-def step_columns(group: EpochGroup, members: Sequence[ConsumerMember]) -> dict[str, list[Any]]:
+def step_columns(written: Iterable[Written]) -> dict[str, list[Any]]:
     """Parameters of `update_consumer_steps`: an array for each column."""
+    stepped = [(pk, group, member) for pk, group, changes in written for member in changes.stepped]
+    shared = [_shared_column(group, member) for _, group, member in stepped]
     return {
-        "member_id": [member.member_id for member in members],
-        "member_epoch": [member.member_epoch for member in members],
-        "previous_member_epoch": [member.previous_member_epoch for member in members],
-        "state": [member.state.value for member in members],
-        "assigned": [_shared_column(group, member) for member in members],
+        "id": [pk for pk, _, _ in stepped],
+        "member_id": [member.member_id for _, _, member in stepped],
+        "member_epoch": [member.member_epoch for _, _, member in stepped],
+        "previous_member_epoch": [member.previous_member_epoch for _, _, member in stepped],
+        "state": [member.state.value for _, _, member in stepped],
+        "assigned": [None if assigned is None else Jsonb(assigned) for assigned in shared],
     }
 
 
-def timer_columns(timers: Timers, member_ids: Sequence[str]) -> dict[str, list[Any]]:
-    """Parameters of `update_consumer_timers`: an array for each column, in the order of `member_ids`."""
-    columns: dict[str, list[Any]] = {"member_id": list(member_ids)}
+def timer_columns(written: Iterable[Written]) -> dict[str, list[Any]]:
+    """Parameters of `update_consumer_timers`: an array for each column."""
+    moved = [(*one, member_id) for one in written for member_id in one.changes.timers]
+    columns: dict[str, list[Any]] = {
+        "id": [pk for pk, _, _, _ in moved],
+        "member_id": [member_id for _, _, _, member_id in moved],
+        "is_renewed": [member_id in changes.renewed for _, _, changes, member_id in moved],
+    }
     for kind, (deadline, armed_at) in TIMER_COLUMNS.items():
-        armed = [timers.of(kind).get(member_id) for member_id in member_ids]
+        armed = [group.timers.of(kind).get(member_id) for _, group, _, member_id in moved]
         columns[deadline] = [timer.deadline if timer else None for timer in armed]
         columns[armed_at] = [timer.armed_at if timer else None for timer in armed]
     return columns
@@ -403,61 +411,46 @@ class ConsumerRows:
                 found[pk].resolutions = resolutions
         return found
 
-    insert = Q.insert_consumer_group
     header = staticmethod(group_columns)
+    delete_all = Q.delete_consumer_children
 
     async def changes(self, connection: Connection, before: Group | None, after: EpochGroup) -> ConsumerChanges:
         """What differs from `before`, which is of the same protocol."""
         assert before is None or isinstance(before, EpochGroup)
         return await off_loop.run_within(connection, size_of(before) + size_of(after), changes, before, after)
 
-    async def update(
-        self, connection: Connection, after: EpochGroup, changes: ConsumerChanges, touched: Mapping[str, object]
-    ) -> None:
-        """Write what changed of the header. `touched`: parameters that are not of the group itself."""
-        parameters = {**group_columns(after), **touched, "resolution_stays": changes.resolution_stays}
-        if changes.resolution_stays:
-            parameters["resolution"] = None  # it may be large, so it is not sent again
-        await connection.execute(Q.update_consumer_group.encode(), parameters)
+    async def write(self, connection: Connection, written: Sequence[Written]) -> None:
+        """Write what changed of some groups besides their headers."""
+        await self._write_members(connection, written)
+        await self._write_ownership(connection, written)
 
-    async def write(self, connection: Connection, pk: int, after: EpochGroup, changes: ConsumerChanges) -> None:
-        """Write what changed besides the header."""
-        await self._write_members(connection, pk, after, changes)
-        await self._write_ownership(connection, pk, changes)
+    async def load_sessions(self, connection: Connection, ids: Sequence[int]) -> list[TupleRow]:
+        """The sessions of all members of groups: key of the group's row, member id, deadline, when it was armed."""
+        return await off_loop.fetch(connection, Q.load_consumer_sessions, {"ids": ids})
 
-    async def load_sessions(self, connection: Connection, pk: int) -> dict[str, Session]:
-        """The sessions of all members, by member id."""
-        rows = await self._db.rows(connection, Q.load_consumer_sessions, {"id": pk})
-        return {member_id: Session(deadline, armed_at) for member_id, deadline, armed_at in rows}
+    async def _write_members(self, connection: Connection, written: Sequence[Written]) -> None:
+        if removed := [(pk, member_id) for pk, _, changes in written for member_id in changes.removed]:
+            await connection.execute(Q.delete_consumer_members.encode(), keys(removed))
+        upserted = [(pk, group, member) for pk, group, changes in written for member in changes.upserted]
+        async for part in off_loop.in_parts(upserted):
+            parameters = {"members": as_json([member_columns(*one) for one in part])}
+            await connection.execute(Q.upsert_consumer_members.encode(), parameters)
+        if any(changes.stepped for _, _, changes in written):
+            await connection.execute(Q.update_consumer_steps.encode(), step_columns(written))
+        if any(changes.timers for _, _, changes in written):
+            await connection.execute(Q.update_consumer_timers.encode(), timer_columns(written))
 
-    async def _write_members(
-        self, connection: Connection, pk: int, after: EpochGroup, changes: ConsumerChanges
-    ) -> None:
-        if changes.removed:
-            await connection.execute(Q.delete_consumer_members.encode(), {"id": pk, "member_id": list(changes.removed)})
-        if changes.upserted:
-            parameters = [member_columns(pk, after, member) for member in changes.upserted]
-            async for part in off_loop.in_parts(parameters):
-                await connection.cursor().executemany(Q.upsert_consumer_member.encode(), part)
-        if changes.stepped:
-            columns = step_columns(after, changes.stepped)
-            await connection.execute(Q.update_consumer_steps.encode(), {"id": pk, **columns})
-        if changes.timers:
-            columns = timer_columns(after.timers, changes.timers)
-            columns["is_renewed"] = [member_id in changes.renewed for member_id in changes.timers]
-            await connection.execute(Q.update_consumer_timers.encode(), {"id": pk, **columns})
-
-    async def _write_ownership(self, connection: Connection, pk: int, changes: ConsumerChanges) -> None:
+    async def _write_ownership(self, connection: Connection, written: Sequence[Written]) -> None:
         """What is released is deleted first: the primary key refuses a second owner."""
         names: dict[object, str] = {}
-        async for part in off_loop.in_parts(changes.released):
-            names.update(await self._db.rows(connection, Q.release_ownership, {"id": pk, **_columns(part)}))
-        async for part in off_loop.in_parts(changes.taken):
+        async for part in off_loop.in_parts((pk, *one) for pk, _, changes in written for one in changes.released):
+            names.update(await self._db.rows(connection, Q.release_ownership, _columns(part)))
+        async for part in off_loop.in_parts((pk, *one) for pk, _, changes in written for one in changes.taken):
             columns = _columns(part)
             columns["name"] = [names.get(topic_id) for topic_id in columns["topic_id"]]
-            await connection.execute(Q.take_ownership.encode(), {"id": pk, **columns})
+            await connection.execute(Q.take_ownership.encode(), columns)
 
 
-def _columns(owned: Iterable[Owned]) -> dict[str, list[object]]:
-    names = ("topic_id", "partition", "member_id", "epoch", "pending")
+def _columns(owned: Iterable[tuple[object, ...]]) -> dict[str, list[object]]:
+    names = ("id", "topic_id", "partition", "member_id", "epoch", "pending")
     return {name: list(column) for name, column in zip(names, zip(*owned, strict=True), strict=True)}

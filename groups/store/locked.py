@@ -5,14 +5,15 @@ Offsets are written this way: what fences a commit and what it writes are one tr
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from groups.core.model.consumer_group import ShareGroup
 from groups.core.model.events import GroupEvent
 from groups.core.model.group import Group
 from groups.core.model.replies import Reply
-from groups.core.model.types import Millis
+from groups.core.model.types import Millis, Topic
 from kcoord.access.audit.recording import Act
 from kcoord.database.pool import Connection
 
@@ -97,3 +98,21 @@ async def run_share_hooks(change: ShareChange) -> None:
     """Notify all hooks with rows of the group of what became of it."""
     for hook in _share_hooks:
         await hook(change)
+
+
+async def tell_items(
+    connection: Connection,
+    pk: int,
+    before: Group | None,
+    after: ShareGroup,
+    topics: Mapping[str, Topic],
+    now: Millis,
+) -> None:
+    """Items that members who are gone have locked go back; partitions that are new to a share group begin."""
+    old = before if isinstance(before, ShareGroup) else None
+    if old is not None and old.group_epoch == after.group_epoch:
+        return
+    gone = [member_id for member_id in (() if old is None else old.members) if member_id not in after.members]
+    names = {name for member in after.members.values() for name in member.subscribed_topic_names}
+    topic_ids = [topics[name].topic_id for name in sorted(names) if name in topics]
+    await run_share_hooks(ShareChange(connection, after.group_id, pk, gone, topic_ids, now))

@@ -11,11 +11,12 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
+import msgspec
 from psycopg import adapters
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
@@ -78,6 +79,22 @@ adapters.register_dumper(Int4Array, _Int4Dumper)
 adapters.register_dumper(Int8Array, _Int8Dumper)
 
 
+def keys(pairs: Iterable[tuple[int, str]]) -> dict[str, str]:
+    """The parameters of statements about members: the key of the group's row and the id of each."""
+    ids, member_ids = zip(*pairs, strict=True)
+    return {"id": number_array(ids), "member_id": text_array(member_ids)}
+
+
+def as_json(rows: Sequence[Mapping[str, object]]) -> str:
+    """What `json_populate_recordset` reads: columns that are missing are null, bytes are `bytea_text`."""
+    return msgspec.json.encode(rows).decode()
+
+
+def bytea_text(value: bytes) -> str:
+    """What Postgres reads as bytea."""
+    return f"\\x{value.hex()}"
+
+
 def text_array(values: Iterable[str | None]) -> str:
     """What Postgres reads as text[]."""
     return _array(None if value is None else value.replace("\\", "\\\\").replace('"', '\\"') for value in values)
@@ -101,6 +118,7 @@ class GroupRow(NamedTuple):
     """The columns of `lock_group`. What belongs to the other protocol has its default or is None."""
 
     id: int
+    group_id: str
     version: int
     type: str
     state: str
@@ -137,9 +155,20 @@ class GroupRow(NamedTuple):
         return Hold(self.held_until, self.held_by or "", self.hold_reason or "")
 
 
-def hold_columns(hold: Hold | None) -> dict[str, Any]:
-    """Parameters of a group's row that depend on its hold, for both protocols."""
+def group_columns(group: Group) -> dict[str, Any]:
+    """Columns of a group's row that both protocols have, and those of the others empty."""
+    hold = group.hold
     return {
+        "group_id": group.group_id,
+        "state": group.state.value,
+        "previous_state": "",
+        "state_since": group.state_since,
+        "new_member_added": False,
+        "assignment_epoch": 0,
+        "assignment_timestamp": 0,
+        "metadata_hash": "",
+        "metadata_version": -1,
+        "armed_gap": group.armed_gap,
         "held_until": hold.until if hold else None,
         "held_by": hold.by if hold else None,
         "hold_reason": hold.reason if hold else None,
@@ -150,15 +179,44 @@ def hold_columns(hold: Hold | None) -> dict[str, Any]:
 class Ownership:
     """Who runs the timers of a coordinator partition, read under the lock of a group.
 
-    `active`: it has an owner with enough left of its lease for the transaction to end, so something may expire.
-    `owner`: the incarnation of a node, None for nobody. See `Env` for `gap` and `sessions_known_until`.
+    `now`: the time then. `exists`: the group does, if only under the lock of another transaction. `active`: the
+    partition has an owner with enough left of its lease for the transaction to end, so something may expire. `owner`:
+    the incarnation of a node, None for nobody. See `Env` for `gap` and `sessions_known_until`.
     """
 
+    now: Millis
+    exists: bool
     active: bool
     owner: int | None
     epoch: int
     gap: int
     sessions_known_until: Millis
+
+
+class Written(NamedTuple):
+    """What is written of a group besides its header: the key of its row, the group, and what changed."""
+
+    pk: int
+    after: Any
+    changes: Any
+
+
+class Change(NamedTuple):
+    """A group under its lock, None where there is none, and what a decision at `now` made of it."""
+
+    before: Stored
+    after: Group | None
+    now: Millis
+
+
+@dataclass(slots=True)
+class Writing:
+    """What is to be written of a group. `header`: the columns of its row; `touched`: only its wake-up and version."""
+
+    kept: Stored
+    changes: Any = None
+    header: dict[str, Any] | None = None
+    touched: bool = False
 
 
 class OwnerLapsed(Exception):

@@ -1,11 +1,11 @@
 """The store of groups: the only writer of their tables, of their events, and of the copies in the memory of a process.
 
-One group, one row lock, one transaction. The lock is a separate statement; the clock and what is not cached are read in
-the statements after it. A folded group stays in memory: a copy is current as long as the row has its key, its version
-and its version tag, and then nothing is loaded. The version alone is not enough: after a failover to a standby that
-lags behind, or a restore, Postgres counts from an older number again and reaches the same one with other content. The
-tag is random, drawn with each version. Copies that are dropped are remembered by key, version and generation, so that a
-row that went back in time is detected.
+A group is decided under the lock of its row, several in a transaction. The lock is a separate statement; the clock and
+what is not cached are read in the statements after it. A folded group stays in memory: a copy is current as long as the
+row has its key, its version and its version tag, and then nothing is loaded. The version alone is not enough: after a
+failover to a standby that lags behind, or a restore, Postgres counts from an older number again and reaches the same
+one with other content. The tag is random, drawn with each version. Copies that are dropped are remembered by key,
+version and generation, so that a row that went back in time is detected.
 
 Events are written with the decision they describe, and bounded by age and number. A group that changes in a loop would
 fill the disk long before its events are old, and between two runs of maintenance. So writers also trim: each time a
@@ -21,8 +21,8 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -31,12 +31,23 @@ import structlog
 
 from groups.core.model.consumer_group import EpochGroup
 from groups.core.model.events import GroupEvent
-from groups.core.model.group import Group, partition_of, wake_at, wake_at_to_store, with_sessions
+from groups.core.model.group import Group, Session, partition_of, wake_at, wake_at_to_store, with_sessions
 from groups.core.model.types import Millis
 from groups.store.bulk import BulkLoad
 from groups.store.classic import ClassicRows
 from groups.store.consumer import KINDS, ConsumerRows
-from groups.store.rows import MISSING, GroupAppeared, GroupRow, Ownership, Stored, number_array, text_array
+from groups.store.rows import (
+    MISSING,
+    Change,
+    GroupRow,
+    Ownership,
+    Stored,
+    Writing,
+    Written,
+    as_json,
+    number_array,
+    text_array,
+)
 from kcoord.database.notifications import CHANGED, WAKE
 from kcoord.database.pool import Connection, Database, by_name
 from kcoord.database.sql import queries
@@ -220,6 +231,10 @@ TRIM_BATCH = 5_000
 GROUPS_PER_LOOK = 200
 
 
+Happened = tuple[str, Millis, GroupEvent]
+"""An event with the id of its group and the instant (ms)."""
+
+
 class EventStore:
     """Appends events and deletes old ones."""
 
@@ -229,24 +244,25 @@ class EventStore:
         self._trim_every = max(self._keep // 10, 1)
         self._written: OrderedDict[str, int] = OrderedDict()
 
-    async def append(self, connection: Connection, group_id: str, events: Sequence[GroupEvent], now: Millis) -> None:
+    async def append(self, connection: Connection, happened: Sequence[Happened]) -> None:
         """Write what happened, for people, in the transaction that decided it."""
-        if not events:
+        if not happened:
             return
         parameters = {
-            "group_id": group_id,
-            "now": now,
-            "kind": text_array(event.kind.value for event in events),
-            "generation_id": number_array(event.generation_id for event in events),
-            "member_id": text_array(event.member_id for event in events),
-            "detail": text_array(json.dumps(dict(event.detail)) for event in events),
+            "group_id": text_array(group_id for group_id, _, _ in happened),
+            "at": number_array(at for _, at, _ in happened),
+            "kind": text_array(event.kind.value for _, _, event in happened),
+            "generation_id": number_array(event.generation_id for _, _, event in happened),
+            "member_id": text_array(event.member_id for _, _, event in happened),
+            "detail": text_array(json.dumps(dict(event.detail)) for _, _, event in happened),
         }
         await connection.execute(Q.insert_events.encode(), parameters)
-        if self._count(group_id, len(events)) >= self._trim_every:
-            del self._written[group_id]
-            # Twice the number written: an excess from before shrinks without holding the group's lock for long.
-            limit = 2 * max(self._trim_every, len(events))
-            await connection.execute(Q.trim_group_events.encode(), self._crowd(group_id, limit))
+        for group_id, events in Counter(group_id for group_id, _, _ in happened).items():
+            if self._count(group_id, events) >= self._trim_every:
+                del self._written[group_id]
+                # Twice the number written: an excess from before shrinks without holding the group's lock for long.
+                limit = 2 * max(self._trim_every, events)
+                await connection.execute(Q.trim_group_events.encode(), self._crowd(group_id, limit))
 
     def _count(self, group_id: str, events: int) -> int:
         """The number that this process wrote for a group since it trimmed them; including failed transactions."""
@@ -311,48 +327,64 @@ class GroupStore:
         self._events = runtime.get(EventStore)
 
     async def lock(
-        self, connection: Connection, group_id: str, *, skip_locked: bool = False
-    ) -> tuple[Stored, Millis, Ownership]:
-        """Lock the group's row until the transaction ends, and load what the cache does not hold.
+        self, connection: Connection, group_ids: Sequence[str], *, skip_locked: bool = False
+    ) -> dict[str, tuple[Stored, Ownership]]:
+        """Lock the rows of groups until the transaction ends, and load what the cache does not hold.
 
-        Returns the group, the time, and who runs its timers, both read once the lock is held. `skip_locked`: answer
-        MISSING instead of waiting when another transaction holds the lock.
+        Returns each group, with the time and who runs its timers, both read once the locks are held. `skip_locked`:
+        do not wait for the locks of other transactions; such a group is MISSING although its `Ownership.exists`.
         """
-        statement = Q.lock_group_or_skip if skip_locked else Q.lock_group
+        statement = Q.lock_groups_or_skip if skip_locked else Q.lock_groups
         locking = connection.cursor(row_factory=by_name(GroupRow))
-        await locking.execute(statement.encode(), {"group_id": group_id})
-        now, ownership = await self.ownership(connection, group_id)  # sent together with the lock in a pipeline
-        row = await locking.fetchone()
-        if row is not None:
+        await locking.execute(statement.encode(), {"group_id": text_array(group_ids)})
+        owners = await self.ownership(connection, group_ids)  # sent together with the lock in a pipeline
+        found = {row.group_id: row for row in await locking.fetchall()}
+        for group_id, row in found.items():
             ahead = self._copies.ahead_of(group_id, row)
             if ahead is not None:
-                row = await self._outrun(connection, group_id, row, ahead)
-        return await self._from_row(connection, group_id, row), now, ownership
+                found[group_id] = await self._outrun(connection, group_id, row, ahead)
+        return {
+            group_id: (await self._from_row(connection, group_id, found.get(group_id)), owners[group_id])
+            for group_id in group_ids
+        }
 
-    async def ownership(self, connection: Connection, group_id: str, *, hold: bool = False) -> tuple[Millis, Ownership]:
-        """The time, and who runs the timers of a group's partition with enough of its lease left.
+    async def ownership(
+        self, connection: Connection, group_ids: Sequence[str], *, hold: bool = False
+    ) -> dict[str, Ownership]:
+        """The time, and who runs the timers of groups' partitions with enough of their leases left.
 
         Enough is the limit of a transaction: one that is still open when the lease ends has been ended by Postgres.
-        `hold`: nobody else gets the partition, and its gap does not grow, until the transaction ends.
+        `hold`: nobody else gets the partitions, and their gaps do not grow, until the transaction ends.
         """
-        partition = partition_of(group_id, self._partitions)
+        partitions = number_array(partition_of(group_id, self._partitions) for group_id in group_ids)
         if hold:
-            await connection.execute(Q.hold_partition.encode(), {"partition": partition})
+            await connection.execute(Q.hold_partitions.encode(), {"partition": partitions})
         parameters = {
-            "partition": partition,
+            "group_id": text_array(group_ids),
+            "partition": partitions,
             "margin_ms": self._margin_ms,
             "override": self._db.clock.override_ms,
         }
-        found = await self._db.one(connection, Q.read_ownership, parameters)
-        now, database_ms, owner, epoch, gap, active, known_until = found
-        self._db.note_clock(connection, database_ms)
-        return now, Ownership(active, owner, epoch, gap, known_until)
+        found: dict[str, Ownership] = {}
+        for row in await self._db.rows(connection, Q.read_ownership, parameters):
+            group_id, exists, now, database_ms, owner, epoch, gap, active, known_until = row
+            self._db.note_clock(connection, database_ms)
+            found[group_id] = Ownership(now, exists, active, owner, epoch, gap, known_until)
+        return found
 
-    async def with_sessions(self, connection: Connection, stored: Stored) -> Stored:
-        """The group with its sessions as the rows have them now: those of a copy may be too early, never too late."""
-        if stored.pk is None or stored.group is None:
+    async def with_sessions(self, connection: Connection, groups: Sequence[Stored]) -> list[Stored]:
+        """The groups with the sessions that their rows have now: those of a copy may be too early, never too late."""
+        sessions: defaultdict[int | None, dict[str, Session]] = defaultdict(dict)
+        for rows in (self._classic, self._consumer):
+            ids = [one.pk for one in groups if one.pk and one.group is not None and self._rows(one.group) is rows]
+            for pk, member_id, deadline, heard_at in await rows.load_sessions(connection, ids) if ids else ():
+                sessions[pk][member_id] = Session(deadline, heard_at)
+        return [await self._with_sessions(connection, one, sessions[one.pk]) for one in groups]
+
+    @staticmethod
+    async def _with_sessions(connection: Connection, stored: Stored, sessions: dict[str, Session]) -> Stored:
+        if stored.group is None:
             return stored
-        sessions = await self._rows(stored.group).load_sessions(connection, stored.pk)
         size = 0 if isinstance(stored.group, EpochGroup) else off_loop.PER_MEMBER * len(sessions)
         return replace(stored, group=await off_loop.run_within(connection, size, with_sessions, stored.group, sessions))
 
@@ -383,7 +415,7 @@ class GroupStore:
             "generation_id": later.generation_id,
         }
         await connection.execute(Q.outrun_group.encode(), parameters)
-        await self.notify(connection, group_id, wake=False, changed=True)
+        await self.notify(connection, changed=[group_id])
         return later
 
     async def read(self, group_id: str, *, partitions: bool = True, sessions: bool = False) -> Stored:
@@ -396,7 +428,7 @@ class GroupStore:
         async with self._db.snapshot(keep_plans=True) as connection:
             row = await self._db.record(connection, GroupRow, Q.read_group, {"group_id": group_id})
             stored = await self._from_row(connection, group_id, row, partitions=partitions)
-            return await self.with_sessions(connection, stored) if sessions else stored
+            return (await self.with_sessions(connection, [stored]))[0] if sessions else stored
 
     async def _from_row(
         self, connection: Connection, group_id: str, row: GroupRow | None, *, partitions: bool = True
@@ -445,67 +477,100 @@ class GroupStore:
         """Make the next use load the group, after a transaction with an unknown or failed outcome."""
         self._copies.drop(group_id)
 
-    async def persist(self, connection: Connection, before: Stored, after: Group | None, now: Millis) -> Stored:
-        """Make the rows match the folded group; returns the group as it will be stored after the commit.
+    async def persist(self, connection: Connection, changed: Sequence[Change]) -> list[Stored | None]:
+        """Make the rows match folded groups, set by set; returns each as it will be stored after the commit.
 
-        Raises GroupAppeared if the group was to be created and another process created it first.
+        None: the group was to be created, and another process created it first; nothing of it is written.
         """
-        if after is None:
-            if before.pk is not None:
-                await connection.execute(Q.delete_group.encode(), {"id": before.pk})
-            return MISSING
-        before = await self._without_the_other_protocol(connection, before, after)
-        rows, due, tag = self._rows(after), wake_at(after), uuid4()
-        changes = await rows.changes(connection, before.group, after)
-        if changes.only_deadlines:
-            due = wake_at_to_store(before.wake_at, due, now)
-        touched: dict[str, object] = {"partition": partition_of(after.group_id, self._partitions), "wake_at": due}
-        kept = Stored(before.pk, before.version, before.version_tag, due, after)
-        if before.pk is None:
-            parameters = {**rows.header(after), **touched, "now": now, "version_tag": tag}
-            pk = await self._db.value(connection, rows.insert, parameters)
-            if pk is None:
-                raise GroupAppeared
-            kept = Stored(pk, 1, tag, due, after)
-        elif changes.nothing and due == before.wake_at:
-            return kept
-        elif changes.only_renewed:  # other processes may keep their copies of the group
-            if due != before.wake_at:
-                await connection.execute(Q.move_wake_up.encode(), {**touched, "id": before.pk})
-        else:
-            kept = Stored(before.pk, before.version + 1, tag, due, after)
-            touched |= {"id": before.pk, "version_tag": tag}
-            if changes.only_deadlines:
-                await connection.execute(Q.touch_group.encode(), touched)
-            else:
-                await rows.update(connection, after, changes, {**touched, "now": now})
-        await rows.write(connection, kept.pk, after, changes)
+        if gone := [one.before.pk for one in changed if one.after is None and one.before.pk is not None]:
+            await connection.execute(Q.delete_groups.encode(), {"ids": gone})
+        await self._delete_other_protocols(connection, changed)
+        writings = [await self._writing(connection, one) async for one in off_loop.sliced(changed)]
+        kept = await self._write_headers(connection, writings)
+        for rows in (self._classic, self._consumer):
+            written = [
+                Written(one.pk, one.group, writing.changes)
+                for one, writing in zip(kept, writings, strict=True)
+                if one is not None
+                and one.pk is not None
+                and writing.changes is not None
+                and self._rows(one.group) is rows
+            ]
+            if written:
+                await rows.write(connection, written)
         return kept
 
-    def _rows(self, group: Group) -> Any:
+    async def _delete_other_protocols(self, connection: Connection, changed: Sequence[Change]) -> None:
+        """A group that changes its protocol keeps its row and its offsets; its member rows are deleted first."""
+        for rows in (self._classic, self._consumer):
+            ids = [
+                before.pk
+                for before, after, _ in changed
+                if before.group is not None and _is_other(before, after) and self._rows(before.group) is rows
+            ]
+            if ids:
+                await connection.execute(rows.delete_all.encode(), {"ids": ids})
+
+    async def _writing(self, connection: Connection, change: Change) -> Writing:
+        before, after, now = change
+        if after is None:
+            return Writing(MISSING)
+        rows, due = self._rows(after), wake_at(after)
+        changes = await rows.changes(connection, None if _is_other(before, after) else before.group, after)
+        if changes.only_deadlines:
+            due = wake_at_to_store(before.wake_at, due, now)
+        kept, is_new = replace(before, wake_at=due, group=after), before.pk is None
+        if not is_new and changes.nothing and due == before.wake_at:
+            return Writing(kept)
+        if not is_new and changes.only_renewed:  # other processes may keep their copies of the group
+            return Writing(kept, changes, touched=due != before.wake_at)
+        kept = replace(kept, version=before.version + 1, version_tag=uuid4())
+        if not is_new and changes.only_deadlines:
+            return Writing(kept, changes, touched=True)
+        header = {**rows.header(after), **self._touched(kept), "updated_at": now}
+        if changes.resolution_stays:
+            header["resolution"] = None
+        return Writing(kept, changes, header)
+
+    def _touched(self, kept: Stored) -> dict[str, object]:
+        assert kept.group is not None
+        return {
+            "id": kept.pk,
+            "partition": partition_of(kept.group.group_id, self._partitions),
+            "wake_at": kept.wake_at,
+            "version": kept.version,
+            "version_tag": kept.version_tag,
+        }
+
+    async def _write_headers(self, connection: Connection, writings: Sequence[Writing]) -> list[Stored | None]:
+        """Write the rows of the groups themselves; returns the groups with their keys, None as `persist`."""
+        headers = [one.header for one in writings if one.header is not None]
+        keys: dict[str, int] = {}
+        if new := [header for header in headers if header["id"] is None]:
+            keys = dict(await self._db.rows(connection, Q.insert_groups, {"groups": as_json(new)}))
+        if old := [header for header in headers if header["id"] is not None]:
+            same = [one.kept.pk for one in writings if one.header is not None and one.changes.resolution_stays]
+            parameters = {"groups": as_json(old), "same_resolution": same}
+            await connection.execute(Q.update_groups.encode(), parameters)
+        if touched := [self._touched(one.kept) for one in writings if one.touched]:
+            columns = {name: [row[name] for row in touched] for name in touched[0]}
+            await connection.execute(Q.touch_groups.encode(), columns)
+        return [_with_key(one, keys) for one in writings]
+
+    def _rows(self, group: Group | None) -> Any:
         """Those of the group's protocol, which take groups of its type."""
         return self._consumer if isinstance(group, EpochGroup) else self._classic
 
-    async def _without_the_other_protocol(self, connection: Connection, before: Stored, after: Group) -> Stored:
-        """A group that changes its protocol keeps its row and its offsets; its member rows are deleted first."""
-        if before.pk is None or before.group is None or type(before.group) is type(after):
-            return before
-        statement = Q.delete_consumer_children if isinstance(before.group, EpochGroup) else Q.delete_classic_children
-        await connection.execute(statement.encode(), {"id": before.pk})
-        return Stored(before.pk, before.version, before.version_tag, before.wake_at, None)
-
-    async def append_events(
-        self, connection: Connection, group_id: str, events: Sequence[GroupEvent], now: Millis
-    ) -> None:
+    async def append_events(self, connection: Connection, happened: Sequence[Happened]) -> None:
         """Write what happened, for people."""
-        await self._events.append(connection, group_id, events, now)
+        await self._events.append(connection, happened)
 
-    async def notify(self, connection: Connection, group_id: str, *, wake: bool, changed: bool) -> None:
-        """Notify other processes at commit: a waiter must wake, a page must refresh."""
-        if wake:
-            await connection.execute(Q.notify.encode(), {"channel": WAKE, "group_id": group_id})
-        elif changed:
-            await connection.execute(Q.notify.encode(), {"channel": CHANGED, "group_id": group_id})
+    async def notify(self, connection: Connection, *, wake: Sequence[str] = (), changed: Sequence[str] = ()) -> None:
+        """Notify other processes at commit, by ids of groups: waiters must wake, pages must refresh."""
+        if wake or changed:
+            channels = [WAKE] * len(wake) + [CHANGED] * len(changed)
+            parameters = {"channel": text_array(channels), "group_id": text_array([*wake, *changed])}
+            await connection.execute(Q.notify.encode(), parameters)
 
     async def due_groups(self, limit: int, owner: int | None = None) -> list[str]:
         """Ids of groups whose `wake_at` has come and whose timers may run, the most overdue ones first.
@@ -533,3 +598,16 @@ class GroupStore:
         """Record that the timers ran."""
         async with self._db.connection() as connection:
             await connection.execute(Q.record_tick.encode(), {"override": self._db.clock.override_ms})
+
+
+def _is_other(before: Stored, after: Group | None) -> bool:
+    """The group changes its protocol."""
+    return after is not None and type(before.group) is not type(after)
+
+
+def _with_key(writing: Writing, created: Mapping[str, int]) -> Stored | None:
+    kept = writing.kept
+    if kept.group is None or kept.pk is not None:
+        return kept
+    pk = created.get(kept.group.group_id)
+    return None if pk is None else replace(kept, pk=pk)

@@ -25,7 +25,7 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-YOUNG, MIDDLE = 2_000, 3
+YOUNG, MIDDLE = 2_000, 1
 """Python's first two thresholds: new objects until the young ones are searched, and such searches until the next kind.
 
 Python's 700 make each storm of requests many searches; with many thousands a single one takes several milliseconds. The

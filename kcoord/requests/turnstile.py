@@ -37,7 +37,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 class Kind(Enum):
     """What may begin in a round of the loop: the name of its queue in the metrics, and how many. The first goes first.
 
-    Each has its part of every round, so none starves; together they take some ten milliseconds.
+    Each has its part of every round, so none starves; what takes longer than KIND_SECONDS leaves the rest to the next.
     """
 
     READ = "reads", 32
@@ -55,6 +55,9 @@ class Kind(Enum):
         self.queue = queue
         self.at_once = at_once
 
+
+KIND_SECONDS = 0.001
+"""How long a round of the loop begins requests of a kind, of CPU time: waiting for a processor begins none."""
 
 LEAST_PLACES = 2
 """Big requests at a time on a machine with a single core: one of them usually waits for Postgres."""
@@ -169,8 +172,11 @@ class Rounds:
         if any(self._begun.values()):
             self._go_round()  # first: one that fails must not stop the others
         for lines, count in turns:
+            until = time.thread_time() + KIND_SECONDS
             for _ in range(count):
                 lines.popleft()()
+                if time.thread_time() > until:
+                    break
 
 
 @dataclass(slots=True, eq=False)

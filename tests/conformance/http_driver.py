@@ -14,6 +14,7 @@ from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.types import ClassicGroup, GroupState
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
+from groups.store.rows import Change
 from groups.store.store import GroupStore
 from groups.topics import TopicService
 from kcoord.access.tokens import Rule, create_token
@@ -256,9 +257,10 @@ class HttpDriver:
         store = self._runtime.get(GroupStore)
 
         async def work(connection: Connection) -> None:
-            before, now, _ = await store.lock(connection, group_id)
+            before, found = (await store.lock(connection, [group_id]))[group_id]
             assert isinstance(before.group, ClassicGroup)
-            await store.persist(connection, before, fixtures.forced(before.group, state, now), now)
+            after = fixtures.forced(before.group, state, found.now)
+            await store.persist(connection, [Change(before, after, found.now)])
 
         await self._runtime.db.transaction(work)
         store.forget(group_id)

@@ -77,8 +77,7 @@ def topics_of_generation(
     if group.protocol_type != CONSUMER:
         return None
     names: set[str] = set()
-    for member in group.members.values():
-        metadata = member.metadata_of(protocol_name)
+    for metadata in {member.metadata_of(protocol_name) for member in group.members.values()}:
         subscription = protocol.decode_subscription(metadata) if protocol is not None else None
         if subscription is None:
             return None

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from groups.configs import CONSUMER_PROTOCOL
+from groups.core.classic.rebalance import topics_of_generation
 from groups.core.model.commands import DeleteOffsets
-from groups.core.model.types import ClassicGroup, GroupState, Protocol
+from groups.core.model.types import ClassicGroup, GroupState, Members, Protocol
 from groups.core.subscription import subscribed_topics
-from kcoord.protocol.consumer_protocol import Subscription, encode_subscription
+from kcoord.protocol.consumer_protocol import Subscription, decode_subscription, encode_subscription
 from kcoord.protocol.errors import Error
 from offsets.core.retention import NO_PINS, rule_of
 from tests.groups.core.consumer.classic_client import (
@@ -52,6 +54,27 @@ def ids(made: World) -> tuple[str, ...]:
     """The member ids, by instance id."""
     assert isinstance(made.group, ClassicGroup)
     return tuple(member_id for _, member_id in sorted(made.group.members.static.items()))
+
+
+def test_what_many_members_say_alike_is_read_once() -> None:
+    read: list[bytes] = []
+
+    def decode(data: bytes) -> Subscription | None:
+        read.append(data)
+        return decode_subscription(data)
+
+    said = [encode_subscription(Subscription((name,))) for name in ("foo", "bar")]
+    joined = stable().group
+    assert isinstance(joined, ClassicGroup)
+    one = joined.members[joined.leader_id or ""]
+    members = (
+        replace(one, member_id=f"m{number}", instance_id=None, protocols=(Protocol("range", said[number % 2]),))
+        for number in range(100)
+    )
+    protocol = replace(CONSUMER_PROTOCOL, decode_subscription=decode)
+    topics = topics_of_generation(replace(joined, members=Members(members)), "range", protocol)
+    assert topics == {"foo", "bar"}
+    assert sorted(read) == sorted(said)
 
 
 def test_what_members_that_join_again_say_counts_from_the_next_generation() -> None:

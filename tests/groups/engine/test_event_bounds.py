@@ -37,7 +37,7 @@ async def write(runtime: Runtime, events: EventStore, group_id: str, count: int,
 
     async def work(connection: Connection) -> None:
         lines = [GroupEvent(EventKind.REBALANCE_COMPLETED, number) for number in range(count)]
-        await events.append(connection, group_id, lines, now)
+        await events.append(connection, [(group_id, now, line) for line in lines])
 
     await runtime.db.transaction(work)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from groups.core.model.types import ClassicGroup, ClassicMember, Members, PendingIds, Protocol
 from groups.store import classic
-from groups.store.rows import MISSING, Stored, bytea_array, text_array
+from groups.store.rows import MISSING, Change, Stored, bytea_array, text_array
 from groups.store.store import GroupStore
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
@@ -63,7 +63,9 @@ def statements_sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 async def persisted(store: GroupStore, runtime: Runtime, before: Stored, after: ClassicGroup) -> Stored:
-    return await runtime.db.transaction(lambda connection: store.persist(connection, before, after, 1))
+    (kept,) = await runtime.db.transaction(lambda connection: store.persist(connection, [Change(before, after, 1)]))
+    assert kept is not None
+    return kept
 
 
 def test_members_are_written_at_once_and_read_in_order(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

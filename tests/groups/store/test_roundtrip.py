@@ -18,7 +18,7 @@ from groups.core.model.commands import Command
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, Env, TopicView
-from groups.store.rows import MISSING, Stored
+from groups.store.rows import MISSING, Change, Stored
 from groups.store.store import GroupStore
 from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
@@ -97,8 +97,10 @@ def assert_same(loaded: Group | None, folded: Group | None) -> None:
 
 async def persist(runtime: Runtime, store: GroupStore, group_id: str, before: Stored, group: Group | None) -> Stored:
     async def work(connection: Connection) -> Stored:
-        locked, now, _ = await store.lock(connection, group_id)
+        locked, found = (await store.lock(connection, [group_id]))[group_id]
         assert (locked.pk, locked.version) == (before.pk, before.version)
-        return await store.persist(connection, locked, group, now)
+        (kept,) = await store.persist(connection, [Change(locked, group, found.now)])
+        assert kept is not None
+        return kept
 
     return await runtime.db.transaction(work)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from kcoord.door.http.middleware import RequestLog
-from kcoord.requests import current
+from kcoord.requests import current, turnstile
 from kcoord.requests.current import RECEIPT, Receipt
 from kcoord.requests.turnstile import Kind, Rounds
 from tests.support.members import eventually
@@ -34,6 +35,27 @@ async def test_few_start_each_round_in_order_of_arrival() -> None:
         await eventually(lambda: len(started) == 5 * AT_ONCE, "all have started")
     assert [number for number, _ in started] == list(range(5 * AT_ONCE))
     assert max(Counter(now for _, now in started).values()) == AT_ONCE
+
+
+async def test_what_takes_long_leaves_the_rest_of_its_kind_to_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And others have their part of the round all the same."""
+    spent = 0.0
+    monkeypatch.setattr(turnstile.time, "thread_time", lambda: spent)
+    starts = Rounds()
+    started: list[tuple[Kind, int]] = []
+    async with counted_rounds() as rounds:
+
+        def start(kind: Kind) -> None:
+            nonlocal spent
+            spent += 0.4 * turnstile.KIND_SECONDS
+            started.append((kind, rounds.now))
+
+        for kind in (Kind.READ, Kind.HOT):
+            for _ in range(9):
+                starts.later(kind, partial(start, kind))
+        await eventually(lambda: len(started) == 18, "all have started")
+    assert sorted(Counter(started).values()) == [3] * 6
+    assert {now for kind, now in started if kind is Kind.READ} == {now for kind, now in started if kind is Kind.HOT}
 
 
 async def test_a_request_is_not_started_before_those_that_wait() -> None:

@@ -41,7 +41,7 @@ def test_every_statement_can_be_prepared(worker_database: str, package: str) -> 
 
 
 HOT: list[tuple[str, dict[str, object], str]] = [
-    ("groups.lock_group", {"group_id": "g1"}, "groups_group_group_id"),
+    ("groups.lock_groups", {"group_id": ["g1"]}, "groups_group_group_id"),
     ("groups.due_groups", {"now": 5, "limit": 10, "owner": 1, "margin_ms": 1}, "groups_group_due"),
     ("groups.load_members", {"ids": [1]}, "groups_member"),
     ("groups.load_members", {"ids": list(range(1, 251))}, "groups_member"),

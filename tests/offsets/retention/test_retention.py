@@ -15,6 +15,7 @@ from groups.core.model.turn import Decision
 from groups.core.model.types import ClassicGroup, Env, GroupState, PendingIds
 from groups.engine import mailbox
 from groups.engine.service import GroupService
+from groups.store.rows import Change
 from groups.store.store import GroupStore
 from kcoord.config import Config
 from kcoord.database import counters
@@ -115,8 +116,8 @@ async def replace_group(runtime: Runtime, changed: ClassicGroup) -> None:
     store = runtime.get(GroupStore)
 
     async def work(connection: object) -> None:
-        before, now, _ = await store.lock(connection, changed.group_id)  # type: ignore[arg-type]
-        await store.persist(connection, before, changed, now)  # type: ignore[arg-type]
+        before, found = (await store.lock(connection, [changed.group_id]))[changed.group_id]  # type: ignore[arg-type]
+        await store.persist(connection, [Change(before, changed, found.now)])  # type: ignore[arg-type]
 
     await runtime.db.transaction(work)
     store.forget(changed.group_id)

@@ -135,7 +135,7 @@ class TestFence:
         await end(runtime, FIRST)
         hold(locker, "g")
         late = asyncio.create_task(pend(runtime, FIRST, {0: 2}))
-        await until_waiting(there, "groups.lock_group", locker)
+        await until_waiting(there, "groups.lock_groups", locker)
         assert await there.get(TransactionService).init("t") == SECOND
         locker.commit()
         assert (await late).error is Error.INVALID_PRODUCER_EPOCH
@@ -286,7 +286,7 @@ class TestStableFetch:
         await reply_to(runtime.get(OffsetService), commit_of({0: 1}))
         hold(locker, "g")
         fetching = asyncio.create_task(committed(there, stable=True))
-        await until_waiting(runtime, "groups.lock_group", locker)
+        await until_waiting(runtime, "groups.lock_groups", locker)
         assert await committed(there) == {0: 1}
         locker.execute("update offsets_committedoffset set committed_offset = 2")
         locker.commit()
