@@ -100,7 +100,7 @@ def text_array(values: Iterable[str | None]) -> str:
     return _array(None if value is None else value.replace("\\", "\\\\").replace('"', '\\"') for value in values)
 
 
-def number_array(values: Iterable[int | None]) -> str:
+def number_array(values: Iterable[int | str | None]) -> str:
     """What Postgres reads as int[] or bigint[], or of truth values as bool[]."""
     return "{" + ",".join("null" if value is None else str(value) for value in values) + "}"
 

@@ -375,13 +375,21 @@ def committed(call: Call[Any], asked: Asked, finish: Finish[R]) -> Awaitable[R]:
     commit = commit_of(call, asked, topics, named, service.metadata_limit)
     if Error.UNKNOWN_TOPIC_OR_PARTITION in commit.errors:
         return _commit(call, asked, topics, finish)
+    return Later(service.write(commit), partial(_written, call, asked, topics, finish, named, commit))
 
-    def written(reply: OffsetCommitReply | None) -> R | Awaitable[R]:
-        if reply is None:
-            return _commit(call, asked, topics, finish)
-        return _counted(finish, named, commit, reply)
 
-    return Later(service.write(commit), written)
+def _written(
+    call: Call[Any],
+    asked: Asked,
+    topics: Topics,
+    finish: Finish[R],
+    named: Sequence[Named],
+    commit: Commit,
+    reply: OffsetCommitReply | None,
+) -> R | Awaitable[R]:
+    if reply is None:
+        return _commit(call, asked, topics, finish)
+    return _counted(finish, named, commit, reply)
 
 
 def _size(topics: Sequence[AskedTopic] | Sequence[wire.CommitTopic]) -> int:

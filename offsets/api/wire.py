@@ -34,7 +34,7 @@ class Response(Struct, frozen=True):
     """Base of what clients get."""
 
 
-class CommitPartition(Request, frozen=True):
+class CommitPartition(Request, frozen=True, gc=False):
     """One partition. `committed_offset` is the next offset to read; `committed_leader_epoch` -1: none."""
 
     partition: Int32

@@ -19,11 +19,12 @@ import asyncio
 import contextvars
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any
+from itertools import accumulate
+from typing import Any, cast
 
 import structlog
 from prometheus_client import Counter
@@ -36,7 +37,7 @@ from groups.core.model.group import partition_of
 from groups.core.model.replies import CommitReply
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
-from groups.store.rows import Int4Array, Int8Array, Stored, text_array
+from groups.store.rows import Int4Array, Int8Array, Stored, number_array, text_array
 from groups.topics import TopicService
 from kcoord import metrics
 from kcoord.database.pool import Connection, Database
@@ -138,9 +139,10 @@ class Tickets:
         self._ready: deque[str] = deque()
         self.waiting = 0
 
-    def __bool__(self) -> bool:
-        """Some commit could go now."""
-        return bool(self._ready)
+    @property
+    def ready(self) -> int:
+        """Groups of which commits could go now."""
+        return len(self._ready)
 
     def add(self, ticket: Ticket) -> None:
         """Behind all others of its group."""
@@ -258,58 +260,27 @@ def parameters(tickets: Sequence[Ticket]) -> Parameters:
 
 
 def _commits(tickets: Sequence[Ticket]) -> Parameters:
-    extended: set[tuple[int, str]] = set()
-    columns: list[tuple[str, ...]] = []
-    at = 0
-    for ticket in tickets:
-        received = None if ticket.receipt is None else ticket.receipt.database_ms
-        commit, stored, steady = ticket.commit, ticket.stored, ticket.steady
-        assert stored is not None
-        assert stored.pk is not None
-        assert steady is not None
-        key = stored.pk, commit.member_id
-        extends = steady.session_ms is not None and key not in extended
-        extended.add(key)
-        count = len(commit.lines)
-        columns.append(
-            (
-                str(stored.pk),
-                str(stored.version),
-                str(stored.version_tag),
-                str(ticket.coordinator),
-                "null" if commit.catalogue is None else str(commit.catalogue),
-                quoted(commit.member_id),
-                str(commit.generation_id),
-                quoted(steady.client_id),
-                quoted(commit.principal),
-                str(steady.session_ms) if extends else "null",
-                "null" if received is None else str(round(received)),
-                str(ticket.own_at),
-                str(at + 1),
-                str(at + count),
-            )
-        )
-        at += count
-    literals = [_array(column) for column in zip(*columns, strict=True)]
-    return dict(zip(_COMMIT_COLUMNS, literals, strict=True))
-
-
-_COMMIT_COLUMNS = (
-    "group",
-    "version",
-    "version_tag",
-    "coordinator",
-    "catalogue",
-    "member_id",
-    "generation_id",
-    "client_id",
-    "principal",
-    "session_ms",
-    "received_at",
-    "own_at",
-    "first",
-    "last",
-)
+    commits = [ticket.commit for ticket in tickets]
+    copies = [cast(Stored, ticket.stored) for ticket in tickets]
+    steady = [cast(SteadyCommit, ticket.steady) for ticket in tickets]
+    received = [None if ticket.receipt is None else ticket.receipt.database_ms for ticket in tickets]
+    last = list(accumulate([len(commit.lines) for commit in commits]))
+    return {
+        "group": number_array([one.pk for one in copies]),
+        "version": number_array([one.version for one in copies]),
+        "version_tag": text_array([str(one.version_tag) for one in copies]),
+        "coordinator": number_array([ticket.coordinator for ticket in tickets]),
+        "catalogue": number_array([commit.catalogue for commit in commits]),
+        "member_id": text_array([commit.member_id for commit in commits]),
+        "generation_id": number_array([commit.generation_id for commit in commits]),
+        "client_id": text_array([one.client_id for one in steady]),
+        "principal": text_array([commit.principal for commit in commits]),
+        "session_ms": number_array([one.session_ms for one in steady]),
+        "received_at": number_array([None if at is None else round(at) for at in received]),
+        "own_at": number_array([ticket.own_at for ticket in tickets]),
+        "first": number_array([1, *[at + 1 for at in last[:-1]]]),
+        "last": number_array(last),
+    }
 
 
 def _lines(tickets: Sequence[Ticket]) -> Parameters:
@@ -343,10 +314,10 @@ def _lines(tickets: Sequence[Ticket]) -> Parameters:
     }
 
 
-def _latest(tickets: Sequence[Ticket], count: int) -> str:
-    """Whether each line is the last one of the batch about its partition."""
+def _latest(tickets: Sequence[Ticket], count: int) -> str | None:
+    """Whether each line is the last one of the batch about its partition; None: all are."""
     if len({ticket.commit.group_id for ticket in tickets}) == len(tickets):
-        return _array(["t"] * count)
+        return None
     newest: dict[tuple[str, str, int], int] = {}
     at = 0
     for ticket in tickets:
@@ -358,18 +329,7 @@ def _latest(tickets: Sequence[Ticket], count: int) -> str:
     latest = ["f"] * count
     for at in newest.values():
         latest[at] = "t"
-    return _array(latest)
-
-
-def quoted(text: str) -> str:
-    """An element of an array of texts."""
-    if "\\" in text or '"' in text:
-        text = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
-
-
-def _array(elements: Iterable[str]) -> str:
-    return "{" + ",".join(elements) + "}"
+    return number_array(latest)
 
 
 Q = queries("offsets")
@@ -447,7 +407,7 @@ class CommitLane:
         self._is_on = runtime.config.bool("commit.lane")
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")
         self._tickets = Tickets(self._decide, self._write_alone)
-        self._batches = Batches(lambda: bool(self._tickets), self._prepare)
+        self._batches = Batches(lambda: self._tickets.ready, self._prepare)
         self._closed_until = 0.0
         metrics.ADMISSION_WAITING.labels("commits").set_function(lambda: self._tickets.waiting)
         self._alone: set[asyncio.Task[Any]] = set()

@@ -12,7 +12,7 @@ for no key update skip locked
 -- is due, ids of topics mean what they meant when they were looked up, and it was not overtaken
 -- (`offsets.core.commit`). Journal and view come from one list of
 -- lines, numbered once: joining one back to the other by name would be a nested loop. `latest`: no later line of the
--- batch is about the same partition. Members are locked in one order everywhere.
+-- batch is about the same partition; null: that holds for all. Members are locked in one order everywhere.
 with clock as materialized (
     select coalesce(%(override)s::bigint, t.ms) as now, t.ms as database_ms,
            coalesce((select r.version from groups_revision r where r.subject = 'topics'), 0) as catalogue
@@ -47,7 +47,7 @@ with clock as materialized (
     select nextval('offset_commit_log_id_seq') as id, a.*, (%(topics)s::text[])[(%(topic)s::int[])[k]] as topic,
            (%(partition)s::int[])[k] as partition, (%(committed_offset)s::bigint[])[k] as committed_offset,
            (%(leader_epoch)s::int[])[k] as leader_epoch, (%(metadatas)s::text[])[(%(metadata)s::int[])[k]] as metadata,
-           (%(latest)s::bool[])[k] as latest
+           coalesce((%(latest)s::bool[])[k], true) as latest
     from accepted a
     cross join lateral generate_series(a.first, a.last) as k
 ), journal as (
