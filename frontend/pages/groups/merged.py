@@ -61,10 +61,8 @@ def _key(sort: GroupSort, group: GroupSummary) -> Key | None:
         return min((RANKS.get(kind, WELL - 1) for kind, _ in group.verdicts), default=WELL)
     if name in ("group_id", "state"):
         return None if name == "group_id" else group.state
-    value: int | None = getattr(group, name)
-    if value is None and name == "time_lag_ms":
-        value = group.time_lag_at_least_ms
-    signed = -1 if value is None else value
+    known: Sequence[int | None] = getattr(group, name), group.time_lag_at_least_ms if "time_lag" in name else None
+    signed = next((value for value in known if value is not None), -1)
     return -signed if name != sort.value and sort is not GroupSort.UPDATED else signed
 
 

@@ -25,8 +25,10 @@ from frontend.ui.page import (
     Link,
     Pace,
     address,
+    around,
     choice,
     choices_of,
+    cursor_given,
     edges,
     group_url,
     number,
@@ -36,7 +38,7 @@ from frontend.ui.page import (
 )
 from frontend.ui.rows import Millis
 from frontend.ui.services import Found, elsewhere
-from frontend.ui.shown import ALL_TOPICS, HIDDEN_TOPICS, Hidden, Known, Shown, cell, limited, shown
+from frontend.ui.shown import ALL_TOPICS, HIDDEN_TOPICS, Hidden, Known, Shown, cell, limited, shown, time_behind
 from frontend.ui.states import BY_NAME, HELD, STATES, State, is_held, state
 from frontend.ui.table import all_rows, csv_of, heads
 from frontend.ui.verdicts import KINDS, verdict_state
@@ -56,8 +58,6 @@ TOPICS_SHOWN = 3
 MOST_LABELS = 8
 STEP_MS = 120_000
 """The distance of two points of a plot in the list."""
-FIELDS = ("label", "min_time_lag")
-"""Filters that are shown as they were written."""
 MOST_SECONDS = 10**12
 
 
@@ -71,7 +71,6 @@ class ListLine:
     group: GroupSummary
     state: State
     topics: str
-    all_topics: str
     verdicts: Sequence[State]
     plot: Line | None
     assignor: str | None
@@ -82,7 +81,7 @@ class ListLine:
     time_lag: Shown[int]
     partitions: Shown[int]
     url: str
-    service: str = ""
+    service: str
 
 
 @page
@@ -131,7 +130,7 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "label_links": _label_links(request, [group for _, group in rows]),
             "drawn_topics": reads.DRAWN_TOPICS,
             "narrowed": _is_narrowed(wanted),
-            "fields": {name: text(request, name) for name in FIELDS},
+            "fields": {name: text(request, name) for name in ("label", "min_time_lag")},
             "filtered": _is_filtered(wanted) or bool(after or wanted.before),
             "filter_words": filter_words(wanted.groups),
             "shows_filters": bool(total or lines or views["views"] or _is_filtered(wanted)),
@@ -149,29 +148,23 @@ def group_list(request: HttpRequest) -> HttpResponse:
 def _found(viewer: Viewer, wanted: reads.Wanted) -> tuple[reads.GroupList, str]:
     """The page of the list, and what is wrong with the regular expression, whose field stays on the page."""
     try:
-        return bridge.call(lambda runtime: reads.group_list(runtime.db, viewer, wanted, assignors_of(runtime))), ""
+        with cursor_given("after" if wanted.after else "before"):
+            return bridge.call(lambda runtime: reads.group_list(runtime.db, viewer, wanted, assignors_of(runtime))), ""
     except ProtocolError as error:
-        if error.error is Error.INVALID_REGULAR_EXPRESSION:
-            return bridge.call(lambda runtime: reads.unreadable(runtime.db)), error.detail.removeprefix("regex: ")
-        if error.error is Error.INVALID_REQUEST:
-            name = "after" if wanted.after else "before"
-            raise BadAddress(f"{name}: no such page of the list; start again from the first.") from error
-        raise
+        if error.error is not Error.INVALID_REGULAR_EXPRESSION:
+            raise
+        return bridge.call(lambda runtime: reads.unreadable(runtime.db)), error.detail.removeprefix("regex: ")
 
 
 def _pages(
     request: HttpRequest, found: reads.GroupList, following: str | None, services: Sequence[Found]
-) -> dict[str, Any]:
+) -> Mapping[str, str | None]:
     """Where the pages before and after are. Other services list groups forwards only."""
-    following = following if services else found.next
-    on_url = following and address(request, after=following, before=None)
     if not services:
-        return {
-            "previous_url": found.previous and address(request, before=found.previous, after=None),
-            "next_url": on_url,
-        }
+        return around(request, found.previous, found.next)
     first = address(request, after=None, before=None) if request.GET.get("after") else None
-    return {"back": "First page", "back_url": first, "on": "Next", "on_url": on_url}
+    next_url = around(request, None, following)["next_url"]
+    return {"back": "First page", "back_url": first, "on": "Next", "on_url": next_url}
 
 
 def _counted(services: Sequence[Found], after: Mapping[str, str]) -> Sequence[str]:
@@ -219,22 +212,15 @@ def wanted_groups(request: HttpRequest) -> reads.Wanted:
     label = label_of(request)
     seconds = number(request, "min_time_lag")
     groups = GroupFilter(
-        q=text(request, "q"),
-        states=tuple(name for name in states if name != HELD.name) if states else None,
-        held=HELD.name in states,
-        verdicts=choices_of(request, "verdict", [kind.value for kind in KINDS]) or None,
-        types=[kind] if kind else None,
-        topic=text(request, "topic") or None,
-        member=text(request, "member") or None,
-        client_id=text(request, "client") or None,
-        host=text(request, "host") or None,
-        regex=text(request, "regex") or None,
-        min_lag=number(request, "min_lag"),
+        q=text(request, "q"), states=tuple(name for name in states if name != HELD.name) if states else None,
+        held=HELD.name in states, verdicts=choices_of(request, "verdict", [kind.value for kind in KINDS]) or None,
+        types=[kind] if kind else None, topic=text(request, "topic") or None, member=text(request, "member") or None,
+        client_id=text(request, "client") or None, host=text(request, "host") or None,
+        regex=text(request, "regex") or None, min_lag=number(request, "min_lag"),
         min_time_lag_ms=None if seconds is None else min(seconds, MOST_SECONDS) * 1_000,
-        labels=[label] if label else None,
-        assignor=text(request, "assignor") or None,
+        labels=[label] if label else None, assignor=text(request, "assignor") or None,
         coordinator=text(request, "coordinator") or None,
-    )
+    )  # fmt: skip
     return reads.Wanted(groups, _sort(request), *edges(request))
 
 
@@ -290,22 +276,16 @@ def _line(group: GroupSummary, found: reads.GroupList, viewer: Viewer, service: 
         named += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
     hidden = None if viewer.topics.unlimited else HIDDEN_TOPICS
     return ListLine(
-        group,
-        state(group.state, held=is_held(group.held_until, found.now)),
-        named,
-        ", ".join(group.topics),
+        group, state(group.state, held=is_held(group.held_until, found.now)), named,
         [verdict_state(kind) for kind, _ in group.verdicts],
         None if service else _plot(found.looks[group.pk], found.now),
         group.protocol_name if service else found.also.assignors.get(group.pk),
         None if service else coordinator_of(group.group_id, found.also),
-        shown_labels(group.labels),
-        owner_of(group.labels),
-        _least(group, _shown(group, group.lag, viewer)),
-        _time_lag(group, hidden),
-        _shown(group, group.partitions, viewer, is_counted_now=hidden is not None),
+        shown_labels(group.labels), owner_of(group.labels), _least(group, _shown(group, group.lag, viewer)),
+        _time_lag(group, hidden), _shown(group, group.partitions, viewer, is_counted_now=hidden is not None),
         service.group_url(group.group_id) if service else group_url(group.group_id),
         service.service if service else "",
-    )
+    )  # fmt: skip
 
 
 NOT_SAMPLED = "Not sampled yet, nothing committed, or no watermark is known"
@@ -322,13 +302,13 @@ def _least(group: GroupSummary, what: Shown[int]) -> Shown[int]:
     unknown = group.unknown_partitions
     stale = any(kind == VerdictKind.STALE.value for kind, _ in group.verdicts)
     why = f"the end of {plural(unknown, 'partition')} is not known" if unknown else "new watermarks are missing"
-    return replace(what, least=why) if isinstance(what, Known) and (unknown or stale) else what
+    return replace(what, least=why) if isinstance(what, Known) and not what.least and (unknown or stale) else what
 
 
 def _time_lag(group: GroupSummary, hidden: Hidden | None) -> Shown[int]:
-    if group.time_lag_ms is not None or group.time_lag_at_least_ms is None:
-        return _least(group, shown(group.time_lag_ms, group.lag_sampled_at, why=NOT_SAMPLED, hidden=hidden))
-    return Known(group.time_lag_at_least_ms, group.lag_sampled_at, least="the next record is older than the samples")
+    return hidden or _least(
+        group, time_behind(group.time_lag_ms, group.time_lag_at_least_ms, group.lag_sampled_at, NOT_SAMPLED)
+    )
 
 
 def _plot(looks: reads.Looks, now: Millis) -> Line | None:
