@@ -96,7 +96,8 @@ OF_ALL_TOPICS = (
 """Orders by what is known of all topics of a group together: not for callers that may not describe some."""
 
 ON_PAGES = (
-    *OF_ALL_TOPICS,
+    GroupSort.PARTITIONS,
+    GroupSort.PARTITIONS_DESCENDING,
     GroupSort.COORDINATOR,
     GroupSort.COORDINATOR_DESCENDING,
     GroupSort.OWNER,

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from psycopg import errors as pg
 from psycopg.types.json import Jsonb
 
-from groups.configs import ASSIGNOR
+from groups.configs import ASSIGNOR, DecisionContexts
 from groups.core.assignors import BUILT_IN
 from groups.core.model.types import VerdictKind
 from groups.engine.service import GroupService
@@ -306,6 +306,7 @@ class GroupListReads:
         self._db = runtime.db
         self._groups = runtime.get(GroupService)
         self._hosting = runtime.get(Hosting)
+        self._assignors = runtime.get(DecisionContexts).assignors
 
     async def search(
         self,
@@ -328,7 +329,7 @@ class GroupListReads:
         if wanted.topic is not None and wanted.topic not in visible_topics:
             return Page([], None)
         async with self._db.snapshot() as connection:
-            finder = GroupFinder(self._db, connection, visible, visible_topics)
+            finder = GroupFinder(self._db, connection, visible, visible_topics, self._assignors)
             found, more = cut(await finder.find(wanted, sort, start, limit + 1), limit)
             listed = [group for group in found if is_listed is None or is_listed(group.group_id)]
             groups = await finder.summaries([group.id for group in listed], topics=MAX_TOPICS)

@@ -212,11 +212,14 @@ def state_badge(state: State) -> SafeString:
 
 @register.simple_tag
 def time_lag(lag: TimeLag) -> SafeString:
-    """The age of the next record to read: `45 s`, `at least 2 h`; a dash if it is not known."""
+    """The age of the next record to read: `45 s`, `≥ 2 h`; a dash if it is not known."""
     if lag.ms is not None:
         return format_html('<span class="figure">{}</span>', wording.time_lag(lag.ms))
     if lag.at_least_ms is not None:
-        return format_html('<span class="figure">at least {}</span>', wording.time_lag(lag.at_least_ms))
+        return format_html(
+            '<span class="figure" title="The next record is older than the samples">≥ {}</span>',
+            wording.time_lag(lag.at_least_ms),
+        )
     return format_html(DASH, "Not known")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any, Concatenate, ParamSpec, cast
@@ -410,10 +411,27 @@ def cursor(request: HttpRequest, name: str, *kinds: type[Key]) -> tuple[Key, ...
     value = request.GET.get(name, "")
     if not value:
         return None
-    try:
+    with cursor_given(name):
         return decode_cursor(value, *kinds)
+
+
+@contextmanager
+def cursor_given(name: str | None = "after") -> Iterator[None]:
+    """A cursor that is refused is a BadAddress."""
+    try:
+        yield
     except ProtocolError as error:
+        if error.error is not Error.INVALID_REQUEST:
+            raise
         raise BadAddress(f"{name}: no such page of the list; start again from the first.") from error
+
+
+def around(request: HttpRequest, previous: str | None, following: str | None) -> dict[str, str | None]:
+    """The URLs of the pages before and after one, by their cursors; None without."""
+    return {
+        "previous_url": address(request, before=previous, after=None) if previous else None,
+        "next_url": address(request, after=following, before=None) if following else None,
+    }
 
 
 def access_link(viewer: Viewer, resource: Resource, name: str) -> tuple[str, str]:

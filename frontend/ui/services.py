@@ -15,20 +15,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from django.conf import settings
-from msgspec import DecodeError, Struct, json
+from msgspec import DecodeError, Struct, convert, json
 
-from frontend.ui.shown import Known, Shown, shown
-from frontend.ui.states import State, state
-from frontend.ui.verdicts import VERDICTS
+from frontend.ui.rows import Millis
+from frontend.ui.states import State
+from frontend.ui.verdicts import verdict_state
 from frontend.ui.viewer import Viewer
-from groups.core.model.types import VerdictKind
-from groups.readmodel import GroupSort
+from groups.readmodel import GroupSort, GroupSummary
 from kcoord.door.http.outgoing import OutgoingError, exchange
 from kcoord.process import bridge
 from kcoord.process.runtime import Runtime
@@ -46,52 +45,29 @@ NEEDY_SHOWN = 5
 WORST_FIRST = {"sort": GroupSort.SEVERITY.value, "limit": NEEDY_SHOWN + 1}
 """Asks for those of the overview, and whether there are more."""
 FIELDS = {"url", "token"}
+INSTANTS = ("state_since", "held_until", "lag_sampled_at", "judged_at", "updated_at")
 
 
 class _Verdict(Struct, frozen=True):
     verdict: str
-
-
-class GroupThere(Struct, frozen=True):
-    """A group of another service, as `GET /v1/groups` lists it. `lag` None: unknown; instants by its clock."""
-
-    group_id: str
-    type: str
-    state: str
-    members: int
-    lag: int | None
-    lag_sampled_at: datetime | None
-    judged_at: datetime | None
-    verdicts: list[_Verdict] = []
-    unknown_partitions: int = 0
-
-    @property
-    def badge(self) -> State:
-        """Its state as pages show it."""
-        return state(self.state)
-
-    @property
-    def causes(self) -> Sequence[State]:
-        """Its verdicts as pages show them, the worst first."""
-        return [_cause(one.verdict) for one in self.verdicts]
-
-    @property
-    def behind(self) -> Shown[int]:
-        """Its lag as pages show it, which may be more than what is known of it."""
-        at = None if self.lag_sampled_at is None else round(self.lag_sampled_at.timestamp() * 1_000)
-        lag = shown(self.lag, at, why="Its service does not know it")
-        stale = any(one.verdict == VerdictKind.STALE.value for one in self.verdicts)
-        least = "the end of some partitions is not known" if self.unknown_partitions else "new watermarks are missing"
-        return replace(lag, least=least) if isinstance(lag, Known) and (self.unknown_partitions or stale) else lag
+    since: datetime
 
 
 class _Page(Struct, frozen=True):
-    groups: list[GroupThere]
+    groups: list[dict[str, Any]]
     next_cursor: str | None
 
 
-def _cause(name: str) -> State:
-    return VERDICTS.get(name) or State(name, name, "warn", "This version does not know the verdict.")
+def _summary(line: Mapping[str, Any]) -> GroupSummary:
+    """A line of `GET /v1/groups`, by the clock of its service, without what only pages list. Raises ValidationError."""
+    verdicts = convert(line.get("verdicts"), list[_Verdict])
+    given = dict(line, pk=0, partitions=None, verdicts=[(one.verdict, _ms(one.since)) for one in verdicts])
+    given |= {name: _ms(convert(line.get(name), datetime | None)) for name in INSTANTS}
+    return convert(given, GroupSummary)
+
+
+def _ms(at: datetime | None) -> Millis | None:
+    return None if at is None else round(at.timestamp() * 1_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +85,22 @@ class Found:
 
     service: str
     url: str
-    groups: Sequence[GroupThere] = ()
+    groups: Sequence[GroupSummary] = ()
     more: bool = False
     failed: str = ""
 
-    @property
-    def lines(self) -> Sequence[tuple[GroupThere, str]]:
-        """The groups with their pages in the dashboard of that service."""
-        return [(group, f"{self.list_url}/{quote(group.group_id, safe='')}") for group in self.groups]
+    def group_url(self, group_id: str) -> str:
+        """The page of a group in the dashboard of that service."""
+        return f"{self.url}/groups/{quote(group_id, safe='')}"
 
     @property
-    def needy(self) -> Sequence[tuple[GroupThere, str]]:
-        """Some of those that need attention."""
-        return [(group, url) for group, url in self.lines if group.verdicts][:NEEDY_SHOWN]
+    def needy(self) -> Sequence[tuple[str, str, str]]:
+        """Some of those that need attention: id, page and why."""
+        return [
+            (group.group_id, self.group_url(group.group_id), ", ".join(verdict_state(kind).label for kind, _ in why))
+            for group in self.groups
+            if (why := group.verdicts)
+        ][:NEEDY_SHOWN]
 
     @property
     def condition(self) -> State:
@@ -132,17 +111,11 @@ class Found:
         if needy:
             least = " or more" if self.more and len(needy) == len(self.groups) else ""
             verb = "needs" if len(needy) == 1 and not least else "need"
-            return State(
-                "needy", f"{len(needy)}{least} {verb} attention", needy[0].causes[0].tone, "Groups with a verdict."
-            )
+            tone = verdict_state(needy[0].verdicts[0][0]).tone
+            return State("needy", f"{len(needy)}{least} {verb} attention", tone, "Groups with a verdict.")
         if any(group.judged_at is None for group in self.groups):
             return State("unjudged", "Not judged", "idle", "Its groups have not been judged yet.")
         return State("well", "Healthy" if self.groups else "No groups", "good", "No group needs attention.")
-
-    @property
-    def list_url(self) -> str:
-        """The list of its groups."""
-        return f"{self.url}/groups"
 
 
 def read_services(path: str) -> Sequence[Service]:
@@ -177,8 +150,8 @@ class OtherServices:
         self._file = runtime.config.str(SERVICES_FILE)
         self._kept: dict[tuple[Service, str], _Kept] = {}
 
-    async def groups(self, query: str) -> Sequence[Found]:
-        """The groups of each service that match. `query`: of `GET /v1/groups`.
+    async def groups(self, parameters: Mapping[str, object], after: Mapping[str, str]) -> Sequence[Found]:
+        """The groups of each service that match. `parameters`: of `GET /v1/groups`; `after`: cursors by service.
 
         A service that does not answer in time, or not as expected, has `failed`. Raises nothing.
         """
@@ -186,7 +159,9 @@ class OtherServices:
             services = await asyncio.to_thread(read_services, self._file)
         except SecretTablesError as error:
             return [Found("Other services", "", failed=str(error))]
-        return await asyncio.gather(*(self._groups(service, query) for service in services))
+        asked = [{**parameters, "cursor": after.get(service.name) or ()} for service in services]
+        queries = [urlencode(one, doseq=True) for one in asked]
+        return await asyncio.gather(*map(self._groups, services, queries))
 
     async def _groups(self, service: Service, query: str) -> Found:
         key = service, query
@@ -213,24 +188,26 @@ async def _ask(service: Service, query: str) -> Found:
         return _failed(service, f"the answer was {answer.status}")
     try:
         page = json.decode(answer.body, type=_Page)
+        groups = [_summary(line) for line in page.groups]
     except DecodeError:
-        return _failed(service, "the answer is not that of a kcoord service")
-    return Found(service.name, service.url, page.groups, page.next_cursor is not None)
+        return _failed(service, "the answer is not that of a kcoord service, or of an older version")
+    return Found(service.name, service.url, groups, page.next_cursor is not None)
 
 
 def _failed(service: Service, why: str) -> Found:
     return Found(service.name, service.url, failed=why)
 
 
-def elsewhere(viewer: Viewer, parameters: Mapping[str, object], lacking: Sequence[str] = ()) -> dict[str, Any]:
+def elsewhere(
+    viewer: Viewer, parameters: Mapping[str, object], after: Mapping[str, str] | None = None, lacking: str = ""
+) -> dict[str, Any]:
     """The groups of other services for a page: its context.
 
-    `parameters`: of `GET /v1/groups`, a sequence for one that is repeated. `lacking`: what they cannot be filtered by,
-    although the page is; then they are not asked.
+    `parameters`: of `GET /v1/groups`, a sequence for one that is repeated; `after`: cursors by service. `lacking`: what
+    their API has not although the page asks for it; then they are not asked.
     """
     if not settings.KCOORD.str(SERVICES_FILE):
         return {}
     if not viewer.sees_all or lacking:
-        return {"elsewhere_hidden": not viewer.sees_all, "elsewhere_lacking": " and ".join(lacking)}
-    query = urlencode(parameters, doseq=True)
-    return {"elsewhere": bridge.call(lambda runtime: runtime.get(OtherServices).groups(query))}
+        return {"elsewhere_hidden": not viewer.sees_all, "elsewhere_lacking": lacking}
+    return {"elsewhere": bridge.call(lambda runtime: runtime.get(OtherServices).groups(parameters, after or {}))}

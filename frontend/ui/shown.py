@@ -61,6 +61,13 @@ def shown(value: T | None, as_of: Millis | None = None, *, why: str = "", hidden
     return Unknown(why) if value is None else Known(value, as_of)
 
 
+def time_behind(exact: Millis | None, least: Millis | None, as_of: Millis | None, why: str) -> Shown[Millis]:
+    """A time lag. `least`: it is at least this, since the next record is older than all samples; None: it is exact."""
+    if least is None:
+        return shown(exact, as_of, why=why)
+    return Known(least, as_of, least="the next record is older than the samples")
+
+
 def limited(what: Shown[T], limit: str) -> Shown[T]:
     """A sum over only what the viewer may see, in words: what is unknown is so within this limit. "": no limit."""
     match what:

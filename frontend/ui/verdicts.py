@@ -231,3 +231,8 @@ def _topics(verdict: Summary) -> str:
 
 VERDICTS: Mapping[str, State] = {kind.value: state for kind, state in KINDS.items()}
 """What a rule can watch for, the worst first."""
+
+
+def verdict_state(kind: str) -> State:
+    """A kind of verdict as pages show it; another service may know more of them."""
+    return VERDICTS.get(kind) or State(kind, kind, "warn", "This version does not know the verdict.")

@@ -117,6 +117,9 @@ class TopicLag(ProtocolOwned):
     lag = models.BigIntegerField(null=True, help_text="Null: of no partition is it known.")
     max_lag = models.BigIntegerField(null=True, help_text="Of the partition that is furthest behind.")
     time_lag_ms = models.BigIntegerField(null=True)
+    time_lag_at_least_ms = models.BigIntegerField(
+        null=True, help_text="If time_lag_ms is not known: it is at least this. Null: nothing is known."
+    )
     committed_offsets = models.BigIntegerField(help_text="Their sum.")
     log_end_offsets = models.BigIntegerField(null=True, help_text="Their sum.")
     partitions = models.IntegerField()
@@ -142,6 +145,9 @@ class TopicTotal(ProtocolOwned):
     worst_group_id = models.BigIntegerField(null=True, help_text="The key of the group that is furthest behind.")
     worst_lag = models.BigIntegerField(null=True)
     time_lag_ms = models.BigIntegerField(null=True, help_text="Of the group that is furthest behind in time.")
+    time_lag_at_least_ms = models.BigIntegerField(
+        null=True, help_text="If time_lag_ms is not known of each group: the largest is at least this."
+    )
 
     def __str__(self) -> str:
         return f"{self.topic} @{self.at}: {self.lag}"

@@ -221,15 +221,15 @@ with behind as (
         generation_id = excluded.generation_id, members = excluded.members, partitions = excluded.partitions
     where l.at <= excluded.at
 ), latest_of_topics as (
-    insert into offsets_topiclag as l (group_id, topic, at, lag, max_lag, time_lag_ms, committed_offsets,
-                                       log_end_offsets, partitions, unknown_partitions)
-    select group_id, topic, %(now)s, lag, max_lag, time_lag_ms, committed_offsets, log_end_offsets, partitions,
-           unknown_partitions
+    insert into offsets_topiclag as l (group_id, topic, at, lag, max_lag, time_lag_ms, time_lag_at_least_ms,
+                                       committed_offsets, log_end_offsets, partitions, unknown_partitions)
+    select group_id, topic, %(now)s, lag, max_lag, time_lag_ms, case when time_lag_ms is null then at_least_ms end,
+           committed_offsets, log_end_offsets, partitions, unknown_partitions
     from topics
     order by group_id, topic
     on conflict (group_id, topic) do update
     set at = excluded.at, lag = excluded.lag, max_lag = excluded.max_lag, time_lag_ms = excluded.time_lag_ms,
-        committed_offsets = excluded.committed_offsets, log_end_offsets = excluded.log_end_offsets,
+        time_lag_at_least_ms = excluded.time_lag_at_least_ms, committed_offsets = excluded.committed_offsets, log_end_offsets = excluded.log_end_offsets,
         partitions = excluded.partitions, unknown_partitions = excluded.unknown_partitions
     where l.at <= excluded.at
 ), gone as (
@@ -244,7 +244,9 @@ select count(*) from history
 with totals as (
     select l.topic, count(*) as groups,
            kcoord_bigint(sum(l.lag)) as lag,
-           max(array[l.lag, -l.group_id]) filter (where l.lag is not null) as worst, max(l.time_lag_ms) as time_lag_ms
+           max(array[l.lag, -l.group_id]) filter (where l.lag is not null) as worst, max(l.time_lag_ms) as time_lag_ms,
+           case when bool_or(l.time_lag_at_least_ms is not null)
+                then max(coalesce(l.time_lag_at_least_ms, l.time_lag_ms)) end as time_lag_at_least_ms
     from offsets_topiclag l
     join groups_group g on g.id = l.group_id
     group by l.topic
@@ -252,13 +254,15 @@ with totals as (
     delete from offsets_topictotal o
     where not exists (select from totals t where t.topic = o.topic)
 )
-insert into offsets_topictotal as o (topic, at, groups, lag, worst_group_id, worst_lag, time_lag_ms)
-select topic, %(now)s, groups, lag, -worst[2], worst[1], time_lag_ms
+insert into offsets_topictotal as o (topic, at, groups, lag, worst_group_id, worst_lag, time_lag_ms,
+                                      time_lag_at_least_ms)
+select topic, %(now)s, groups, lag, -worst[2], worst[1], time_lag_ms, time_lag_at_least_ms
 from totals
 order by topic
 on conflict (topic) do update
 set at = excluded.at, groups = excluded.groups, lag = excluded.lag, worst_group_id = excluded.worst_group_id,
-    worst_lag = excluded.worst_lag, time_lag_ms = excluded.time_lag_ms
+    worst_lag = excluded.worst_lag, time_lag_ms = excluded.time_lag_ms,
+    time_lag_at_least_ms = excluded.time_lag_at_least_ms
 where o.at <= excluded.at
 
 -- name: lag_sample_instants

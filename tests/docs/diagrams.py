@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from frontend.pages.group.machine import CLASSIC_CAUSES, GROUP_CAUSES, NOWHERE, Edge, classic_edges
+from frontend.pages.group.machine import CLASSIC_CAUSES, GROUP_CAUSES, NOWHERE, Edge
 from tests.docs.pages import SPECIFICATION
-from tests.docs.states import group_edges, member_edges
+from tests.docs.states import classic_edges, group_edges, member_edges
 
 PATH = SPECIFICATION / "states.md"
 

@@ -1,7 +1,6 @@
 """The state diagrams of `docs/specification/states.md`, taken from the code that decides.
 
-- Classic groups have a transition table, `TRANSITIONS` of the core: the diagram is that table
-  (`frontend.pages.group.machine`, which the page of a group's states reads too).
+- Classic groups have a transition table, `TRANSITIONS` of the core: the diagram is that table.
 - A consumer group has none: its state is computed from its epochs and members. The diagram has the transitions that
   were seen when the conformance cases and a fixed sequence of random requests ran through the core, comparing the
   group before and after every decision.
@@ -27,7 +26,7 @@ from groups.core.model.commands import Command
 from groups.core.model.consumer_group import Assigned, ConsumerGroup, ConsumerMember, ConsumerMembers, MemberState
 from groups.core.model.group import Group
 from groups.core.model.turn import Decision
-from groups.core.model.types import Env, GroupConfig, Topic, TopicView
+from groups.core.model.types import TRANSITIONS, Env, GroupConfig, GroupState, Topic, TopicView
 from kcoord.protocol.errors import ProtocolError
 from tests.conformance.cases import read_cases
 from tests.conformance.core_driver import CoreBackend
@@ -42,6 +41,17 @@ CONSUMER_FILES = (CASES / "cases" / "consumer.jsonl", CASES / "own" / "consumer.
 
 
 @cache
+def classic_edges() -> set[Edge]:
+    """Changes of state of a classic group; to Dead only ever by being unloaded, which diagrams leave out."""
+    edges = {
+        (before.value, after.value)
+        for before, followers in TRANSITIONS.items()
+        for after in followers
+        if GroupState.DEAD not in (before, after)
+    }
+    return {(NOWHERE, GroupState.EMPTY.value), (GroupState.EMPTY.value, NOWHERE), *edges}
+
+
 def group_edges() -> frozenset[Edge]:
     """Changes of state of consumer groups, by the conformance cases and by members that join, beat and go at random."""
     return frozenset(_edges_of_cases() | _edges_of_traffic())

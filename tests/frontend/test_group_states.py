@@ -9,8 +9,8 @@ import re
 import pytest
 from django.test import Client
 
-from frontend.pages.group import machine as edges
-from frontend.pages.group.machine import picture
+from frontend.pages.group.machine import CLASSIC_CAUSES, GROUP_CAUSES, picture
+from tests.docs.states import classic_edges
 from tests.frontend.seed import Seed
 
 
@@ -24,13 +24,13 @@ def distance(one: str, other: str) -> float:
 
 
 def test_every_transition_of_the_core_has_a_cause() -> None:
-    assert set(edges.CLASSIC_CAUSES) == edges.classic_edges()
+    assert set(CLASSIC_CAUSES) == classic_edges()
 
 
 @pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
 @pytest.mark.parametrize("kind", ["classic", "consumer"])
 def test_everything_is_within_the_picture_and_apart(kind: str, narrow: bool) -> None:
-    causes = edges.GROUP_CAUSES if kind == "consumer" else edges.CLASSIC_CAUSES
+    causes = GROUP_CAUSES if kind == "consumer" else CLASSIC_CAUSES
     drawn = picture(kind, "Stable", narrow=narrow)
     assert drawn.width <= 344 or not narrow, "a window of 390 pixels shows all of it"
     assert [(arrow.number, arrow.cause) for arrow in drawn.arrows] == list(enumerate(causes.values(), 1))

@@ -41,7 +41,7 @@ def test_members_are_found_by_host_and_sorted_by_lag(person: Client, seed: Seed)
     members = fleet(seed)
     first = rows(person, "/groups/fleet?tab=members&sort=lag")
     assert len(first) == PAGE_ROWS
-    lags = [int(re.search(r"([\d,]+) at least", row)[1].replace(",", "")) for row in first]  # type: ignore[index]
+    lags = [int(re.search(r"([\d,]+) ≥", row)[1].replace(",", "")) for row in first]  # type: ignore[index]
     assert lags == sorted(lags, reverse=True)
     assert lags[0] == max(sum(p for p in range(number, PARTITIONS, WORKERS) if p % 7) for number in range(WORKERS)), (
         "the lag of what it owns"

@@ -54,7 +54,7 @@ def crowded(postgres: str) -> Iterator[psycopg.Connection[Any]]:
         ("lag_at_end", {**STEPS, "last": SPAN["last"]}, TOPICS),
         ("samples_in_span", {"group_id": "g0", "topic": "t1", **SPAN, "most": 100}, 100),
         ("sampled_topics", {"group_id": "g0", "limit": 2_001}, 2 * TOPICS),
-        ("latest_lag_samples", {"group_id": "g0", "topics": ["t1", "t2", "t3"], "since": 0}, TOPICS),
+        ("latest_lag_samples", {"pk": 0, "group_id": "g0", "topics": ["t1", "t2", "t3"], "since": 0}, TOPICS),
     ],
 )
 @pytest.mark.parametrize("generic", [False, True], ids=["these values", "any values"])

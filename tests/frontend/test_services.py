@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from html import unescape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from pytest_django.fixtures import SettingsWrapper
 from frontend.apps import services_can_be_asked
 from frontend.ui import services
 from frontend.ui.services import read_services
+from groups.readmodel import ON_PAGES, GroupSort
 from kcoord.secret_tables import SecretTablesError
 from kcoord.setting_table import SERVICES_FILE
 from tests.frontend.seed import Seed
@@ -86,8 +89,10 @@ def peer() -> Iterator[Peer]:
 
 def group_there(group_id: str, **fields: Any) -> dict[str, Any]:
     return {
-        "group_id": group_id, "type": "consumer", "state": "Stable", "members": 2, "lag": 7, "lag_sampled_at": AT,
-        "judged_at": AT, "verdicts": [], "unknown_partitions": 0, **fields,
+        "group_id": group_id, "type": "consumer", "state": "Stable", "state_since": AT, "held_until": None,
+        "members": 2, "generation_id": 3, "protocol_type": "consumer", "protocol_name": "range", "topics": ["orders"],
+        "labels": {}, "lag": 7, "time_lag_ms": 60_000, "time_lag_at_least_ms": None, "lag_sampled_at": AT,
+        "judged_at": AT, "verdicts": [], "unknown_partitions": 0, "updated_at": AT, **fields,
     }  # fmt: skip
 
 
@@ -97,6 +102,87 @@ def page_of(*groups: dict[str, Any], cursor: str | None = None) -> bytes:
 
 def read(client: Client, address: str) -> str:
     return " ".join(client.get(address).content.decode().split())
+
+
+def rows_of(listed: str) -> list[str]:
+    """The names of groups in a page of the list, in order."""
+    return re.findall(r'data-label="Group"><a class="row-link" href="[^"]*">([^<]*)<', listed)
+
+
+def following(listed: str) -> str | None:
+    """The address of the next page of a list."""
+    found = re.search(r'<a rel="next" href="([^"]*)"', listed)
+    return found and unescape(found[1])
+
+
+@pytest.mark.whole("starts a second server")
+def test_pages_of_a_merged_list_join_up_in_every_order(
+    operator: Client, seed: Seed, named: Named, postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first service twice: groups that compare equal, also by their ids, are neither left out nor repeated."""
+    monkeypatch.setattr("frontend.pages.groups.merged.PAGE_SIZE", 3)
+    monkeypatch.setattr("frontend.pages.groups.reads.PAGE_SIZE", 3)
+    with cloned_database(postgres) as conninfo, start_server(conninfo) as server:
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            for place, to in enumerate((seed, Seed(connection))):
+                for name, lag in (("a", 5), ("b", 5), (f"c{place}", 900 * place), (f"d{place}", 7)):
+                    to.group_lag(
+                        to.group(name, state="Empty" if lag == 5 else "Stable"), lag, None if lag == 7 else lag
+                    )
+                pk = to.group(f"stuck{place}")
+                verdict(to, pk, ("uncovered", "stale")[place])
+                judged(to)
+        token = make_token(conninfo)
+        server.wait_ready()
+        named(token=token, payments=server.url, eu=server.url + "/")
+        for sort in GroupSort:
+            if sort in ON_PAGES:
+                continue
+            names: list[str] = []
+            address: str | None = f"/groups?sort={sort.value}"
+            while address is not None:
+                listed = read(operator, address)
+                assert "could not be read" not in listed
+                names += (page := rows_of(listed))
+                assert len(page) <= 3
+                address = following(listed)
+            assert sorted(names) == sorted(
+                [*"aabb", "c0", "d0", "stuck0", *"ab", "c1", "c1", "d1", "d1", *["stuck1"] * 2]
+            )
+            if sort is GroupSort.SEVERITY:
+                assert names == ["stuck0", "stuck1", "stuck1", *"aaabbb", "c0", "c1", "c1", "d0", "d1", "d1"]
+            if sort is GroupSort.LAG_DESCENDING:
+                assert names == ["c1", "c1", "d0", "d1", "d1", *"aaabbb", "c0", "stuck0", "stuck1", "stuck1"]
+            if sort is GroupSort.STATE_DESCENDING:
+                assert names[-6:] == [*"aaabbb"]
+            if sort is GroupSort.GROUP_ID_DESCENDING:
+                assert names == sorted(names, reverse=True)
+
+
+def test_a_service_that_fails_continues_where_it_was(
+    operator: Client, seed: Seed, named: Named, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frontend.pages.groups.merged.PAGE_SIZE", 2)
+    monkeypatch.setattr("frontend.pages.groups.reads.PAGE_SIZE", 2)
+    monkeypatch.setattr(services, "REPEATED_SECONDS", 0.0)
+    for name in ("a", "c", "e", "g"):
+        seed.group(name)
+    named(payments=peer.url)
+    peer.body = page_of(group_there("b"), group_there("d"), cursor="x")
+    first = read(operator, "/groups?sort=group_id")
+    assert rows_of(first) == ["a", "b"]
+    assert 'title="A group of another service' in first
+    assert "Select all 1" in first
+    peer.body = b"<html>"
+    second = read(operator, following(first) or "")
+    assert rows_of(second) == ["c", "e"]
+    assert "payments could not be read" in second
+    assert ">‹ First page</a>" in second
+    peer.body = page_of(group_there("d"))
+    third = read(operator, following(second) or "")
+    assert rows_of(third) == ["d", "g"]
+    assert parse_qs(urlsplit(peer.asked[1]).query)["cursor"] == parse_qs(urlsplit(peer.asked[2]).query)["cursor"]
+    assert following(third) is None
 
 
 @pytest.mark.whole("starts a second server")
@@ -119,13 +205,21 @@ def test_groups_of_a_second_server_are_listed_found_and_judged(
         assert "1 needs attention" in overview
         listed = read(operator, "/groups?q=billing")
         assert f'href="{server.url}/groups/billing-there"' in listed
-        assert f'href="{server.url}/groups?q=billing"' in listed
+        assert "1 group here, 1 in payments" in listed
         assert "shipping-there" not in listed
-        for filters in ("state=Empty", "verdict=stuck&verdict=uncovered", "type=classic&sort=-members", "min_lag=0"):
+        for filters in (
+            "state=Empty",
+            "verdict=stuck&verdict=uncovered",
+            "state=Held",
+            "assignor=range",
+            "min_lag=0",
+            "min_time_lag=1",
+            *(f"sort={sort.value}" for sort in GroupSort if sort not in ON_PAGES),
+        ):
             answered = read(operator, f"/groups?{filters}")
-            assert ("payments could not be read" in answered, "In other services" in answered) == (False, True), filters
+            assert (" in payments" in answered, "unknown in payments" in answered) == (True, False), filters
         found = read(operator, "/search?q=shipping")
-        assert "Groups of payments" in found
+        assert "Empty, classic, in payments" in found
         assert f'href="{server.url}/groups/shipping-there"' in found
         named(token="not-a-token", payments=server.url)
         assert "<strong>payments could not be read:</strong> it refused the token" in read(operator, "/groups")
@@ -153,7 +247,7 @@ def test_a_service_that_fails_is_named_and_the_others_are_shown(
     listed, overview, found = (read(operator, address) for address in ("/groups", "/", "/search?q=her"))
     assert "payments could not be read:" in listed
     assert told in listed
-    assert "has no group" not in listed
+    assert "1 group here, unknown in payments" in listed
     assert ">here<" in listed
     assert "Not read" in overview
     assert "Healthy" not in overview.partition("Other services")[2].partition("</section>")[0]
@@ -167,17 +261,17 @@ def test_what_is_not_known_is_not_zero(operator: Client, seed: Seed, named: Name
     peer.body = page_of(
         group_there("unsampled", lag=None, lag_sampled_at=None, judged_at=None),
         group_there("partly", unknown_partitions=2),
-        group_there("newer", state="Pausing", verdicts=[{"verdict": "haunted"}]),
+        group_there("newer", state="Pausing", verdicts=[{"verdict": "haunted", "since": AT}]),
         cursor="x",
     )
     listed = read(operator, "/groups")
-    assert 'title="Its service does not know it">–' in listed
-    assert "the end of some partitions is not known" in listed
+    assert 'title="Not sampled yet, nothing committed, or no watermark is known">–' in listed
+    assert "the end of 2 partitions is not known" in listed
     assert "≥" in listed
     assert "As of 2026-03-01 03:00" in listed
     assert "This version does not know the state." in listed
     assert "This version does not know the verdict." in listed
-    assert "More groups of payments" in listed
+    assert "0 groups here, 3+ in payments" in listed
     peer.body = page_of(group_there("unsampled", judged_at=None))
     named(elsewhere=peer.url)
     assert "Not judged" in read(operator, "/")
@@ -187,15 +281,18 @@ def test_filters_go_with_the_request_and_those_it_has_not_keep_it_back(
     operator: Client, seed: Seed, named: Named, peer: Peer
 ) -> None:
     named(payments=peer.url)
-    asked = "q=a%26b&state=Empty&state=Dead&client=c&label=owner%3Dme&min_lag=5&sort=-time_lag_ms&columns=lag"
-    assert "payments has no group that matches." in read(operator, f"/groups?{asked}")
+    asked = (
+        "q=a%26b&state=Empty&state=Held&client=c&label=owner%3Dme&min_lag=5&assignor=range&min_time_lag=5"
+        "&sort=-time_lag_ms&columns=lag"
+    )
+    assert "0 groups here, 0 in payments" in read(operator, f"/groups?{asked}")
     (sent,) = peer.asked
     assert parse_qs(urlsplit(sent).query) == {
-        "q": ["a&b"], "state": ["Empty", "Dead"], "client_id": ["c"], "label": ["owner=me"], "min_lag": ["5"],
-        "sort": ["severity"], "limit": ["25"],
+        "q": ["a&b"], "state": ["Empty"], "held": ["true"], "client_id": ["c"], "label": ["owner=me"], "min_lag": ["5"],
+        "assignor": ["range"], "min_time_lag_ms": ["5000"], "sort": ["-time_lag_ms"], "limit": ["50"],
     }  # fmt: skip
-    told = read(operator, "/groups?assignor=range&min_time_lag=5")
-    assert "their API has no filter for assignor and time lag" in told
+    told = read(operator, "/groups?coordinator=node-1&sort=owner")
+    assert "their API has no filter by coordinator and no order “owner”" in told
     assert len(peer.asked) == 1
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from html import unescape
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -21,7 +22,8 @@ KEYS = {
     "partitions": "partitions",
     "created": "created_at",
     "lag": "(select coalesce(max(lag), -1) from offsets_topictotal l where l.topic = name)",
-    "time_lag": "(select coalesce(max(time_lag_ms), -1) from offsets_topictotal l where l.topic = name)",
+    "time_lag": "(select coalesce(max(coalesce(time_lag_at_least_ms, time_lag_ms)), -1)"
+    " from offsets_topictotal l where l.topic = name)",
 }
 
 
@@ -116,6 +118,54 @@ def test_the_lag_over_all_groups_and_the_one_furthest_behind(person: Client, see
         ("unknown", "1", "", ""),
         ("unread", "0", "", ""),
     ]
+
+
+@pytest.mark.parametrize("sees", ["describe:group:*", "describe:group:b*"])
+def test_a_time_lag_older_than_the_samples_is_at_least_that_on_every_page(
+    client: Client, seed: Seed, sees: str, django_user_model: Any
+) -> None:
+    user = django_user_model.objects.create_user("lea")
+    allow(user, sees, "describe:topic:*")
+    client.force_login(user)
+    for name in ("orders", "stock"):
+        seed.topic(name, 1, [200])
+    pk, known = seed.group("billing"), seed.group("basic")
+    seed.commit(pk, {("orders", 0): 50, ("stock", 0): 50})
+    seed.commit(known, {("orders", 0): 150})
+    lag(seed, known, "orders", 50, 90_000)
+    now = now_ms()
+    for topic, exact, least in (("orders", None, 7_200_000), ("stock", 5_000, None)):
+        lag(seed, pk, topic, 150)
+        late = {"at": now, "exact": exact, "least": least, "pk": pk, "topic": topic}
+        seed.connection.execute(
+            "update offsets_topiclag set at = %(at)s, time_lag_ms = %(exact)s, time_lag_at_least_ms = %(least)s"
+            " where group_id = %(pk)s and topic = %(topic)s",
+            late,
+        )
+        seed.connection.execute(
+            "insert into offsets_lagsample values ('billing', %(topic)s, %(at)s, 150, %(exact)s)", late
+        )
+    total(seed, "orders", 200, ms=90_000, groups=2)
+    total(seed, "stock", 150, ms=5_000)
+    seed.connection.execute("update offsets_topictotal set time_lag_at_least_ms = 7200000 where topic = 'orders'")
+    older = "the next record is older than the samples"
+    topics = client.get("/topics?sort=-time_lag" if sees.endswith(":*") else "/topics").content.decode()
+    assert re.findall(r'older than the samples">([^<]*)<', topics) == ["≥ 2 h"]
+    assert topics.index(">orders<") < topics.index(">stock<")
+    for address in ("/topics/orders", "/groups/billing", "/groups/billing/lag.csv"):
+        page = client.get(address)
+        said = b"".join(page.streaming_content).decode() if page.streaming else page.content.decode()
+        assert f'{older}">≥ 2 h<' in said or "time_lag_at_least_ms" in said, address
+    assert re.search(r"by the last samples\">≥ 2 h behind<", client.get("/groups/billing").content.decode())
+    for address, expected in (
+        ("/topics.csv", {"orders": ("90000", "7200000"), "stock": ("5000", "")}),
+        ("/topics/orders/groups.csv", {"billing": ("", "7200000"), "basic": ("90000", "")}),
+    ):
+        rows = csv.DictReader(io.StringIO(b"".join(client.get(address).streaming_content).decode()))
+        found = {
+            row.get("group_id") or row.get("topic"): (row["time_lag_ms"], row["time_lag_at_least_ms"]) for row in rows
+        }
+        assert found == expected
 
 
 def test_the_lag_over_the_groups_that_can_be_seen(client: Client, seed: Seed) -> None:

@@ -12,7 +12,7 @@ from frontend.ui import commands as as_command
 from frontend.ui import reads
 from frontend.ui.commands import Command, service_url
 from frontend.ui.form import Refusal, attempt, done
-from frontend.ui.page import BadAddress, Pace, address, form_page, page, show, text
+from frontend.ui.page import Pace, address, cursor_given, form_page, page, show, text
 from frontend.ui.rows import Millis
 from frontend.ui.states import State
 from frontend.ui.table import csv_of, rows_of
@@ -138,12 +138,8 @@ def _number(written: str) -> int | None:
 
 async def _read(runtime: Runtime, viewer: Viewer, group_id: str | None, cursor: str | None) -> dict[str, Any]:
     alerts = runtime.get(AlertService)
-    try:
+    with cursor_given():
         opened = await alerts.alerts(viewer.groups, group_id=group_id, cursor=cursor, limit=SHOWN)
-    except ProtocolError as error:
-        if error.error is not Error.INVALID_REQUEST:
-            raise
-        raise BadAddress("after: no such page of the list; start again from the first.") from None
     resolved = await alerts.alerts(viewer.groups, resolved=True, group_id=group_id, limit=RESOLVED_SHOWN)
     rules = [(rule, *rule_words(rule)) for rule in await alerts.rules(viewer.principal)]
     found = {"now": await reads.now(runtime.db), "open": opened, "resolved": resolved, "rules": rules, "receivers": ()}

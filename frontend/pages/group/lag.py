@@ -10,11 +10,14 @@ from frontend.ui.chart import COUNT, LENGTH, LONGEST_GAP, Chart, Line, Point, Se
 from frontend.ui.chart import DAY as DAY_MS
 from frontend.ui.chart import HOUR as HOUR_MS
 from frontend.ui.rows import Millis, PartitionTotals
+from frontend.ui.shown import Shown, time_behind
 from frontend.ui.viewer import Viewer
 from frontend.ui.zones import current
 from groups.core.subscription import SubscribedTopics
 from kcoord.database.pool import Connection, Database
 from kcoord.database.sql import queries
+from offsets.core.lag import longest
+from offsets.core.samples import TimeLag
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,14 @@ class LatestSample:
     at: Millis
     lag: int
     time_lag_ms: Millis | None
+    time_lag_at_least_ms: Millis | None = None
+
+    @property
+    def time_lag(self) -> Shown[Millis]:
+        """As the table shows it."""
+        return time_behind(
+            self.time_lag_ms, self.time_lag_at_least_ms, self.at, "Not known from the samples of the last hour"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +131,7 @@ async def lag_part(
     found = await db.records(connection, _lag_line, Q.topic_lags, asked)
     lags = [line.lag for line in found[:topics] if line.lag is not None]
     first, last = now - drawn.length_ms, now + 1
-    names = {"group_id": group_id, "topics": [lag.topic for lag in lags]}
+    names = {"pk": pk, "group_id": group_id, "topics": [lag.topic for lag in lags]}
     past = {"group_id": group_id, "first": first, "last": last, "slices": drawn.slices}
     recent = {**names, "since": now - SAMPLE_AGE_MS}
     latest = await db.records(connection, LatestSample, Q.latest_lag_samples, recent)
@@ -188,14 +199,14 @@ def lag(
         _line(topic, part, by_topic.get(topic.topic, ()), subscribed, members, stale_before) for topic in part.topics
     ]
     oldest = min((line.lag.sampled_at for line in lines if line.lag.sampled_at is not None), default=None)
-    late = [line.latest.time_lag_ms for line in lines if line.latest and line.latest.time_lag_ms is not None]
+    late = [TimeLag(one.time_lag_ms, one.time_lag_at_least_ms) for line in lines if (one := line.latest)]
     return {
         "lag_lines": lines,
         "lag_chart": _chart(part, "Lag", COUNT, sample_ms),
         "time_lag_chart": _chart(part, "Behind", LENGTH, sample_ms),
         "stale_ms": stale_ms,
         "lag_more": part.more_topics,
-        "time_lag_ms": max(late, default=None),
+        "behind": longest(late),
         "stale_since": oldest if oldest is not None and oldest < stale_before else None,
     }
 

@@ -42,13 +42,14 @@ left join groups_topic t on t.name = f.topic
 order by f.lag desc nulls last, f.topic
 
 -- name: latest_lag_samples
-select s.topic, s.at, s.lag, s.time_lag_ms
+select s.topic, s.at, s.lag, s.time_lag_ms, l.time_lag_at_least_ms
 from unnest(%(topics)s::text[]) as wanted (topic)
 cross join lateral (select topic, at, lag, time_lag_ms
                     from offsets_lagsample
                     where group_name = %(group_id)s and topic = wanted.topic and at > %(since)s
                     order by at desc
                     limit 1) s
+left join offsets_topiclag l on l.group_id = %(pk)s and l.topic = s.topic and l.at = s.at
 
 -- name: lag_history
 select topic, ((at - %(first)s) * %(slices)s / (%(last)s - %(first)s))::int as slice, max(lag) as lag,
@@ -81,7 +82,8 @@ with recursive own as (
 -- include: own_topics
 select '' as topic, slice, max(lag) as lag, max(time_lag_ms) as time_lag_ms
 from (select at, ((at - %(first)s) * %(slices)s / (%(last)s - %(first)s))::int as slice,
-             kcoord_bigint(sum(lag)) as lag, max(time_lag_ms) as time_lag_ms
+             kcoord_bigint(sum(lag)) as lag,
+             case when bool_and(time_lag_ms is not null) then max(time_lag_ms) end as time_lag_ms
       from own
       cross join lateral (select s.at, s.lag, s.time_lag_ms
                           from offsets_lagsample s

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from frontend.ui.states import BY_NAME
-from groups.core.model.types import TRANSITIONS, GroupState
 
 Edge = tuple[str, str]
 NOWHERE = "[*]"
@@ -49,18 +48,6 @@ GROUP_CAUSES: Mapping[Edge, str] = {
     (CLASSIC, "Reconciling"): "a consumer heartbeat joins",
     (CLASSIC, "Stable"): "a consumer heartbeat joins",
 }
-
-
-def classic_edges() -> set[Edge]:
-    """Changes of state of a classic group; to Dead only ever by being unloaded, which diagrams leave out."""
-    edges = {
-        (before.value, after.value)
-        for before, followers in TRANSITIONS.items()
-        for after in followers
-        if GroupState.DEAD not in (before, after)
-    }
-    return {(NOWHERE, GroupState.EMPTY.value), (GroupState.EMPTY.value, NOWHERE), *edges}
-
 
 Point = tuple[float, float]
 DOT = 11

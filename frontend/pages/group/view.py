@@ -336,7 +336,8 @@ def members_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     columns = """
         member_id=of.member_id group_instance_id=of.instance_id client_id=of.client_id client_host=of.client_host
         partitions=of.owned member_epoch=of.member_epoch @last_heartbeat_at=of.last_heartbeat_at
-        @session_expires_at=of.session_deadline lag=load.lag time_lag_ms=load.time_lag.ms records_per_minute=load.rate
+        @session_expires_at=of.session_deadline lag=load.lag time_lag_ms=load.time_lag.ms
+        time_lag_at_least_ms=load.time_lag.at_least_ms records_per_minute=load.rate
     """
     loads = found.member_table.loads
     rows = ({"of": member, "load": loads.get(member.member_id)} for member in found.members)

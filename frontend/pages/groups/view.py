@@ -15,6 +15,7 @@ from django.urls import reverse
 
 from frontend.pages.groups import reads, saved
 from frontend.pages.groups.bulk import offered
+from frontend.pages.groups.merged import HERE, merged, positions
 from frontend.ui.chart import Line, Point, spark
 from frontend.ui.labels import Label, label_of, owner_of
 from frontend.ui.labels import shown as shown_labels
@@ -24,20 +25,23 @@ from frontend.ui.page import (
     Link,
     Pace,
     address,
+    around,
     choice,
     choices_of,
+    cursor_given,
     edges,
+    group_url,
     number,
     page,
     show,
     text,
 )
 from frontend.ui.rows import Millis
-from frontend.ui.services import elsewhere
-from frontend.ui.shown import ALL_TOPICS, HIDDEN_TOPICS, Hidden, Known, Shown, cell, limited, shown
+from frontend.ui.services import Found, elsewhere
+from frontend.ui.shown import ALL_TOPICS, HIDDEN_TOPICS, Hidden, Known, Shown, cell, limited, shown, time_behind
 from frontend.ui.states import BY_NAME, HELD, STATES, State, is_held, state
 from frontend.ui.table import all_rows, csv_of, heads
-from frontend.ui.verdicts import KINDS
+from frontend.ui.verdicts import KINDS, verdict_state
 from frontend.ui.viewer import CREATE_GROUP, Viewer, action, viewer_of
 from frontend.ui.wording import elided, plural
 from groups.configs import DecisionContexts
@@ -54,19 +58,19 @@ TOPICS_SHOWN = 3
 MOST_LABELS = 8
 STEP_MS = 120_000
 """The distance of two points of a plot in the list."""
-FIELDS = ("label", "min_time_lag")
-"""Filters that are shown as they were written."""
 MOST_SECONDS = 10**12
 
 
 @dataclass(frozen=True, slots=True)
 class ListLine:
-    """A group in the list. `plot`: its lag in the last hour, None if it has too many topics to be drawn here."""
+    """A group in the list. `plot`: its lag in the last hour, None if it has too many topics to be drawn here.
+
+    `service`: the other service that it is of, "" for this one; its lag is not drawn.
+    """
 
     group: GroupSummary
     state: State
     topics: str
-    all_topics: str
     verdicts: Sequence[State]
     plot: Line | None
     assignor: str | None
@@ -76,16 +80,22 @@ class ListLine:
     lag: Shown[int]
     time_lag: Shown[int]
     partitions: Shown[int]
+    url: str
+    service: str
 
 
 @page
 def group_list(request: HttpRequest) -> HttpResponse:
     """All groups, one page at a time."""
     wanted, viewer = wanted_groups(request), viewer_of(request)
-    columns = wanted_columns(request)
+    columns, after = wanted_columns(request), positions(wanted.after)
+    wanted = replace(wanted, after=after.get(HERE) or None)
+    there = _elsewhere(viewer, wanted, after)
     found, problem = _found(viewer, wanted)
+    services: Sequence[Found] = () if problem else there.get("elsewhere", ())
+    rows, following = merged(wanted.sort, found.groups, services, after, more=found.next is not None)
+    lines = [_line(group, found, viewer, service) for service, group in rows]
     total = sum(found.counts.values())
-    narrowed = _is_narrowed(wanted)
     views, sorts = _views(request), _sorts(viewer)
     table = [saved.GROUP, *(column for column in saved.COLUMNS if column.name in columns)]
     return show(
@@ -95,9 +105,10 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "now": found.now,
             "wanted": wanted,
             "problem": problem,
-            "lines": [_line(group, found, viewer) for group in found.groups],
+            "lines": lines,
+            "pickable": sum(not line.service for line in lines),
             "state_choices": [
-                *(Choice(s, found.counts.get(s.name, 0), s.name in _states(wanted)) for s in STATES),
+                *(Choice(s, found.counts.get(s.name, 0), s.name in (wanted.groups.states or ())) for s in STATES),
                 Choice(HELD, found.held, wanted.groups.held),
             ],
             "verdict_choices": [
@@ -116,18 +127,17 @@ def group_list(request: HttpRequest) -> HttpResponse:
             "written_columns": saved.written_columns(columns),
             "toggles": _toggles(request, columns),
             "type_choices": [("", "All"), *((t.value, t.label) for t in Group.Type)],
-            "label_links": _label_links(request, found.groups),
+            "label_links": _label_links(request, [group for _, group in rows]),
             "drawn_topics": reads.DRAWN_TOPICS,
-            "narrowed": narrowed,
-            "fields": {name: text(request, name) for name in FIELDS},
-            "filtered": _is_filtered(wanted) or bool(wanted.after or wanted.before),
+            "narrowed": _is_narrowed(wanted),
+            "fields": {name: text(request, name) for name in ("label", "min_time_lag")},
+            "filtered": _is_filtered(wanted) or bool(after or wanted.before),
             "filter_words": filter_words(wanted.groups),
-            "shows_filters": bool(total or views["views"] or _is_filtered(wanted)),
-            "summary": _summary(found, wanted, total),
-            "previous_url": address(request, before=found.previous, after=None) if found.previous else None,
-            "next_url": address(request, after=found.next, before=None) if found.next else None,
+            "shows_filters": bool(total or lines or views["views"] or _is_filtered(wanted)),
+            "summary": ", ".join([_summary(found, wanted, total, services), *_counted(services, after)]),
+            **_pages(request, found, following, services),
             "base_url": settings.KCOORD.str("advertised.url") or f"{request.scheme}://{request.get_host()}",
-            **_elsewhere(request, viewer, wanted),
+            **there,
             "stream": reverse("frontend:live"),
             "pace": Pace(every_ms=15_000, gap_ms=1_000),
         },
@@ -138,43 +148,51 @@ def group_list(request: HttpRequest) -> HttpResponse:
 def _found(viewer: Viewer, wanted: reads.Wanted) -> tuple[reads.GroupList, str]:
     """The page of the list, and what is wrong with the regular expression, whose field stays on the page."""
     try:
-        return bridge.call(lambda runtime: reads.group_list(runtime.db, viewer, wanted, assignors_of(runtime))), ""
+        with cursor_given("after" if wanted.after else "before"):
+            return bridge.call(lambda runtime: reads.group_list(runtime.db, viewer, wanted, assignors_of(runtime))), ""
     except ProtocolError as error:
-        if error.error is Error.INVALID_REGULAR_EXPRESSION:
-            return bridge.call(lambda runtime: reads.unreadable(runtime.db)), error.detail.removeprefix("regex: ")
-        if error.error is Error.INVALID_REQUEST:
-            name = "after" if wanted.after else "before"
-            raise BadAddress(f"{name}: no such page of the list; start again from the first.") from error
-        raise
+        if error.error is not Error.INVALID_REGULAR_EXPRESSION:
+            raise
+        return bridge.call(lambda runtime: reads.unreadable(runtime.db)), error.detail.removeprefix("regex: ")
 
 
-THERE = 25
-"""Groups shown of each other service; its own list has all."""
+def _pages(
+    request: HttpRequest, found: reads.GroupList, following: str | None, services: Sequence[Found]
+) -> Mapping[str, str | None]:
+    """Where the pages before and after are. Other services list groups forwards only."""
+    if not services:
+        return around(request, found.previous, found.next)
+    first = address(request, after=None, before=None) if request.GET.get("after") else None
+    next_url = around(request, None, following)["next_url"]
+    return {"back": "First page", "back_url": first, "on": "Next", "on_url": next_url}
 
 
-def _elsewhere(request: HttpRequest, viewer: Viewer, wanted: reads.Wanted) -> dict[str, Any]:
-    """The groups of other services that match the same filters, on the first page of the list."""
-    if wanted.after or wanted.before:
-        return {}
-    asked, groups = request.GET.copy(), wanted.groups
-    lacking = {
-        "held": groups.held,
-        "assignor": groups.assignor,
-        "coordinator": groups.coordinator,
-        "time lag": groups.min_time_lag_ms is not None,
-    }
-    sort = GroupSort.SEVERITY if wanted.sort in ON_PAGES else wanted.sort
+def _counted(services: Sequence[Found], after: Mapping[str, str]) -> Sequence[str]:
+    """How many groups match in each of the other services, as far as their first page says."""
+    if after:
+        return [f"more in {one.service}" for one in services if one.more or one.groups]
+    return [
+        f"unknown in {one.service}" if one.failed else f"{len(one.groups)}{'+' if one.more else ''} in {one.service}"
+        for one in services
+    ]
+
+
+def _elsewhere(viewer: Viewer, wanted: reads.Wanted, after: Mapping[str, str]) -> dict[str, Any]:
+    """The groups of other services that match the same filters, in the same order."""
+    groups = wanted.groups
     labels = ["=".join(part for part in label if part is not None) for label in groups.labels or ()]
     parameters = {
-        "q": groups.q or (), "state": groups.states or (), "verdict": groups.verdicts or (), "type": groups.types or (),
-        "topic": groups.topic or (), "member": groups.member or (), "client_id": groups.client_id or (),
-        "host": groups.host or (), "regex": groups.regex or (), "label": labels,
-        "min_lag": () if groups.min_lag is None else groups.min_lag, "sort": sort.value, "limit": THERE,
+        "q": groups.q, "state": groups.states, "held": "true" if groups.held else None, "verdict": groups.verdicts,
+        "type": groups.types, "topic": groups.topic, "member": groups.member, "client_id": groups.client_id,
+        "host": groups.host, "regex": groups.regex, "label": labels, "min_lag": groups.min_lag,
+        "min_time_lag_ms": groups.min_time_lag_ms, "assignor": groups.assignor, "sort": wanted.sort.value,
+        "limit": reads.PAGE_SIZE,
     }  # fmt: skip
-    for name in ("columns", "after", "before"):
-        asked.pop(name, None)
-    found = elsewhere(viewer, parameters, lacking=[name for name, given in lacking.items() if given])
-    return {**found, "elsewhere_query": asked.urlencode(), "elsewhere_order": dict(saved.SORTS)[sort].lower()}
+    lacking = ["no filter by coordinator"] if groups.coordinator else []
+    if wanted.sort in ON_PAGES:
+        lacking.append(f"no order “{dict(saved.SORTS)[wanted.sort].lower()}”")
+    asked = {name: value for name, value in parameters.items() if value not in (None, "")}
+    return elsewhere(viewer, asked, after, " and ".join(lacking))
 
 
 def assignors_of(runtime: Runtime) -> Iterable[str]:
@@ -194,22 +212,15 @@ def wanted_groups(request: HttpRequest) -> reads.Wanted:
     label = label_of(request)
     seconds = number(request, "min_time_lag")
     groups = GroupFilter(
-        q=text(request, "q"),
-        states=tuple(name for name in states if name != HELD.name) if states else None,
-        held=HELD.name in states,
-        verdicts=choices_of(request, "verdict", [kind.value for kind in KINDS]) or None,
-        types=[kind] if kind else None,
-        topic=text(request, "topic") or None,
-        member=text(request, "member") or None,
-        client_id=text(request, "client") or None,
-        host=text(request, "host") or None,
-        regex=text(request, "regex") or None,
-        min_lag=number(request, "min_lag"),
+        q=text(request, "q"), states=tuple(name for name in states if name != HELD.name) if states else None,
+        held=HELD.name in states, verdicts=choices_of(request, "verdict", [kind.value for kind in KINDS]) or None,
+        types=[kind] if kind else None, topic=text(request, "topic") or None, member=text(request, "member") or None,
+        client_id=text(request, "client") or None, host=text(request, "host") or None,
+        regex=text(request, "regex") or None, min_lag=number(request, "min_lag"),
         min_time_lag_ms=None if seconds is None else min(seconds, MOST_SECONDS) * 1_000,
-        labels=[label] if label else None,
-        assignor=text(request, "assignor") or None,
+        labels=[label] if label else None, assignor=text(request, "assignor") or None,
         coordinator=text(request, "coordinator") or None,
-    )
+    )  # fmt: skip
     return reads.Wanted(groups, _sort(request), *edges(request))
 
 
@@ -258,31 +269,23 @@ def _label_links(request: HttpRequest, groups: Iterable[GroupSummary]) -> list[t
     return links
 
 
-def _states(wanted: reads.Wanted) -> Sequence[str]:
-    return wanted.groups.states or ()
-
-
-def _line(group: GroupSummary, found: reads.GroupList, viewer: Viewer) -> ListLine:
+def _line(group: GroupSummary, found: reads.GroupList, viewer: Viewer, service: Found | None) -> ListLine:
     more = len(group.topics) >= reads.TOPICS_PER_LINE
     named = ", ".join(map(elided, group.topics[:TOPICS_SHOWN]))
     if len(group.topics) > TOPICS_SHOWN:
         named += f" and {len(group.topics) - TOPICS_SHOWN}{'+' if more else ''} more"
     hidden = None if viewer.topics.unlimited else HIDDEN_TOPICS
     return ListLine(
-        group,
-        state(group.state, held=is_held(group.held_until, found.now)),
-        named,
-        ", ".join(group.topics),
-        [KINDS[VerdictKind(kind)] for kind, _ in group.verdicts],
-        _plot(found.looks[group.pk], found.now),
-        found.also.assignors.get(group.pk),
-        coordinator_of(group.group_id, found.also),
-        shown_labels(group.labels),
-        owner_of(group.labels),
-        _least(group, _shown(group, group.lag, viewer)),
-        _time_lag(group, hidden),
-        _shown(group, group.partitions, viewer, is_counted_now=hidden is not None),
-    )
+        group, state(group.state, held=is_held(group.held_until, found.now)), named,
+        [verdict_state(kind) for kind, _ in group.verdicts],
+        None if service else _plot(found.looks[group.pk], found.now),
+        group.protocol_name if service else found.also.assignors.get(group.pk),
+        None if service else coordinator_of(group.group_id, found.also),
+        shown_labels(group.labels), owner_of(group.labels), _least(group, _shown(group, group.lag, viewer)),
+        _time_lag(group, hidden), _shown(group, group.partitions, viewer, is_counted_now=hidden is not None),
+        service.group_url(group.group_id) if service else group_url(group.group_id),
+        service.service if service else "",
+    )  # fmt: skip
 
 
 NOT_SAMPLED = "Not sampled yet, nothing committed, or no watermark is known"
@@ -299,13 +302,13 @@ def _least(group: GroupSummary, what: Shown[int]) -> Shown[int]:
     unknown = group.unknown_partitions
     stale = any(kind == VerdictKind.STALE.value for kind, _ in group.verdicts)
     why = f"the end of {plural(unknown, 'partition')} is not known" if unknown else "new watermarks are missing"
-    return replace(what, least=why) if isinstance(what, Known) and (unknown or stale) else what
+    return replace(what, least=why) if isinstance(what, Known) and not what.least and (unknown or stale) else what
 
 
 def _time_lag(group: GroupSummary, hidden: Hidden | None) -> Shown[int]:
-    if group.time_lag_ms is not None or group.time_lag_at_least_ms is None:
-        return _least(group, shown(group.time_lag_ms, group.lag_sampled_at, why=NOT_SAMPLED, hidden=hidden))
-    return Known(group.time_lag_at_least_ms, group.lag_sampled_at, least="the next record is older than the samples")
+    return hidden or _least(
+        group, time_behind(group.time_lag_ms, group.time_lag_at_least_ms, group.lag_sampled_at, NOT_SAMPLED)
+    )
 
 
 def _plot(looks: reads.Looks, now: Millis) -> Line | None:
@@ -358,14 +361,13 @@ def _is_narrowed(wanted: reads.Wanted) -> bool:
     return shown != GroupFilter()
 
 
-def _summary(found: reads.GroupList, wanted: reads.Wanted, total: int) -> str:
-    states, held = _states(wanted), wanted.groups.held
+def _summary(found: reads.GroupList, wanted: reads.Wanted, total: int, services: Sequence[Found]) -> str:
+    states, held = wanted.groups.states or (), wanted.groups.held
     chosen = sum(found.counts.get(name, 0) for name in states) if states or held else total
     if held and "Empty" not in states:  # a group that is held is Empty
         chosen += found.held
-    if _is_filtered(wanted):
-        return f"{plural(chosen, 'group')} found"
-    return plural(total, "group")
+    count = plural(chosen, "group") if _is_filtered(wanted) else plural(total, "group")
+    return count + (" here" if services else " found" if _is_filtered(wanted) else "")
 
 
 @page

@@ -10,7 +10,8 @@ limit %(limit)s
 -- name: lag_by_step
 -- Of each group and topic the last sample of each step: the rows that are read are as many as are drawn, however often
 -- lag was sampled. Samples of one look are of the same instant, so the last ones of a step add up.
-select i.number, n.step, kcoord_bigint(sum(s.lag)) as lag, max(s.time_lag_ms) as time_lag_ms
+select i.number, n.step, kcoord_bigint(sum(s.lag)) as lag,
+       case when bool_and(s.time_lag_ms is not null) then max(s.time_lag_ms) end as time_lag_ms
 from unnest(%(numbers)s::int[], %(groups)s::text[], %(topics)s::text[]) as i (number, group_name, topic)
 cross join generate_series(0, %(steps)s::int - 1) as n (step)
 cross join lateral (
@@ -38,7 +39,7 @@ from (select
 -- is shown; each part is at most the sum.
 select number, step, least(max(lag), 9223372036854775807)::bigint as lag, max(time_lag_ms) as time_lag_ms
 from (select i.number, ((s.at - %(first)s::bigint) / %(step_ms)s::bigint)::int as step, sum(s.lag) as lag,
-             max(s.time_lag_ms) as time_lag_ms
+             case when bool_and(s.time_lag_ms is not null) then max(s.time_lag_ms) end as time_lag_ms
       from unnest(%(numbers)s::int[], %(groups)s::text[], %(topics)s::text[]) as i (number, group_name, topic)
       cross join lateral (
           select s.at, s.lag, s.time_lag_ms
@@ -64,7 +65,8 @@ order by number, step
 
 -- name: lag_at_end
 -- The last look in a span: its instant, and the sums of what it found.
-select number, at, least(sum(lag), 9223372036854775807)::bigint as lag, max(time_lag_ms) as time_lag_ms
+select number, at, least(sum(lag), 9223372036854775807)::bigint as lag,
+       case when bool_and(time_lag_ms is not null) then max(time_lag_ms) end as time_lag_ms
 from (select i.number, s.at, s.lag, s.time_lag_ms, max(s.at) over (partition by i.number) as newest
       from unnest(%(numbers)s::int[], %(groups)s::text[], %(topics)s::text[]) as i (number, group_name, topic)
       cross join lateral (

@@ -292,7 +292,8 @@ def member_csv(request: HttpRequest, group_id: str) -> HttpResponseBase:
     columns = """
         topic=of.topic partition=of.partition owned=of.held change committed_offset=of.committed_offset
         @committed_at=of.commit_timestamp log_start_offset=of.log_start_offset log_end_offset=of.log_end_offset
-        lag=behind.lag time_lag_ms=behind.time_lag.ms @watermark_at=of.sampled_at
+        lag=behind.lag time_lag_ms=behind.time_lag.ms time_lag_at_least_ms=behind.time_lag.at_least_ms
+        @watermark_at=of.sampled_at
     """
     return csv_of(f"{group_id}-partitions", columns, all_rows(read))
 

@@ -37,6 +37,7 @@ from frontend.ui.viewer import (
     viewer_of,
 )
 from frontend.ui.wording import client_at, elided, plural, short_id
+from groups.readmodel import GroupSummary
 from kcoord.access import read_only
 from kcoord.database.pool import Connection, Database
 from kcoord.database.sql import queries
@@ -299,27 +300,21 @@ def search(viewer: Viewer, q: str) -> Results:
         return await find(runtime.db, viewer, q), about
 
     hits, about = bridge.call(read)
-    there = elsewhere(viewer, {"q": q, "limit": SHOWN})
+    there: Sequence[Found] = elsewhere(viewer, {"q": q, "limit": SHOWN}).get("elsewhere", ())
+    groups = [_group(hit) for hit in hits.groups] + [_group(hit, one) for one in there for hit in one.groups]
+    groups.sort(key=lambda result: (not result.text.startswith(q), result.text))
     sections = [
         Section("verbs", "Actions and pages", [result for one in verbs for result in _verb(one, viewer, about)]),
-        Section("groups", "Groups", [_group(hit) for hit in hits.groups], _all_of("frontend:groups", q, hits.groups)),
+        Section("groups", "Groups", groups[:SHOWN], _all_of("frontend:groups", q, groups)),
         Section("labels", "Labels of groups", [_label(hit) for hit in hits.labels]),
         *_member_sections(q, hits.members),
         Section("topics", "Topics", [_topic(hit) for hit in hits.topics], _all_of("frontend:topics", q, hits.topics)),
         Section("plans", "Offset plans", [_plan(hit) for hit in hits.plans]),
-        *(_there(one, q) for one in there.get("elsewhere", ()) if not one.failed),
         Section("tokens", "Tokens", [] if tokens_missing(viewer) else _tokens(q)),
     ]
     unfinished = " and ".join(NAMES[name] for name in hits.unfinished)
-    unread = [f"{one.service} could not be read: {one.failed}." for one in there.get("elsewhere", ()) if one.failed]
+    unread = [f"{one.service} could not be read: {one.failed}." for one in there if one.failed]
     return Results([section for section in sections if section.results], unfinished, " ".join(unread))
-
-
-def _there(one: Found, q: str) -> Section:
-    """Groups of another service."""
-    results = [Result(group.group_id, url, group.badge.label) for group, url in one.lines]
-    more = f"{one.list_url}?{urlencode({'q': q})}" if one.more else ""
-    return Section(f"groups-of-{one.service}", f"Groups of {one.service}", results, more)
 
 
 def _verb(one: Asked, viewer: Viewer, groups: dict[str, Sequence[GroupHit]]) -> list[Result]:
@@ -337,12 +332,13 @@ def _verb(one: Asked, viewer: Viewer, groups: dict[str, Sequence[GroupHit]]) -> 
     return [Result(text, url, _state(hit), missing=lacking(verb, viewer, hit.group_id)) for text, url, hit in shown]
 
 
-def _state(hit: GroupHit) -> str:
+def _state(hit: GroupHit | GroupSummary) -> str:
     return state(hit.state, held=is_held(hit.held_until, now_ms())).label
 
 
-def _group(hit: GroupHit) -> Result:
-    return Result(hit.group_id, group_url(hit.group_id), f"{_state(hit)}, {hit.type}")
+def _group(hit: GroupHit | GroupSummary, there: Found | None = None) -> Result:
+    where = there.group_url(hit.group_id) if there else group_url(hit.group_id)
+    return Result(hit.group_id, where, f"{_state(hit)}, {hit.type}{f', in {there.service}' if there else ''}")
 
 
 def _all_of(route: str, q: str, shown: Sequence[object]) -> str:

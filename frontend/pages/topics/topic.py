@@ -17,7 +17,7 @@ from frontend.ui.chart import Chart, Point, Series, chart
 from frontend.ui.page import Absent, access_link, address, page, show
 from frontend.ui.page import number as whole_number
 from frontend.ui.rows import Millis
-from frontend.ui.shown import Known, Shown, Unknown, shown
+from frontend.ui.shown import Known, Shown, Unknown, shown, time_behind
 from frontend.ui.states import is_held, level, state
 from frontend.ui.table import all_rows, csv_of
 from frontend.ui.verdicts import LOWER_END_REMEDY
@@ -88,6 +88,7 @@ class TopicGroup:
     lag: int | None
     max_lag: int | None
     time_lag_ms: Millis | None
+    time_lag_at_least_ms: Millis | None
     sampled_at: Millis | None
     total: int
     owned: int
@@ -288,7 +289,7 @@ def _row(found: TopicPage, group: TopicGroup, cells: Mapping[tuple[int, int], Ce
     drawn = [(one, cells.get((group.pk, one.partition))) for one in found.partitions]
     looks = [heat(one, cell) for one, cell in drawn]
     lag: Shown[int] = shown(group.lag, group.sampled_at, why=NOT_SAMPLED)
-    time_lag: Shown[int] = shown(group.time_lag_ms, group.sampled_at, why=NOT_SAMPLED)
+    time_lag: Shown[int] = time_behind(group.time_lag_ms, group.time_lag_at_least_ms, group.sampled_at, NOT_SAMPLED)
     if len(found.partitions) < found.header.partitions:
         return HeatRow(group, looks, lag, time_lag)
     committed = [
@@ -459,8 +460,8 @@ def topic_groups_csv(request: HttpRequest, name: str) -> HttpResponseBase:
     viewer = viewer_of(request)
     _require_topic(viewer, name)
     columns = """
-        group_id type state lag largest_lag_of_a_partition=max_lag time_lag_ms @lag_sampled_at=sampled_at owned
-        committed
+        group_id type state lag largest_lag_of_a_partition=max_lag time_lag_ms time_lag_at_least_ms
+        @lag_sampled_at=sampled_at owned committed
     """
     found = all_rows(lambda runtime, after: topic_groups_from(runtime.db, viewer, name, after))
     return csv_of(f"{name}-groups", columns, found)

@@ -65,15 +65,16 @@ known as (
 with
 -- include: known
 , found as (
-    select g.id as pk, g.group_id, g.type, g.state, g.held_until, l.lag, l.max_lag, l.time_lag_ms, l.at as sampled_at,
-           count(*) over () as total
+    select g.id as pk, g.group_id, g.type, g.state, g.held_until, l.lag, l.max_lag, l.time_lag_ms,
+           l.time_lag_at_least_ms, l.at as sampled_at, count(*) over () as total
     from known k
     join groups_group g on g.id = k.group_id
     left join offsets_topiclag l on l.group_id = g.id and l.topic = %(topic)s
     where kcoord_sees(g.group_id, %(group_names)s, %(group_prefixes)s, %(group_denied)s, %(group_denied_prefixes)s)
     order by l.lag desc nulls last, g.group_id
     limit %(limit)s offset %(skip)s)
-select f.pk, f.group_id, f.type, f.state, f.held_until, f.lag, f.max_lag, f.time_lag_ms, f.sampled_at, f.total,
+select f.pk, f.group_id, f.type, f.state, f.held_until, f.lag, f.max_lag, f.time_lag_ms, f.time_lag_at_least_ms,
+       f.sampled_at, f.total,
        (select count(*) from groups_assignment a where a.group_id = f.pk and a.topic = %(topic)s) as owned,
        (select count(*) from offsets_committedoffset o where o.group_id = f.pk and o.topic = %(topic)s) as committed
 from found f
@@ -83,8 +84,8 @@ order by f.lag desc nulls last, f.group_id
 -- The same groups by name, from one on.
 with
 -- include: known
-select g.id as pk, g.group_id, g.type, g.state, g.held_until, l.lag, l.max_lag, l.time_lag_ms, l.at as sampled_at,
-       0 as total,
+select g.id as pk, g.group_id, g.type, g.state, g.held_until, l.lag, l.max_lag, l.time_lag_ms,
+       l.time_lag_at_least_ms, l.at as sampled_at, 0 as total,
        (select count(*) from groups_assignment a where a.group_id = g.id and a.topic = %(topic)s) as owned,
        (select count(*) from offsets_committedoffset o where o.group_id = g.id and o.topic = %(topic)s) as committed
 from known k

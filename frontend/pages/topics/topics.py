@@ -12,8 +12,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
 from frontend.pages.topics.topic import NO_WATERMARK, NOT_SAMPLED, NOTHING_COMMITTED
-from frontend.ui.page import BadAddress, Pace, address, choice, edges, page, show, text
+from frontend.ui.page import Pace, around, choice, cursor_given, edges, page, show, text
 from frontend.ui.rows import Millis
+from frontend.ui.shown import Shown, limited, shown, time_behind
 from frontend.ui.table import Column, all_rows, csv_of, heads, orders
 from frontend.ui.viewer import Forbidden, Viewer, viewer_of
 from frontend.ui.wording import plural
@@ -87,8 +88,8 @@ class Topic:
 class TopicTotal:
     """A topic over all groups that committed on it, as last sampled, `at` (ms): their number and the sum of their lags.
 
-    `worst_group`: the one furthest behind, by `worst_lag`; None if it was deleted since. `time_lag_ms`: the longest.
-    None: not known of any group.
+    `worst_group`: the one furthest behind, by `worst_lag`; None if it was deleted since. `time_lag_ms`: the longest;
+    `time_lag_at_least_ms`: where it is not known of each group, it is at least this. None: not known of any group.
     """
 
     topic: str
@@ -97,6 +98,7 @@ class TopicTotal:
     worst_group: str | None
     worst_lag: int | None
     time_lag_ms: Millis | None
+    time_lag_at_least_ms: Millis | None
     at: Millis
 
 
@@ -234,13 +236,16 @@ class TopicLine:
     stale: bool
     total: TopicTotal | None
     why: str
+    time_lag: Shown[Millis]
 
 
 @page
 def topic_list(request: HttpRequest) -> HttpResponse:
     """All topics, one page at a time."""
     wanted, viewer = wanted_topics(request), viewer_of(request)
-    found, stale_ms = _found(viewer, wanted), settings.KCOORD.int("lag.stale.ms")
+    stale_ms = settings.KCOORD.int("lag.stale.ms")
+    with cursor_given("after" if wanted.after else "before"):
+        found = bridge.call(lambda runtime: listed_topics(runtime.db, viewer, wanted))
     context = {
         "now": found.now,
         "q": wanted.q,
@@ -249,10 +254,9 @@ def topic_list(request: HttpRequest) -> HttpResponse:
         "caption": dict(SORTS)[wanted.sort].lower(),
         "heads": heads(request, COLUMNS, wanted.sort, sorts_of(viewer), S.NAME),
         "summary": plural(found.total, "topic") + (" found" if wanted.q else ""),
-        "lines": [_line(topic, found.totals.get(topic.name), found.now - stale_ms) for topic in found.topics],
+        "lines": [_line(topic, found.totals.get(topic.name), found.now - stale_ms, viewer) for topic in found.topics],
         "stale_ms": stale_ms,
-        "previous_url": address(request, before=found.previous, after=None) if found.previous else None,
-        "next_url": address(request, after=found.next, before=None) if found.next else None,
+        **around(request, found.previous, found.next),
         "stream": reverse("frontend:live"),
         # Lags are those of the last sample, which is not taken more often than this.
         "pace": Pace(every_ms=15_000, gap_ms=10_000),
@@ -266,31 +270,19 @@ def wanted_topics(request: HttpRequest) -> Wanted:
     return Wanted(text(request, "q"), sort, *edges(request))
 
 
-def _found(viewer: Viewer, wanted: Wanted) -> TopicList:
-    try:
-        return bridge.call(lambda runtime: listed_topics(runtime.db, viewer, wanted))
-    except ProtocolError as error:
-        if error.error is Error.INVALID_REQUEST:
-            name = "after" if wanted.after else "before"
-            raise BadAddress(f"{name}: no such page of the list; start again from the first.") from error
-        raise
-
-
-def _line(topic: Topic, total: TopicTotal | None, stale_before: int) -> TopicLine:
+def _line(topic: Topic, total: TopicTotal | None, stale_before: int, viewer: Viewer) -> TopicLine:
     owners = set(topic.groups)
     idle = [group_id for group_id in topic.committed if group_id not in owners]
-    shown = topic.groups[:GROUPS_SHOWN]
-    shown_idle = idle[: GROUPS_SHOWN - len(shown)]
+    named = topic.groups[:GROUPS_SHOWN]
+    named_idle = idle[: GROUPS_SHOWN - len(named)]
     known = max(len(topic.groups) + len(idle), total.groups if total else 0)
+    why = NO_WATERMARK if total else NOT_SAMPLED if topic.committed else NOTHING_COMMITTED
+    late = total and time_behind(total.time_lag_ms, total.time_lag_at_least_ms, total.at, why)
     return TopicLine(
-        topic,
-        shown,
-        shown_idle,
-        known - len(shown) - len(shown_idle),
+        topic, named, named_idle, known - len(named) - len(named_idle),
         topic.sampled_at is not None and topic.sampled_at < stale_before,
-        total,
-        NO_WATERMARK if total else NOT_SAMPLED if topic.committed else NOTHING_COMMITTED,
-    )
+        total, why, limited(late or shown(None, why=why), viewer.groups_counted),
+    )  # fmt: skip
 
 
 TOPICS_AT_ONCE = 200
@@ -313,6 +305,7 @@ def topics_csv(request: HttpRequest) -> HttpResponseBase:
     columns = """
         topic=of.name partitions=of.partitions watermarks=of.watermarks @oldest_watermark=of.sampled_at
         read_by=of.groups committed_by=of.committed groups lag=total.lag worst_group=total.worst_group
-        worst_lag=total.worst_lag time_lag_ms=total.time_lag_ms @lag_sampled_at=total.at @created_at=of.created_at
+        worst_lag=total.worst_lag time_lag_ms=total.time_lag_ms
+        time_lag_at_least_ms=total.time_lag_at_least_ms @lag_sampled_at=total.at @created_at=of.created_at
     """
     return csv_of("topics", columns, all_rows(read), groups=groups, counted=viewer.groups_counted or "of all groups")

@@ -9,7 +9,7 @@ select t.id as pk, t.name,
        %(sign)s * case %(by)s::text when 'partitions' then t.partitions
                                     when 'created' then t.created_at
                                     when 'lag' then coalesce(l.lag, -1)
-                                    when 'time_lag' then coalesce(l.time_lag_ms, -1) end as key
+                                    when 'time_lag' then coalesce(l.time_lag_at_least_ms, l.time_lag_ms, -1) end as key
 from groups_topic t
 left join offsets_topictotal l on l.topic = t.name
 
@@ -81,7 +81,7 @@ from groups_topic t
 -- include: seen_topics
 
 -- name: topic_totals
-select o.topic, o.groups, o.lag, g.group_id as worst_group, o.worst_lag, o.time_lag_ms, o.at
+select o.topic, o.groups, o.lag, g.group_id as worst_group, o.worst_lag, o.time_lag_ms, o.time_lag_at_least_ms, o.at
 from offsets_topictotal o
 left join groups_group g on g.id = o.worst_group_id
 where o.topic = any(%(names)s::text[])
@@ -91,7 +91,9 @@ where o.topic = any(%(names)s::text[])
 select l.topic, count(*) as groups,
        kcoord_bigint(sum(l.lag)) as lag,
        (array_agg(g.group_id order by l.lag desc, g.group_id) filter (where l.lag is not null))[1] as worst_group,
-       max(l.lag) as worst_lag, max(l.time_lag_ms) as time_lag_ms, max(l.at) as at
+       max(l.lag) as worst_lag, max(l.time_lag_ms) as time_lag_ms,
+       case when bool_or(l.time_lag_at_least_ms is not null)
+            then max(coalesce(l.time_lag_at_least_ms, l.time_lag_ms)) end as time_lag_at_least_ms, max(l.at) as at
 from offsets_topiclag l
 join groups_group g on g.id = l.group_id
 where l.topic = any(%(names)s::text[])

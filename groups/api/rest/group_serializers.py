@@ -13,7 +13,7 @@ from groups.core.model.types import GroupState, VerdictKind
 from groups.models import Group
 from groups.readmodel import LONGEST_REGEX, MAX_TOPICS, ON_PAGES, EventView, GroupSort
 from kcoord.control.rest.answers import Answer, Instant, Int32, Natural, Natural32, NextCursor, doc, error_name, one_of
-from kcoord.control.rest.fields import Choice, InstantInput, PageQuery, StrictSerializer, Text
+from kcoord.control.rest.fields import Choice, InstantInput, PageQuery, QueryFlag, StrictSerializer, Text
 from kcoord.control.rest.labels import MAX_LABEL_NAME, MAX_LABEL_VALUE
 from kcoord.database.paging import INT64_MAX
 
@@ -104,6 +104,21 @@ class GroupQuery(PageQuery):
         help_text="Groups at least this many records behind, as of the last sample. Groups of unknown lag do not "
         "match.",
     )
+    min_time_lag_ms = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=INT64_MAX,
+        help_text="Groups whose next record was written at least this long before the last sample, on all topics; "
+        "takes `describe` on every topic, as does the order by `time_lag_ms`.",
+    )
+    assignor = Text(
+        required=False, max_length=255, help_text="Part of the name of what assigns partitions, case-insensitive."
+    )
+    held = QueryFlag(
+        required=False,
+        default=False,
+        help_text="true: groups that an operator holds now, besides those in a `state` that is given.",
+    )
     verdict = serializers.ListField(
         child=Choice(VERDICTS),
         required=False,
@@ -133,6 +148,8 @@ class GroupLine(Answer):
     group_id: str
     type: Annotated[str, one_of(Group.Type.values)]
     state: Annotated[str, one_of(STATES_OF_EITHER)]
+    state_since: Instant
+    held_until: Annotated[Instant | None, doc("Until when an operator keeps members out; may be in the past.")]
     members: Annotated[Natural32, doc("Number of members.")]
     generation_id: Annotated[Natural32, doc("Of a consumer group: the group epoch.")]
     protocol_type: str
@@ -150,6 +167,14 @@ class GroupLine(Answer):
     unknown_partitions: Annotated[
         Natural32,
         doc("Partitions that it committed an offset on and whose end was unknown then; they are not in `lag`."),
+    ]
+    time_lag_ms: Annotated[
+        Natural | None,
+        doc("The next record to read was written so long before; null: unknown, or a topic may not be described."),
+    ]
+    time_lag_at_least_ms: Annotated[
+        Natural | None,
+        doc("Replaces `time_lag_ms` if that record is older than the samples: its age is at least this."),
     ]
     lag_sampled_at: Annotated[
         Instant | None,

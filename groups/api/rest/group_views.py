@@ -30,7 +30,15 @@ from groups.engine.deletion import DeletedGroup, GroupDeletion
 from groups.engine.service import GroupService
 from groups.labels import GroupLabels
 from groups.nodes.directory import NodeDirectory
-from groups.readmodel import GroupFilter, GroupList, GroupReads, GroupSort, GroupSummary, unknown_group
+from groups.readmodel import (
+    OF_ALL_TOPICS,
+    GroupFilter,
+    GroupList,
+    GroupReads,
+    GroupSort,
+    GroupSummary,
+    unknown_group,
+)
 from kcoord.access.audit.recording import Act
 from kcoord.access.audit.requests import note
 from kcoord.access.rights import Operation, Permission, Resource
@@ -81,7 +89,7 @@ class GroupsView(ControlView):
         takes=Permission.DESCRIBE_GROUP,
         query=s.GroupQuery,
         response=s.GroupPage,
-        errors=(Error.INVALID_REGULAR_EXPRESSION,),
+        errors=(Error.INVALID_REGULAR_EXPRESSION, Error.TOPIC_AUTHORIZATION_FAILED),
         description="Groups that match all filters and that the caller may describe; a caller that may describe "
         "the cluster sees all groups. Topics that the caller may not describe are ignored by filters and not counted "
         "in lag. A filter that is given several times matches if any of its values does.",
@@ -90,8 +98,15 @@ class GroupsView(ControlView):
         """A page of groups."""
         paging, query = self.filters(s.GroupQuery)
         sort = GroupSort(query.pop("sort"))
+        if query["held"]:
+            query.setdefault("states", ())
         wanted = GroupFilter(**query)
         visible_topics = self.visible(Resource.TOPIC)
+        if not visible_topics.unlimited and (sort in OF_ALL_TOPICS or wanted.min_time_lag_ms is not None):
+            raise ProtocolError(
+                Error.TOPIC_AUTHORIZATION_FAILED,
+                f"{self.principal.said} may not DESCRIBE every topic, of which time lag is known together",
+            )
         # `describe` on the cluster is about what the list shows, and no search by members.
         visible = self.visible(Resource.GROUP) if wanted.by_members else self.principal.listed_groups
 
@@ -259,6 +274,8 @@ def _line(group: GroupSummary, partitions: int) -> dict[str, Any]:
         "group_id": group.group_id,
         "type": group.type,
         "state": group.state,
+        "state_since": group.state_since,
+        "held_until": group.held_until,
         "members": group.members,
         "generation_id": group.generation_id,
         "protocol_type": group.protocol_type or "",
@@ -268,6 +285,8 @@ def _line(group: GroupSummary, partitions: int) -> dict[str, Any]:
         "coordinator_partition": partition_of(group.group_id, partitions),
         "lag": group.lag,
         "unknown_partitions": group.unknown_partitions,
+        "time_lag_ms": group.time_lag_ms,
+        "time_lag_at_least_ms": group.time_lag_at_least_ms,
         "lag_sampled_at": group.lag_sampled_at,
         "verdicts": [{"verdict": kind, "since": since} for kind, since in group.verdicts],
         "judged_at": group.judged_at,

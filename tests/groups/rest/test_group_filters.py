@@ -62,6 +62,7 @@ FILTERS: list[tuple[str, list[str]]] = [
     ("host=192.0", ["owner"]),
     ("host=192.0&member=m1&client_id=client", ["owner"]),
     ("host=192.0&client_id=nobody", []),
+    ("assignor=UNIF", ["subscriber"]),
     ("regex=er%24", ["bystander", "committer", "keeper", "owner", "subscriber"]),
     ("regex=%5E(o|k)", ["keeper", "owner"]),
     ("regex=%5E(o|k)&topic=orders", ["owner"]),
@@ -115,8 +116,21 @@ async def test_a_broken_regular_expression_names_itself(api: httpx.AsyncClient) 
     assert "missing" in problem["detail"]
 
 
-async def test_an_order_by_all_topics_is_not_for_everybody(api: httpx.AsyncClient) -> None:
-    assert_problem(await api.get("/v1/groups?sort=time_lag_ms"), Error.INVALID_REQUEST)
+async def test_an_order_by_all_topics_is_not_for_everybody(api: httpx.AsyncClient, client_with: ClientWith) -> None:
+    assert_problem(await api.get("/v1/groups?sort=partitions"), Error.INVALID_REQUEST)
+    client = await client_with("describe:group:*", "describe:topic:stock")
+    for query in ("sort=time_lag_ms", "sort=-time_lag_ms", "min_time_lag_ms=0"):
+        assert_problem(await client.get(f"/v1/groups?{query}"), Error.TOPIC_AUTHORIZATION_FAILED)
+
+
+async def test_held_groups_are_found_besides_those_in_a_state(api: httpx.AsyncClient) -> None:
+    await api.post("/v1/groups/bystander/hold", json={"duration_ms": 60_000, "reason": "bug 17"})
+    assert await ids(api, "?held=true") == ["bystander"]
+    assert await ids(api, "?held=true&state=Stable") == ["bystander", "owner", "subscriber"]
+    assert len(await ids(api, "?held=false")) == 5
+    assert_problem(await api.get("/v1/groups?held=1"), Error.INVALID_REQUEST, field="held")
+    (line,) = (await api.get("/v1/groups?q=bystander")).json()["groups"]
+    assert line["held_until"] is not None
 
 
 async def test_members_are_not_searched_in_groups_that_the_caller_may_not_describe(client_with: ClientWith) -> None:

@@ -75,10 +75,18 @@ async def test_lag_is_as_of_the_last_sample(api: httpx.AsyncClient, clock: Virtu
     [
         ("lag", ["nothing", "unknown", "level", "also", "behind", "far"]),
         ("-lag", ["far", "also", "behind", "level", "nothing", "unknown"]),
+        ("time_lag_ms", ["nothing", "unknown", "level", "also", "behind", "far"]),
+        ("-time_lag_ms", ["also", "behind", "far", "level", "nothing", "unknown"]),
     ],
 )
 async def test_orders_and_their_pages(api: httpx.AsyncClient, sort: str, expected: list[str]) -> None:
     assert [group_id for group_id, _ in await listed(api, f"sort={sort}")] == expected
+
+
+async def test_time_lag_that_is_older_than_the_samples_is_at_least_that(api: httpx.AsyncClient) -> None:
+    lines = {line["group_id"]: line for line in (await api.get(f"{GROUPS}?min_time_lag_ms=1")).json()["groups"]}
+    assert set(lines) == {"also", "behind", "far"}
+    assert [lines["far"]["time_lag_ms"], lines["far"]["time_lag_at_least_ms"]] == [None, 1_000]
 
 
 @pytest.mark.parametrize(

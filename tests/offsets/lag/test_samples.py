@@ -163,6 +163,10 @@ async def test_a_record_older_than_the_samples_has_waited_at_least_since_the_fir
         " join groups_group g on g.id = l.group_id order by 1"
     )
     assert sql.execute(latest).fetchall() == [("known", 90_000, None), ("old", None, 120_000)]
+    of_topics = latest.replace("grouplag", "topiclag")
+    assert sql.execute(of_topics).fetchall() == [("known", 90_000, None), ("old", None, 120_000)]
+    total = "select time_lag_ms, time_lag_at_least_ms from offsets_topictotal"
+    assert sql.execute(total).fetchall() == [(90_000, 120_000)]
 
 
 async def test_a_run_right_after_another_samples_no_lag_anew(
