@@ -43,8 +43,9 @@ from groups.core.model.replies import (
     SyncReply,
 )
 from groups.core.model.types import GroupState, Millis
+from groups.engine.batches import OwnerEpoch
 from groups.engine.heartbeats import HeartbeatLane
-from groups.engine.mailbox import Mailbox, OwnerEpoch
+from groups.engine.mailbox import Mailbox
 from groups.engine.parked_requests import BarrierReply, ParkedRequests, ShuttingDown, Waiter
 from groups.nodes.hosting import Hosting
 from groups.store.locked import Guard, Within

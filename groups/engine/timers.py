@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import structlog
 
 from groups.core.model.group import partition_of
+from groups.engine.batches import OwnerEpoch
 from groups.engine.heartbeats import Flusher
-from groups.engine.mailbox import OwnerEpoch
 from groups.engine.service import GroupService
 from groups.nodes.overview import NodeOverviews
 from groups.store.bulk import WakeUps

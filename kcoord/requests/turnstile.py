@@ -351,9 +351,9 @@ class Batches:
         least = max(1, self._taken if self._running else 0)
         if not self._is_called and len(self._running) < BATCHES and self._waits() >= least:
             self._is_called = True
-            asyncio.get_running_loop().call_soon(self._take_off)
+            asyncio.get_running_loop().call_soon(self._begin)
 
-    def _take_off(self) -> None:
+    def _begin(self) -> None:
         self._is_called = False
         waited = self._waits()
         batch = self._prepare() if len(self._running) < BATCHES else None

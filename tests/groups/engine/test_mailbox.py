@@ -15,7 +15,7 @@ from groups.core.model.commands import CommitOffsets, Heartbeat
 from groups.core.model.replies import HeartbeatReply
 from groups.core.model.turn import Decision
 from groups.core.model.types import ClassicGroup, Env
-from groups.engine import mailbox
+from groups.engine import batches
 from groups.engine.service import GroupService
 from groups.store.locked import LockedGroup
 from groups.topics import TopicService
@@ -102,7 +102,7 @@ async def test_a_bug_in_one_command_spares_the_rest_of_its_batch(
             raise ZeroDivisionError
         return decide(group, command, env)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(mailbox, "decide", broken)
+    monkeypatch.setattr(batches, "decide", broken)
     good, bad, also_good = await asyncio.gather(
         settled(service.heartbeat(heartbeat(member))),
         settled(service.heartbeat(Heartbeat("g", "poison", None, 1))),

@@ -13,7 +13,7 @@ from groups.core.machine import decide
 from groups.core.model.replies import JoinReply
 from groups.core.model.turn import Decision
 from groups.core.model.types import ClassicGroup
-from groups.engine import mailbox
+from groups.engine import batches
 from groups.engine.parked_requests import Claim
 from groups.engine.service import GroupService
 from groups.store import classic
@@ -50,7 +50,7 @@ async def test_decisions_of_one_batch_are_made_in_several_rounds(
             decided.append(rounds.now)
             return decide(*arguments)
 
-        monkeypatch.setattr(mailbox, "decide", noted)
+        monkeypatch.setattr(batches, "decide", noted)
         replies = await asyncio.gather(*(service.join(join()) for _ in range(MEMBERS)))
     assert len({reply.member_id for reply in replies}) == MEMBERS
     assert len(decided) == len(set(decided)) == MEMBERS
@@ -71,7 +71,7 @@ async def test_answers_of_one_decision_are_given_in_several_rounds(service: Grou
             await service.tick("g")
         replies = await asyncio.gather(*joins)
     assert {reply.generation_id for reply in replies} == {1}
-    assert max(Counter(answered).values()) <= mailbox.ANSWERS_AT_ONCE
+    assert max(Counter(answered).values()) <= batches.ANSWERS_AT_ONCE
 
 
 async def test_the_waiters_of_one_decision_are_found_in_several_rounds(
@@ -102,7 +102,7 @@ async def test_the_waiters_of_one_decision_are_found_in_several_rounds(
 async def test_a_member_that_gives_up_between_the_answers_harms_nobody(
     service: GroupService, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mailbox, "ANSWERS_AT_ONCE", 1)
+    monkeypatch.setattr(batches, "ANSWERS_AT_ONCE", 1)
     joins = await parked(service, 10)
 
     def give_up(_: asyncio.Task[JoinReply]) -> None:
@@ -177,7 +177,7 @@ async def test_what_concerns_all_members_leaves_the_loop(
 
         return run
 
-    monkeypatch.setattr(mailbox, "decide", noted("decide", decide))
+    monkeypatch.setattr(batches, "decide", noted("decide", decide))
     monkeypatch.setattr(classic, "changes", noted("changes", classic.changes))
     monkeypatch.setattr(classic, "group_from_rows", noted("load", classic.group_from_rows))
     for _ in range(2):

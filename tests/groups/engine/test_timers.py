@@ -9,7 +9,7 @@ from groups.core.machine import decide
 from groups.core.model.commands import Command
 from groups.core.model.turn import Decision
 from groups.core.model.types import ClassicGroup, Env
-from groups.engine import mailbox
+from groups.engine import batches
 from groups.engine.service import GroupService
 from groups.engine.timers import TickFailed, TimerService
 from kcoord.config import Config
@@ -98,7 +98,7 @@ async def test_a_group_that_meets_a_bug_is_put_off(
         return decide(group, command, env)
 
     with monkeypatch.context() as patch:
-        patch.setattr(mailbox, "decide", broken)
+        patch.setattr(batches, "decide", broken)
         with pytest.raises(TickFailed, match=r"1 of 2 groups.*: a"):
             await timers.tick_due_groups()
     assert [await members_of(service, group_id) for group_id in "ab"] == [1, 0]

@@ -13,7 +13,7 @@ from groups.core.model.commands import Command, DeleteGroup, HoldGroup
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.turn import Decision
 from groups.core.model.types import ClassicGroup, Env, GroupState, PendingIds
-from groups.engine import mailbox
+from groups.engine import batches
 from groups.engine.service import GroupService
 from groups.store.rows import Change
 from groups.store.store import GroupStore
@@ -243,7 +243,7 @@ async def test_a_group_that_meets_a_bug_does_not_stop_the_others(
         return decide(group, command, env)
 
     with monkeypatch.context() as patch:
-        patch.setattr(mailbox, "decide", broken)
+        patch.setattr(batches, "decide", broken)
         with pytest.raises(RetentionFailed, match=r"1 groups.*: b$"):
             await retention.run()
     assert await stored(runtime) == [("b", "orders", 0, 5)]

@@ -12,7 +12,7 @@ import pytest
 from groups.core.model.replies import JoinReply
 from groups.core.model.types import ClassicGroup, Protocol
 from groups.engine import mailbox
-from groups.engine.mailbox import Batch
+from groups.engine.batches import Batch
 from groups.engine.service import GroupService
 from groups.store.store import GroupStore
 from kcoord.process.runtime import Runtime
@@ -32,16 +32,16 @@ GROUPS = [f"g{number}" for number in range(40)]
 
 @pytest.fixture
 def together(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The groups of each transaction that several have boarded, as it happens."""
-    flown: list[list[str]] = []
+    """The groups of each transaction of several groups, as they happen."""
+    noticed: list[list[str]] = []
     transact = mailbox.Mailbox._transact_together
 
     async def noted(self: mailbox.Mailbox, batches: list[Batch], known: bool) -> list[Batch]:
-        flown.append([batch.group_id for batch in batches])
+        noticed.append([batch.group_id for batch in batches])
         return await transact(self, batches, known)
 
     monkeypatch.setattr(mailbox.Mailbox, "_transact_together", noted)
-    return flown
+    return noticed
 
 
 async def pending(service: GroupService, group_id: str) -> set[str]:
