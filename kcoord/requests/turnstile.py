@@ -55,6 +55,8 @@ class Kind(Enum):
         self.queue = queue
         self.at_once = at_once
 
+    __hash__ = object.__hash__  # that of Enum is written in Python, and asked several times for each request
+
 
 LEAST_PLACES = 2
 """Big requests at a time on a machine with a single core: one of them usually waits for Postgres."""
@@ -324,25 +326,34 @@ BATCHES = 2
 
 
 class Batches:
-    """Parameters: `waits`, whether anything waits; `prepare`, the next batch, None if nothing can go now."""
+    """A batch begins beside another one only when as much waits as that one took: however little it carries, it costs
+    Postgres and this process half a millisecond each, and batches would become small while many wait.
 
-    def __init__(self, waits: Callable[[], bool], prepare: Callable[[], Coroutine[Any, Any, None] | None]) -> None:
+    Parameters: `waits`, how much waits that could go now; `prepare`, the next batch, None if nothing can go now.
+    """
+
+    def __init__(self, waits: Callable[[], int], prepare: Callable[[], Coroutine[Any, Any, None] | None]) -> None:
         self._waits = waits
         self._prepare = prepare
         self._running: set[asyncio.Task[None]] = set()
         self._is_called = False
+        self._taken = 0
+        """By the latest batch."""
 
     def call(self) -> None:
         """Let a batch begin, with everything that arrives in this turn of the loop."""
-        if self._waits() and not self._is_called and len(self._running) < BATCHES:
+        least = max(1, self._taken if self._running else 0)
+        if not self._is_called and len(self._running) < BATCHES and self._waits() >= least:
             self._is_called = True
             asyncio.get_running_loop().call_soon(self._take_off)
 
     def _take_off(self) -> None:
         self._is_called = False
+        waited = self._waits()
         batch = self._prepare() if len(self._running) < BATCHES else None
         if batch is None:
             return
+        self._taken = waited - self._waits()
         # A context of its own: it works for others after the request that called it has ended.
         task = asyncio.get_running_loop().create_task(batch, context=contextvars.Context())
         self._running.add(task)

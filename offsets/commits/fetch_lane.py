@@ -68,7 +68,7 @@ class FetchLane:
         self._is_on = runtime.config.bool("fetch.lane")
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")
         self._waiting: deque[_Ticket] = deque()
-        self._batches = Batches(lambda: bool(self._waiting), self._prepare)
+        self._batches = Batches(lambda: len(self._waiting), self._prepare)
         metrics.ADMISSION_WAITING.labels("fetches").set_function(lambda: len(self._waiting))
         self._checks: set[asyncio.Task[None]] = set()
         runtime.on_stop(self._batches.close)

@@ -139,9 +139,10 @@ class Tickets:
         self._ready: deque[str] = deque()
         self.waiting = 0
 
-    def __bool__(self) -> bool:
-        """Some commit could go now."""
-        return bool(self._ready)
+    @property
+    def ready(self) -> int:
+        """Groups of which commits could go now."""
+        return len(self._ready)
 
     def add(self, ticket: Ticket) -> None:
         """Behind all others of its group."""
@@ -406,7 +407,7 @@ class CommitLane:
         self._is_on = runtime.config.bool("commit.lane")
         self._retry_after_ms = runtime.config.int("http.retry.after.ms")
         self._tickets = Tickets(self._decide, self._write_alone)
-        self._batches = Batches(lambda: bool(self._tickets), self._prepare)
+        self._batches = Batches(lambda: self._tickets.ready, self._prepare)
         self._closed_until = 0.0
         metrics.ADMISSION_WAITING.labels("commits").set_function(lambda: self._tickets.waiting)
         self._alone: set[asyncio.Task[Any]] = set()
