@@ -34,9 +34,10 @@ from tests.support.members import eventually, stable_member
 from tests.support.told import told
 from tests.wire.client import request_frame
 
-MOST_FILES = {"join": 36, "consumer-heartbeat": 35, "offsets/commit": 36, "heartbeat": 15}
+MOST_FILES = {"join": 37, "consumer-heartbeat": 36, "offsets/commit": 37, "heartbeat": 15}
 """Entered for a function or two, of an idea of their own: whether this node answers (`groups.nodes.hosting`), counts
-without a lock (`kcoord.metrics`), and what was acknowledged before a fail-over (`offsets.commits.acknowledged`)."""
+without a lock (`kcoord.metrics`), what was acknowledged before a fail-over (`offsets.commits.acknowledged`), and the
+transaction that decides batches (`groups.engine.batches`) apart from the queues they are taken from."""
 
 JOIN = {
     "member_id": "",
@@ -54,7 +55,7 @@ HEARTBEAT = {
     "subscribed_topic_names": ["orders"],
     "topic_partitions": [],
 }
-MOST_FILES_OF_KAFKA = {"join_group": 38, "consumer_group_heartbeat": 41, "offset_commit": 40, "heartbeat": 17}
+MOST_FILES_OF_KAFKA = {"join_group": 39, "consumer_group_heartbeat": 42, "offset_commit": 41, "heartbeat": 17}
 """The same requests over Kafka's protocol."""
 
 COMMIT = {"topics": [{"name": "orders", "partitions": [{"partition": 0, "committed_offset": 7}]}]}
