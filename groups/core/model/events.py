@@ -104,7 +104,8 @@ class GroupEvent:
     join completed). GROUP_EMPTIED: duration_ms.
     GROUP_CONVERTED: protocol ("classic" or "consumer"). GROUP_EPOCH_BUMPED: cause (a `Cause`). TARGET_COMPUTED:
     assignor, assignment_epoch, members (how many got another target). TARGET_FAILED: assignor, reason.
-    MEMBER_RECONCILED: member_epoch, partitions (how many it has). REGEXES_RESOLVED: topics (how many match).
+    MEMBER_RECONCILED: member_epoch, partitions (how many it has). REGEXES_RESOLVED (only if others match than before):
+    topics (how many match).
     OFFSETS_RESET, OFFSETS_RESTORED, OFFSETS_DELETED, OFFSETS_EXPIRED: partitions (how many), topics (their names,
     ten at most), principal (who did it), plan_id, reason. RETENTION_PINNED, RETENTION_UNPINNED: topic (of one topic
     only), principal, reason.
@@ -143,12 +144,13 @@ def _bounded(value: object) -> object:
 
 
 class _Timeline:
-    """What events say besides their record: the generation, and since when the group is in its state."""
+    """What events say besides their record: the generation, since when the state lasts, what patterns match."""
 
     def __init__(self, before: Group | None) -> None:
         self._generation = 0
         self._members = 0
         self._since: Millis | None = None
+        self._matched: Mapping[str, Mapping[str, frozenset[str]]] = {}
         if before is not None:
             self._look_at(before)
 
@@ -156,6 +158,7 @@ class _Timeline:
         self._members = len(group.members)
         if not isinstance(group, ClassicGroup):
             self._generation = group.group_epoch
+            self._matched = {rights: found.topics for rights, found in group.resolutions.items()}
             return
         self._generation = group.generation_id
         self._since = group.state_since
@@ -230,7 +233,8 @@ class _Timeline:
                 )
             case TimersRearmed():
                 return self._event(EventKind.DEADLINES_REARMED, members=len(record.timers.session))
-            case RegexesResolved():
+            # They are matched again and again (KIP-848), mostly with the same result.
+            case RegexesResolved() if record.topics != self._matched.get(record.rights):
                 return self._event(EventKind.REGEXES_RESOLVED, topics=len(frozenset().union(*record.topics.values())))
         return None
 

@@ -79,6 +79,19 @@ def test_topics_and_expressions() -> None:
     assert grown[EventKind.GROUP_EPOCH_BUMPED] == {"cause": "topics_changed"}
 
 
+def test_expressions_that_match_the_same_topics_as_before_are_no_event() -> None:
+    """They are matched again as long as there are members: each time it would displace an event that says something."""
+    told = Told()
+    told.of("join", "m1", "foo", subscribed_topic_regex="b.*")
+    assert told.of("resolve_regexes")
+    for epoch, topics, expected in ((1, {}, []), (2, {"baz": 1}, [{"topics": 2}])):
+        told.world.set_topics(foo=6, bar=2, other=1, **topics)
+        told.world.advance(40_000)
+        told.world.heartbeat("m1", epoch)
+        resolved = told.of("resolve_regexes")
+        assert [event.detail for event in resolved if event.kind is EventKind.REGEXES_RESOLVED] == expected
+
+
 def test_who_holds_on_is_removed() -> None:
     told = Told()
     told.world.join("m1", "foo")
