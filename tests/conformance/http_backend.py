@@ -101,12 +101,14 @@ class HttpBackend:
         """A coordinator on empty tables. Raises NoDriver for a setting the service does not have."""
         from kcoord.database.clock import VirtualClock
         from kcoord.process.runtime import Runtime
+        from tests.support.steady import wait_out_stalls
 
         assert self._conninfo is not None
         if self._has_many:
             await self._empty_tables(self._conninfo)
         clock = VirtualClock(0 if case.suite is Suite.OFFSETS else START_MS)
         runtime = Runtime(_config({**settings_of(case), **settings(case.config)}), self._conninfo, clock)
+        wait_out_stalls(runtime)
         driver = self._driver_type(case)(case, runtime, clock, self._secret)
         try:
             await driver.start()

@@ -301,7 +301,8 @@ async def test_the_number_of_statements_does_not_grow_with_the_groups(
     execute = psycopg.AsyncCursor.execute
 
     async def counted(self: psycopg.AsyncCursor[Any], *args: Any, **kwargs: Any) -> Any:
-        executed.append(args[0])
+        if not any(name in str(args[0]) for name in ("limit_session", "read_origin")):  # of a new connection
+            executed.append(args[0])
         return await execute(self, *args, **kwargs)
 
     await parts.read(ALL)  # some things are looked at only once

@@ -17,6 +17,7 @@ from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from tests.support.api import Members, client_of
+from tests.support.steady import wait_out_stalls
 from tests.support.told import told
 
 ClientWith = Callable[..., Awaitable[httpx.AsyncClient]]
@@ -31,7 +32,7 @@ def service(runtime: Runtime) -> GroupService:
 @pytest.fixture
 async def other(database: str, clock: VirtualClock, config: Config) -> AsyncIterator[GroupService]:
     """The group service of another process on the same database: its own pool, cache, listener and parked requests."""
-    runtime = Runtime(config, database, clock)
+    runtime = wait_out_stalls(Runtime(config, database, clock))
     await runtime.start()
     await runtime.notifications.wait_listening()
     yield runtime.get(GroupService)

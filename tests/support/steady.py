@@ -21,7 +21,7 @@ INTERVAL_MS = {"classic": 3_000, "consumer": 5_000}
 """How often members send heartbeats by default; their sessions are 45 s."""
 
 
-def wait_out_stalls(runtime: Runtime) -> None:
+def wait_out_stalls(runtime: Runtime) -> Runtime:
     """Let Postgres end its sessions after 6 s in a transaction, unless its test sets the limit; before it starts.
 
     Where other tests use all cores, a test stalls for more than the default. The setting itself also says how much must
@@ -30,6 +30,7 @@ def wait_out_stalls(runtime: Runtime) -> None:
     database, node = runtime.db, runtime.get(NodeAgent)._connection
     if database._limit_ms == Config({}).int("database.transaction.timeout.ms"):
         database._limit_ms = node._limit_ms = 6_000
+    return runtime
 
 
 class SteadyGroups:

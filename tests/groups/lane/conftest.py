@@ -15,6 +15,7 @@ from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from tests.groups.lane.support import Process, joined_consumer, register
 from tests.support.members import heartbeat, stable_member
+from tests.support.steady import wait_out_stalls
 
 Beat = Callable[[Process], Awaitable[HeartbeatReply | ConsumerHeartbeatReply]]
 
@@ -40,7 +41,7 @@ async def one(runtime: Runtime, database: str) -> Process:
 @pytest.fixture
 async def two(database: str, clock: VirtualClock, config: Config) -> AsyncIterator[Process]:
     """Another one."""
-    runtime = Runtime(config, database, clock)
+    runtime = wait_out_stalls(Runtime(config, database, clock))
     await runtime.start()
     await runtime.notifications.wait_listening()
     process = register(runtime, database, "two")

@@ -37,6 +37,7 @@ from tests.support.commit_function import Refusal, commit
 from tests.support.commits import OffsetCommit, PartitionCommit, Reply, take
 from tests.support.consumer_commands import random_consumer_command
 from tests.support.offsets import reply_to
+from tests.support.steady import wait_out_stalls
 
 pytestmark = pytest.mark.whole("random histories; the other tests of the function have its rules")
 
@@ -105,7 +106,7 @@ def test_the_function_accepts_what_the_coordinator_accepts_and_writes_the_same(c
     with asyncio.Runner() as runner:
         with psycopg.connect(catalogue) as connection:
             clock = VirtualClock(clock_of(connection))
-        runtime = Runtime(Config({}), catalogue, clock)
+        runtime = wait_out_stalls(Runtime(Config({}), catalogue, clock))
         runner.run(runtime.start())
 
         @SETTINGS

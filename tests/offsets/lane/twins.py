@@ -29,6 +29,7 @@ from tests.support.commits import OffsetCommit
 from tests.support.consumer_commands import random_consumer_command
 from tests.support.members import eventually
 from tests.support.offsets import reply_to, rows
+from tests.support.steady import wait_out_stalls
 
 JOURNAL = """
 select at, kind, topic, partition, committed_offset, leader_epoch, metadata, expire_timestamp, member_id,
@@ -60,7 +61,8 @@ async def with_and_without(
 ) -> AsyncIterator[list[Runtime]]:
     """A process with the lane of this setting, one without, and another one; `topics`: their partitions."""
     config = Config({}).override(settings)
-    found = [Runtime(config.override({lane: is_on}), database, clock) for is_on in (True, False, False)]
+    settings_of_each = [config.override({lane: is_on}) for is_on in (True, False, False)]
+    found = [wait_out_stalls(Runtime(one, database, clock)) for one in settings_of_each]
     for runtime in found:
         await runtime.start()
         await runtime.notifications.wait_listening()
