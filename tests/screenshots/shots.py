@@ -53,7 +53,7 @@ def _pages(parts: list[Part]) -> dict[str, str]:
     fixed = (
         "groups", "topics", "plans", "alerts", "alerts/rules/new", "audit", "health", "nodes",
         "archive", "archive/findings", "tokens", "tokens/new",
-        "compare", "search", "timeline", "views", "create-group", "password",
+        "compare", "search", "timeline", "views", "create-group", "password", "access", "access/grant", "docs",
     )  # fmt: skip
     of_a_group = (
         "events", "commits", "rebalances", "history", "simulate", "pins", "hold", "delete", "delete-offsets", "config",
@@ -72,6 +72,7 @@ def _pages(parts: list[Part]) -> dict[str, str]:
         "group-large-simulated": f"{large}/simulate?add=2",
         **{f"group-large-{name}": f"{large}/{name}" for name in ("events", "history", "rebalances", "reset")},
         **{f"group-steady-{name}": f"{steady}/{name}" for name in of_a_group},
+        **{f"group-queue-{name}": f"{group[Behaviour.QUEUE]}/{name}" for name in ("items", "dead-letters")},
         "group-empty-reset": f"{empty}/reset",
     }
 

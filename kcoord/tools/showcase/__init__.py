@@ -1,1 +1,1 @@
-"""`make showcase`: living groups of every state, both protocols and every verdict, to look at the dashboard with."""
+"""`make showcase`: living groups of every state, protocol and verdict, to look at the dashboard with."""

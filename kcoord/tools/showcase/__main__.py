@@ -31,7 +31,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     """The command line options."""
     parser = argparse.ArgumentParser(
         prog="python -m kcoord.tools.showcase",
-        description="Groups of every state and both protocols at work, with failures, to look at the dashboard with.",
+        description="Groups of every state and protocol at work, with failures, to look at the dashboard with.",
     )
     parser.add_argument("--groups", type=int, default=200, help=f"at least {LEAST_GROUPS} (default: %(default)s)")
     parser.add_argument("--minutes", type=float, default=0, help="time limit; 0: until Ctrl-C (default: %(default)s)")

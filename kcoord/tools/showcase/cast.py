@@ -13,8 +13,12 @@ JOBS = (
     "invoices", "indexer", "loader", "exports", "thumbnails", "reconcile", "notifier", "scoring", "sync", "archiver",
     "prices", "sessions", "labels", "returns", "alerts", "payments", "imports", "feeds", "metrics", "cleanup",
 )  # fmt: skip
-LEAST_GROUPS = 40
-ASSIGNORS = {"classic": ("cooperative-sticky", "range", "roundrobin", "sticky"), "consumer": ("uniform", "range")}
+LEAST_GROUPS = 45
+ASSIGNORS = {
+    "classic": ("cooperative-sticky", "range", "roundrobin", "sticky"),
+    "consumer": ("uniform", "range"),
+    "share": ("simple",),
+}
 
 
 class Behaviour(str, Enum):
@@ -43,6 +47,10 @@ class Behaviour(str, Enum):
     TRANSACTION = "transaction"
     OPAQUE = "opaque"
     LARGE = "large"
+    DISPUTED = "disputed"
+    QUEUE = "queue"
+    UNATTENDED = "unattended"
+    UNSETTLED = "unsettled"
 
 
 CLASSIC_ONLY = frozenset(
@@ -53,9 +61,11 @@ CLASSIC_ONLY = frozenset(
         Behaviour.UNCOVERED,
         Behaviour.OPAQUE,
         Behaviour.STATIC,
+        Behaviour.DISPUTED,
     }
 )
 CONSUMER_ONLY = frozenset({Behaviour.STUCK_REVOKING, Behaviour.MIXED, Behaviour.REGEX})
+SHARE_ONLY = frozenset({Behaviour.QUEUE, Behaviour.UNATTENDED, Behaviour.UNSETTLED})
 ORDINARY = (
     (Behaviour.STEADY, 14),
     (Behaviour.IDLE, 3),
@@ -78,7 +88,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One group. `protocol`: "classic" or "consumer"; `assignor`: that its members vote for."""
+    """One group. `protocol`: "classic", "consumer" or "share"; `assignor`: that its members vote for."""
 
     group_id: str
     behaviour: Behaviour
@@ -129,6 +139,9 @@ def _names(chance: random.Random) -> Iterator[str]:
 
 def _one_of_each() -> Iterator[tuple[Behaviour, str]]:
     for behaviour in Behaviour:
+        if behaviour in SHARE_ONLY:
+            yield behaviour, "share"
+            continue
         if behaviour not in CONSUMER_ONLY:
             yield behaviour, "classic"
         if behaviour not in CLASSIC_ONLY:
@@ -146,5 +159,7 @@ def _part(group_id: str, behaviour: Behaviour, protocol: str, chance: random.Ran
         partitions, members, rate = 240, 40, 1.0
     elif behaviour is Behaviour.IDLE:
         rate = 0.0
+    elif behaviour in SHARE_ONLY:
+        partitions, rate = 4, 0.3
     topic = Topic(group_id.replace("-", ".", 1), partitions, rate, behaviour is not Behaviour.STALE)
     return Part(group_id, behaviour, protocol, chance.choice(ASSIGNORS[protocol]), topic, members)

@@ -17,6 +17,8 @@ LATE_SECONDS = 50.0
 SHARE_OF_UNCOVERED = 2
 EXPIRES_MS = 3_600_000
 TRANSACTION_SECONDS = 20.0
+HOUR_S = 3_600
+DISPUTE_SECONDS = 10.0
 
 
 def _classic(stage: Stage, part: Part, number: int, **more: Any) -> ClassicMember:
@@ -154,6 +156,33 @@ async def transaction(stage: Stage, part: Part) -> None:
         await stage.api.post(part.group_id, "offsets/txn-commit", pending)
         await asyncio.sleep(TRANSACTION_SECONDS)
         await stage.api.request("POST", f"{path}/end", identity | {"committed": True})
+
+
+async def disputed(stage: Stage, part: Part) -> None:
+    """Members that work, while somebody reports that their logs end earlier than they do."""
+    path = f"topics/{part.topic.name}/watermarks"
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(regulars.steady(stage, part))
+        while True:
+            await asyncio.sleep(DISPUTE_SECONDS)
+            ends = [stage.logs.end(part.topic, number) // 2 for number in range(part.topic.partitions)]
+            lower = [{"partition": n, "log_start_offset": 0, "log_end_offset": end} for n, end in enumerate(ends)]
+            await stage.api.request("POST", path, {"partitions": lower})
+
+
+async def unsettled(stage: Stage, part: Part) -> None:
+    """Workers that keep the first items that they get: their work hangs."""
+
+    async def keep(number: int) -> None:
+        more = {"acknowledgement_mode": "explicit", "max_processing_s": HOUR_S, "max_poll_interval_ms": HOUR_S * 1_000}
+        async with regulars.worker(stage, part, number, **more) as one:
+            while not await one.poll(regulars.POLL_MS):
+                pass
+            await asyncio.sleep(HOUR_S)
+
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(part.members):
+            tasks.create_task(keep(number))
 
 
 def _offsets(stage: Stage, part: Part, back: int = 0) -> list[dict[str, Any]]:

@@ -1,4 +1,6 @@
-"""Groups whose members use the Python client as it is meant to be used: steady, slow, idle, restarting, static ones."""
+"""Groups whose members use the Python client as it is meant to be used: steady, slow, idle, restarting, static members,
+and workers of queues.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from kcoord.client import AsyncConsumer
+from kcoord.client import AsyncConsumer, AsyncShareConsumer, Item
 from kcoord.tools.showcase.cast import Behaviour, Part
 from kcoord.tools.showcase.logs import GrowingSource
 from kcoord.tools.showcase.stage import Stage
@@ -21,6 +23,10 @@ RESTART_SECONDS = (40.0, 90.0)
 SHORT_VISIT_SECONDS = (3.0, 6.0)
 VISIT_SECONDS = 30.0
 HOLD_MS = 3_600_000
+SECONDS_AN_ITEM = (0.1, 0.6)
+BUSY_SHARE = 0.05
+POISONED = 60
+"""Each item whose offset is a multiple of it fails however often it is tried."""
 
 
 def consumer(stage: Stage, part: Part, number: int, **more: Any) -> AsyncConsumer[None]:
@@ -104,3 +110,41 @@ async def held(stage: Stage, part: Part) -> None:
     await empty(stage, part)
     reason = "offsets are reset after a faulty deployment"
     await stage.api.post(part.group_id, "hold", {"duration_ms": HOLD_MS, "reason": reason})
+
+
+def worker(stage: Stage, part: Part, number: int, **more: Any) -> AsyncShareConsumer[None]:
+    """Worker `number` of a queue, whose items are offsets; `more` are settings of the client."""
+    settings: dict[str, Any] = {
+        "client_id": f"{part.group_id}-{number}",
+        "url": stage.api.url,
+        "token": stage.api.token,
+    }
+    return AsyncShareConsumer(
+        part.topic.name, group_id=part.group_id, http_client=stage.api.client(), **settings | more
+    )
+
+
+async def queue(stage: Stage, part: Part, seconds: float | None = None) -> None:
+    """Workers that take items as long as `seconds`. Some fail once, and a few each time: they become dead letters."""
+
+    async def handle(item: Item[None]) -> None:
+        await asyncio.sleep(stage.chance.uniform(*SECONDS_AN_ITEM))
+        if item.offset % POISONED == 0:
+            raise ValueError("no address in this item")
+        if stage.chance.random() < BUSY_SHARE:
+            raise TimeoutError("the mail server is busy")
+
+    async def serve(number: int) -> None:
+        async with worker(stage, part, number) as one:
+            if seconds is not None:
+                asyncio.get_running_loop().call_later(seconds, one.stop)
+            await one.run(handle)
+
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(part.members):
+            tasks.create_task(serve(number))
+
+
+async def unattended(stage: Stage, part: Part) -> None:
+    """A queue whose workers have left while items still arrive."""
+    await queue(stage, part, VISIT_SECONDS)

@@ -49,6 +49,10 @@ PERFORM: Mapping[Behaviour, Perform] = {
     Behaviour.MIXED: misfits.mixed,
     Behaviour.REGEX: misfits.regex,
     Behaviour.TRANSACTION: misfits.transaction,
+    Behaviour.DISPUTED: misfits.disputed,
+    Behaviour.QUEUE: regulars.queue,
+    Behaviour.UNATTENDED: regulars.unattended,
+    Behaviour.UNSETTLED: misfits.unsettled,
 }
 
 

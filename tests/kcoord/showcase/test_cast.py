@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from kcoord.client import OffsetOutOfRangeError
 from kcoord.tools.showcase.__main__ import main
-from kcoord.tools.showcase.cast import CLASSIC_ONLY, CONSUMER_ONLY, LEAST_GROUPS, Behaviour, Topic, cast, topics
+from kcoord.tools.showcase.cast import (
+    CLASSIC_ONLY,
+    CONSUMER_ONLY,
+    LEAST_GROUPS,
+    SHARE_ONLY,
+    Behaviour,
+    Topic,
+    cast,
+    topics,
+)
 from kcoord.tools.showcase.logs import GrowingSource, Logs
 from kcoord.tools.showcase.run import PERFORM
 
@@ -22,8 +31,9 @@ def test_every_behaviour_appears_in_each_protocol_that_has_it(groups: int, seed:
     assert len(parts) == groups == len({part.group_id for part in parts})
     shown = {(part.behaviour, part.protocol) for part in parts}
     for behaviour in Behaviour:
-        assert ((behaviour, "classic") in shown) == (behaviour not in CONSUMER_ONLY)
-        assert ((behaviour, "consumer") in shown) == (behaviour not in CLASSIC_ONLY)
+        assert ((behaviour, "classic") in shown) == (behaviour not in CONSUMER_ONLY | SHARE_ONLY)
+        assert ((behaviour, "consumer") in shown) == (behaviour not in CLASSIC_ONLY | SHARE_ONLY)
+        assert ((behaviour, "share") in shown) == (behaviour in SHARE_ONLY)
 
 
 def test_the_same_seed_gives_the_same_groups() -> None:
@@ -37,10 +47,10 @@ def test_every_group_has_a_topic_of_its_own_and_every_behaviour_a_performance() 
 
 
 def test_too_few_groups_are_refused_with_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match="at least 40"):
+    with pytest.raises(ValueError, match="at least 45"):
         cast(LEAST_GROUPS - 1, 1)
     assert main(["--groups", "3"]) == 1
-    assert "--groups: 3; at least 40" in capsys.readouterr().err
+    assert "--groups: 3; at least 45" in capsys.readouterr().err
 
 
 def test_a_source_reads_to_the_end_of_its_log_and_not_beyond() -> None:

@@ -10,6 +10,7 @@ import httpx
 import psutil
 import pytest
 
+from groups.core.model.types import VerdictKind
 from kcoord.tools.showcase.cast import LEAST_GROUPS
 from tests.support.processes import wait_until_gone
 from tests.support.showcase import run_showcase
@@ -17,7 +18,7 @@ from tests.support.showcase import run_showcase
 pytestmark = [pytest.mark.processes, pytest.mark.whole("a whole showcase; its parts are tested in process")]
 
 STATES = {"Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Reconciling"}
-VERDICTS = {"uncovered", "stalled", "stuck", "late", "expiring", "flapping", "stale"}
+VERDICTS = {kind.value for kind in VerdictKind}
 SHOWN_SECONDS = 420.0
 STOP_SECONDS = 90.0
 
