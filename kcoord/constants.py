@@ -146,7 +146,7 @@ CONSTANTS: tuple[Constant, ...] = (
         "As in Kafka; offsets are kept for days, ten minutes more do no harm.",
     ),
     Constant(
-        "transactional.id.expiration.ms", 604800000, "As in Kafka: a producer that was silent for a week begins anew."
+        "transactional.id.expiration.ms", 604800000, "As in Kafka: a producer that was silent for a week starts over."
     ),
     Constant("offsets.retention.batch", 2000, "Offsets removed under one lock, which then lasts tens of milliseconds."),
     Constant("group.consumer.min.assignment.interval.ms", 0, "Bound of the configs of single groups, as in Kafka."),

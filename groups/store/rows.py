@@ -202,7 +202,7 @@ class Written(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A group under its lock, None where there is none, and what a decision at `now` made of it."""
+    """A group under its lock, None if there was none, and what a decision at `now` made of it."""
 
     before: Stored
     after: Group | None
