@@ -16,17 +16,17 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from tests.bench import model
 from tests.bench.bench import QUICK, TINY, Bench, Scale, flush_ms
 from tests.bench.figures import Results, table
 from tests.support.database import ROOT
+from tests.support.rounds import bounded
 
 SECTIONS = {
     "yardsticks": "the Starlette echo, and upserts by pgbench",
@@ -76,22 +76,6 @@ def machine(scale: str, settings: Mapping[str, str]) -> dict[str, Any]:
         "settings": dict(settings),
         "sizes": asdict(SCALES[scale]),
     }
-
-
-@contextlib.contextmanager
-def bounded(seconds: float) -> Iterator[None]:
-    """Raise TimeIsUp in the main thread after this number of seconds."""
-
-    def over(number: int, frame: FrameType | None) -> None:
-        raise TimeIsUp
-
-    before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def measure(bench: Bench, names: Sequence[str]) -> None:
@@ -166,7 +150,7 @@ def main(given: Sequence[str] | None = None) -> int:
     deadline = time.monotonic() + limit
     bench = Bench(SCALES[options.scale], results, deadline, options.kafka, options.spark, options.json, settings)
     try:
-        with bounded(limit + GRACE_SECONDS), bench.postgres():
+        with bounded(limit + GRACE_SECONDS, TimeIsUp()), bench.postgres():
             measure(bench, names)
     except TimeIsUp:
         results.missing["the rest"] = f"the run took longer than {limit + GRACE_SECONDS:g} s"

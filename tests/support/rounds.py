@@ -7,8 +7,6 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-import pytest
-
 
 class Rounds:
     """`now` grows each time the loop goes round."""
@@ -34,13 +32,13 @@ async def counted_rounds() -> AsyncIterator[Rounds]:
 
 
 @contextmanager
-def turning(seconds: float = 5.0) -> Iterator[None]:
-    """Fail if the block takes longer, even if it does not let the loop go round. For the main thread."""
+def bounded(seconds: float, over: BaseException) -> Iterator[None]:
+    """Raise `over` after this number of seconds, also if the loop does not go round; in the main thread."""
 
-    def give_up(*_: object) -> None:
-        pytest.fail(f"not done after {seconds} s")
+    def end(*_: object) -> None:
+        raise over
 
-    before = signal.signal(signal.SIGALRM, give_up)
+    before = signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield

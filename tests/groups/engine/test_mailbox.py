@@ -27,7 +27,7 @@ from kcoord.requests import current
 from kcoord.requests.current import Receipt
 from kcoord.requests.turnstile import Places
 from tests.support.members import eventually, heartbeat, join, leave, parked_join, pending_id, stable_member
-from tests.support.rounds import turning
+from tests.support.rounds import bounded
 
 T = TypeVar("T")
 
@@ -243,6 +243,6 @@ async def test_closing_when_a_task_has_just_ended_ends(service: GroupService) ->
 
     tasks = service._mailbox._background
     service._mailbox._spawn(work(), tasks)
-    with turning():
+    with bounded(5.0, AssertionError("it goes round in close()")):
         await asyncio.create_task(service._mailbox.close())
     assert not tasks

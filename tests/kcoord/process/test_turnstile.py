@@ -17,7 +17,7 @@ from kcoord.protocol.errors import Error, ProtocolError
 from kcoord.requests.turnstile import Batches, Kind, Lines, Turnstile, places_of
 from offsets.share.lane import ItemLane
 from tests.support.database import ROOT
-from tests.support.rounds import counted_rounds, turning
+from tests.support.rounds import bounded, counted_rounds
 
 AT_ONCE = Kind.REQUEST.at_once
 
@@ -222,6 +222,6 @@ async def test_closing_when_a_batch_has_just_ended_ends() -> None:
     batches.call()
     await asyncio.sleep(0)
     assert batches._running
-    with turning():
+    with bounded(5.0, AssertionError("it goes round in close()")):
         await asyncio.create_task(batches.close())
     assert not batches._running
