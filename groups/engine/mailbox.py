@@ -210,7 +210,7 @@ class Mailbox:
         await self._lane.settle(batch.group_id, is_tick=batch.skip_locked)
         batch.context_since = self._parked.moment()
         batch.context = await self._contexts.context_of(batch.group_id)
-        if batch.heavy or self._members(batch) > MEMBERS_TOGETHER:
+        if batch.heavy or self._members(batch) > MEMBERS_TOGETHER or not self._db.pipelines:
             await self._transact_alone(batch)
             return
         result: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -307,9 +307,10 @@ class Mailbox:
                 log.warning(
                     "groups_not_decided_together", groups=len(batches), reason=str(error) or type(error).__name__
                 )
+                for batch in batches:
+                    self._store.forget(batch.group_id)
             for batch in batches:
                 batch.undo()
-                self._store.forget(batch.group_id)
             return []
         transaction.count()
         return transaction.decided

@@ -265,6 +265,8 @@ class Database:
         self._lent_at = -math.inf
         self._no_standby = False
         """A commit was given up that waited for a synchronous standby, and nobody has seen another one succeed."""
+        self.pipelines = True
+        """Transactions are sent in pipelines: the server limits whole transactions, as those from version 17 do."""
         self._no_writer = False
         """A transaction has waited in vain for a connection, and nobody has had one meanwhile or since."""
         self._readers = self._make_pool(self._configure)
@@ -300,6 +302,7 @@ class Database:
             lock_ms=FIRST_TRY_MS,
             transaction_ms=self._limit_ms,
         )
+        self.pipelines = connection.info.server_version >= sessions.PIPELINED_FROM
         connection.timeline = await self.origins.check(connection)
 
     async def open(self) -> None:

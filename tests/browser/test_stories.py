@@ -86,7 +86,7 @@ async def landing(browser: Browser, site: Running, seed: Seed, wrongs: Wrongs) -
 
 
 async def in_time(page: Page, clicks: int) -> None:
-    """The answer is on the screen, after so many clicks."""
+    """The answer is visible after this number of clicks."""
     assert int(await page.evaluate("sessionStorage.getItem('clicks') ?? 0")) == clicks <= 3
 
 

@@ -29,7 +29,7 @@ def endpoint(environ: Mapping[str, str]) -> str:
 
 
 def delta_options(address: str, environ: Mapping[str, str]) -> dict[str, str] | None:
-    """What `deltalake` is told about an archive at `address`; None for one that is not on S3."""
+    """The storage options of `deltalake` for an archive at `address`; None unless it is on S3."""
     if not address.startswith(("s3a://", "s3://")):
         return None
     found: dict[str, str] = {}

@@ -63,6 +63,16 @@ async def test_joins_of_many_groups_are_few_transactions(
     assert rows == [(1,)], "all rows are of one transaction"
 
 
+async def test_groups_share_no_transaction_that_is_not_a_pipeline(
+    service: GroupService, together: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers before 17: the attempt would be a transaction for nothing."""
+    monkeypatch.setattr(service._db, "pipelines", False)
+    replies = await asyncio.gather(*(service.join(join(group_id)) for group_id in GROUPS))
+    assert {reply.error for reply in replies} == {Error.MEMBER_ID_REQUIRED}
+    assert together == []
+
+
 async def test_groups_whose_answers_wait_are_woken_each(service: GroupService, clock: Any, other: GroupService) -> None:
     """Requests that wait at another server are answered, group by group."""
     waiting = [await parked_join(service, group_id=group_id) for group_id in GROUPS[:8]]
