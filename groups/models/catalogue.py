@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
+from django.db.models.functions import Cast
 
 from kcoord.database.fields import MillisField, ProtocolOwned
 
@@ -19,7 +20,9 @@ class Topic(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=models.Q(partitions__gte=1), name="groups_topic_partitions_min")
+            models.CheckConstraint(condition=models.Q(partitions__gte=1), name="groups_topic_partitions_min"),
+            # Groups store the ids as text, because classic ones have the name of a topic there.
+            models.UniqueConstraint(Cast("topic_id", models.TextField()), name="groups_topic_by_id_as_text"),
         ]
 
     def __str__(self) -> str:
@@ -32,7 +35,7 @@ class Watermark(models.Model):
     `lower_end_offset`: the last report of an earlier end without a truncation, when it came and from whom.
     """
 
-    topic = models.ForeignKey(Topic, on_delete=models.CASCADE, related_name="watermarks")
+    topic = models.ForeignKey(Topic, on_delete=models.CASCADE, related_name="watermarks", db_index=False)
     partition = models.PositiveIntegerField()
     log_start_offset = models.BigIntegerField()
     log_end_offset = models.BigIntegerField()

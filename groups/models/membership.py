@@ -79,13 +79,14 @@ class Group(ProtocolOwned):
         return self.group_id
 
 
-def group_key(related_name: str, *, db_index: bool = True) -> models.ForeignKey[Group, Group]:
+def group_key(related_name: str) -> models.ForeignKey[Group, Group]:
     """The reference of a child row to its group; the constraint with its cascade is made by the migration.
 
-    `db_index` False: the key of the table begins with the group; an additional index would only mislead the planner.
+    It has no index of its own: a key of each such table begins with the group, and for one row of a large group
+    Postgres would take either.
     """
     return models.ForeignKey(
-        Group, on_delete=models.DO_NOTHING, related_name=related_name, db_constraint=False, db_index=db_index
+        Group, on_delete=models.DO_NOTHING, related_name=related_name, db_constraint=False, db_index=False
     )
 
 

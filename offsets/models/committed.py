@@ -18,7 +18,7 @@ class CommittedOffset(ProtocolOwned):
     """
 
     pk = models.CompositePrimaryKey("group_id", "topic", "partition")
-    group = group_key("offsets", db_index=False)
+    group = group_key("offsets")
     topic = models.CharField(max_length=249)
     partition = models.IntegerField()
     committed_offset = models.BigIntegerField()

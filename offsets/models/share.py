@@ -25,7 +25,7 @@ class OffsetsField(models.Field):  # type: ignore[type-arg]
 class SharePartition(ProtocolOwned):
     """A partition of a topic as a share group sees it. Offsets from `next_offset` on were never given out."""
 
-    group = group_key("share_partitions", db_index=False)
+    group = group_key("share_partitions")
     topic_id = models.UUIDField()
     partition = models.IntegerField()
     group_name = models.CharField(max_length=255, help_text="Set by the database, as the next two.")
@@ -108,7 +108,7 @@ class ShareDead(ProtocolOwned):
     """An item that was given up: one row each, because people look at it."""
 
     share_partition = models.ForeignKey(
-        SharePartition, on_delete=models.DO_NOTHING, related_name="dead", db_constraint=False
+        SharePartition, on_delete=models.DO_NOTHING, related_name="dead", db_constraint=False, db_index=False
     )
     offset = models.BigIntegerField()
     delivery_count = models.IntegerField()

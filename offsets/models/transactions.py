@@ -33,7 +33,9 @@ class PendingOffset(ProtocolOwned):
     """
 
     pk = models.CompositePrimaryKey("producer_id", "group_id", "topic", "partition")
-    producer = models.ForeignKey(Producer, on_delete=models.DO_NOTHING, related_name="pending", db_constraint=False)
+    producer = models.ForeignKey(
+        Producer, on_delete=models.DO_NOTHING, related_name="pending", db_constraint=False, db_index=False
+    )
     group = group_key("pending_offsets")
     topic = models.CharField(max_length=249)
     partition = models.IntegerField()
