@@ -5,7 +5,6 @@ Assignments have a composite primary key, which the admin cannot list; they are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.apps import apps
@@ -13,8 +12,6 @@ from django.contrib import admin
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from groups.core.model.events import EventKind
@@ -33,29 +30,8 @@ from groups.models import (
     Topic,
     Watermark,
 )
-from kcoord.admin import ReadOnlyAdmin, ReadOnlyInline, kind_filter, read_only, utc
+from kcoord.admin import ReadOnlyAdmin, ReadOnlyInline, kind_filter, live_page, read_only, table, table_of, utc
 from kcoord.protocol.consumer_protocol import decode_subscription
-
-MOST_ROWS = 200
-
-
-def table(headings: tuple[str, ...], rows: Sequence[tuple[object, ...]], total: int) -> SafeString:
-    """A plain table of at most MOST_ROWS rows, and the total number of rows."""
-    if not rows:
-        return SafeString("none")
-    head = format_html_join("", '<th class="pr-6 text-left font-semibold">{}</th>', ((h,) for h in headings))
-    body = format_html_join(
-        "",
-        "<tr>{}</tr>",
-        ((format_html_join("", '<td class="pr-6 align-top">{}</td>', ((cell,) for cell in row)),) for row in rows),
-    )
-    rest = f"{total - len(rows):,} more not shown" if total > len(rows) else ""
-    return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}", head, body, rest)
-
-
-def live_page(address: str) -> SafeString:
-    """A link to a page of the dashboard."""
-    return format_html('<a class="text-primary-600 underline dark:text-primary-400" href="{}">live page</a>', address)
 
 
 class MemberInline(ReadOnlyInline):
@@ -114,6 +90,15 @@ class GroupAdmin(ReadOnlyAdmin):
         ("Ownership", {"fields": ("assignments",)}),
     )
 
+    page = live_page("frontend:group", "group_id")
+    assignments = table_of(
+        Assignment,
+        "group",
+        "topic partition member_id=member generation_id=generation pending",
+        label="partitions",
+        written={"pending": lambda pending: "pending revocation" if pending else ""},
+    )
+
     @admin.display(description="target computed")
     def target_computed(self, group: Group) -> str:
         """When the target of a consumer group was last computed."""
@@ -128,22 +113,6 @@ class GroupAdmin(ReadOnlyAdmin):
     def member_count(self, group: Any) -> int:
         """The number of members."""
         return int(group.members_now)
-
-    @admin.display(description="dashboard")
-    def page(self, group: Group) -> SafeString:
-        """The page that shows the group live."""
-        return live_page(reverse("frontend:group", args=[group.group_id]))
-
-    @admin.display(description="partitions")
-    def assignments(self, group: Group) -> SafeString:
-        """Who owns what."""
-        owned = Assignment.objects.filter(group=group).order_by("topic", "partition")
-        columns = ("topic", "partition", "member_id", "generation_id", "pending")
-        rows = [
-            (a.topic, a.partition, a.member_id, a.generation_id, "pending revocation" if a.pending else "")
-            for a in owned.values_list(*columns, named=True)[:MOST_ROWS]
-        ]
-        return table(("topic", "partition", "member", "generation", ""), rows, owned.count())
 
 
 @admin.register(Member)
@@ -205,59 +174,29 @@ def _subscription(protocol_type: str, metadata: bytes) -> str:
     return f"{len(metadata):,} bytes, opaque to the service"
 
 
-@admin.register(Topic)
-class TopicAdmin(ReadOnlyAdmin):
-    """The catalogue of topics; it is changed with `/v1/topics`."""
-
-    list_display = ("name", "partitions", "topic_id", "created_at")
-    search_fields = ("name",)
-    fields = ("name", "topic_id", "partitions", "labels", "created_at", "watermarks")
-    readonly_fields = ("watermarks",)
-    ordering = ("name",)
-
-    @admin.display(description="watermarks")
-    def watermarks(self, topic: Topic) -> SafeString:
-        """Where each partition's log begins and ends."""
-        known = Watermark.objects.filter(topic=topic).order_by("partition")
-        columns = ("partition", "log_start_offset", "log_end_offset", "sampled_at")
-        rows = [
-            (mark.partition, mark.log_start_offset, mark.log_end_offset, utc(mark.sampled_at))
-            for mark in known.values_list(*columns, named=True)[:MOST_ROWS]
-        ]
-        return table(("partition", "log start", "log end", "sampled"), rows, known.count())
-
-
-@admin.register(CoordinatorNode)
-class CoordinatorNodeAdmin(ReadOnlyAdmin):
-    """Server processes as coordinator nodes, newest first."""
-
-    list_display = ("node_id", "id", "url", "version", "started_at", "renewed_at", "ended_at", "end_reason")
-    list_filter = ("end_reason",)
-    search_fields = ("node_id", "url")
-    fields = (
-        "node_id",
-        "page",
-        "id",
-        "url",
-        "version",
-        "started_at",
-        "renewed_at",
-        "expires_at",
-        "ended_at",
-        "end_reason",
-    )
-    readonly_fields = (
-        "page",
-        "id",
-    )
-    ordering = ("-id",)
-
-    @admin.display(description="dashboard")
-    def page(self, node: CoordinatorNode) -> SafeString:
-        """The page that shows all nodes live."""
-        return live_page(reverse("frontend:nodes"))
-
-
+read_only(
+    Topic,
+    "name partitions topic_id created_at",
+    fields="name topic_id partitions labels created_at watermarks",
+    order="name",
+    search="name",
+    watermarks=table_of(
+        Watermark,
+        "topic",
+        "partition log_start_offset=log_start log_end_offset=log_end sampled_at=sampled",
+        label="watermarks",
+        order="partition",
+    ),
+)
+read_only(
+    CoordinatorNode,
+    "node_id id url version started_at renewed_at ended_at end_reason",
+    fields="node_id page id url version started_at renewed_at expires_at ended_at end_reason",
+    order="-id",
+    search="node_id url",
+    filters=["end_reason"],
+    page=live_page("frontend:nodes"),
+)
 read_only(PendingMember, "member_id group deadline", order="id", search="member_id group__group_id", related=["group"])
 read_only(GenerationTopics, "group topics", order="group", search="group__group_id", related=["group"])
 read_only(

@@ -19,7 +19,9 @@ from django.db import connection
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils.html import format_html
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.paginator import InfinitePaginator
@@ -46,6 +48,9 @@ from kcoord.resets.instants import clock
 
 Shown = Callable[[Any, Any], str]
 
+MOST_ROWS = 200
+"""Of a table on the page of what its rows belong to."""
+
 
 def utc(milliseconds: int | None) -> str:
     """An instant as readable UTC, a dash for None."""
@@ -60,6 +65,66 @@ def instant(field: str, label: str) -> Shown:
     @admin.display(description=label, ordering=field)
     def shown(_admin: Any, row: Any) -> str:
         return format_html('<span class="whitespace-nowrap">{}</span>', utc(getattr(row, field)))
+
+    return shown
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[object]], total: int) -> SafeString:
+    """A plain table of rows, and how many of all rows it leaves out."""
+    if not rows:
+        return SafeString("none")
+    head = format_html_join("", '<th class="pr-6 text-left font-semibold">{}</th>', ((h,) for h in headings))
+    body = format_html_join(
+        "",
+        "<tr>{}</tr>",
+        ((format_html_join("", '<td class="pr-6 align-top">{}</td>', ((cell,) for cell in row)),) for row in rows),
+    )
+    rest = f"{total - len(rows):,} more not shown" if total > len(rows) else ""
+    return format_html("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}", head, body, rest)
+
+
+def table_of(
+    model: type[Model],
+    by: str,
+    columns: str,
+    *,
+    label: str,
+    order: str = "topic partition",
+    written: Mapping[str, Callable[[Any], object]] = {},
+) -> Shown:
+    """A field of a page: the first MOST_ROWS rows of another table that belong to what the page shows.
+
+    The admin cannot list tables with a composite primary key, so they are shown like this. Parameters: `by`, the
+    foreign key; `columns`, names with blanks between them, each with its heading after `=` unless that is the name;
+    `written`, how columns are written that are neither text, numbers nor instants.
+    """
+    named = [column.partition("=") for column in columns.split()]
+    names = [name for name, _, _ in named]
+    headings = [(heading or name).replace("_", " ") for name, _, heading in named]
+    instants = {field.name for field in model._meta.fields if isinstance(field, MillisField)}
+
+    def cell(column: str, value: Any) -> object:
+        if column in written:
+            return written[column](value)
+        return "–" if value is None else utc(value) if column in instants else value
+
+    @admin.display(description=label)
+    def shown(_admin: Any, row: Any) -> SafeString:
+        found = model._default_manager.filter(**{by: row}).order_by(*order.split())
+        rows = [tuple(map(cell, names, values)) for values in found.values_list(*names)[:MOST_ROWS]]
+        return table(headings, rows, found.count())
+
+    return shown
+
+
+def live_page(route: str, field: str | None = None) -> Shown:
+    """A field of a page: a link to the page of the dashboard at a route, with the value of `field` in its address."""
+
+    @admin.display(description="dashboard")
+    def shown(_admin: Any, row: Any) -> SafeString:
+        address = reverse(route, args=[getattr(row, field)] if field else [])
+        classes = "text-primary-600 underline dark:text-primary-400"
+        return format_html('<a class="{}" href="{}">live page</a>', classes, address)
 
     return shown
 
@@ -124,27 +189,26 @@ def read_only(
     search: str = "",
     filters: Sequence[Any] = (),
     related: Sequence[str] = (),
-    base: type[ReadOnlyAdmin] = ReadOnlyAdmin,
     **options: Any,
 ) -> None:
     """Register a table whose rows are only looked at.
 
-    `columns`: those of the list; with `more`, those of the page of a row: names with blanks between them. `base`: a
-    class with columns that it computes.
+    Parameters: `columns`, those of the list; with `more`, those of the page of a row, unless `fields` says which: names
+    with blanks between them. `options` are attributes of the class, such as columns that are computed.
     """
-    names = [*columns.split(), *more.split()]
+    names = (options.pop("fields", None) or f"{columns} {more}").split()
     attributes = {
         "list_display": columns.split(),
         "fields": names,
-        "readonly_fields": [name for name in names if hasattr(base, name)],
+        "readonly_fields": [name for name in names if name in options],
         "list_select_related": list(related) or False,
         "list_filter": list(filters),
         "search_fields": search.split(),
         "ordering": order.split(),
-        "__module__": base.__module__,
+        "__module__": __name__,
         **options,
     }
-    admin.site.register(model, type(f"{model.__name__}Admin", (base,), attributes))
+    admin.site.register(model, type(f"{model.__name__}Admin", (ReadOnlyAdmin,), attributes))
 
 
 class ReadOnlyInline(ReadOnly, TabularInline):  # type: ignore[misc]

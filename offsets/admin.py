@@ -14,11 +14,10 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from django.utils.safestring import SafeString
 
-from groups.admin import MOST_ROWS, GroupAdmin, table
+from groups.admin import GroupAdmin
 from groups.models import Group
-from kcoord.admin import ReadOnlyAdmin, kind_filter, read_only, utc
+from kcoord.admin import ReadOnlyAdmin, Shown, kind_filter, read_only, table_of
 from offsets.core.days import written_day
 from offsets.core.types import ChangeKind
 from offsets.models import (
@@ -51,27 +50,18 @@ from offsets.models import (
 admin.site.unregister(Group)
 
 
-def _or_dash(value: object) -> object:
-    return "–" if value is None else value
-
-
 @admin.register(Group)
 class GroupWithOffsetsAdmin(GroupAdmin):
     """Groups, with what they committed."""
 
+    committed_offsets = table_of(
+        CommittedOffset,
+        "group",
+        "topic partition committed_offset=offset metadata commit_timestamp=committed_at",
+        label="committed",
+    )
     readonly_fields = (*GroupAdmin.readonly_fields, "committed_offsets")
     fieldsets = (*GroupAdmin.fieldsets, ("Offsets", {"fields": ("committed_offsets",)}))
-
-    @admin.display(description="committed")
-    def committed_offsets(self, group: Group) -> SafeString:
-        """The next offsets to read."""
-        committed = CommittedOffset.objects.filter(group=group).order_by("topic", "partition")
-        columns = ("topic", "partition", "committed_offset", "metadata", "commit_timestamp")
-        rows = [
-            (line.topic, line.partition, line.committed_offset, line.metadata, utc(line.commit_timestamp))
-            for line in committed.values_list(*columns, named=True)[:MOST_ROWS]
-        ]
-        return table(("topic", "partition", "offset", "metadata", "committed at"), rows, committed.count())
 
 
 class DayFilter(admin.SimpleListFilter):
@@ -136,131 +126,69 @@ class OffsetCommitLogAdmin(ReadOnlyAdmin):
         return
 
 
-@admin.register(OffsetPlan)
-class OffsetPlanAdmin(ReadOnlyAdmin):
-    """Offset plans, with what they change."""
-
-    list_display = ("created_at", "group_name", "strategy", "state", "created_by", "reason")
-    list_filter = ("state",)
-    search_fields = ("group_name",)
-    ordering = ("-created_at",)
-    fields = (
-        "group_name",
-        "strategy",
-        "parameters",
-        "state",
-        "reason",
-        "created_at",
-        "created_by",
-        "applied_at",
-        "applied_by",
-        "undone_at",
-        "undone_by",
-        "offsets",
-    )
-    readonly_fields = ("offsets",)
+def _ranges() -> Shown:
+    """A column of items of share groups: the ranges of their offsets, the last one included."""
 
     @admin.display(description="offsets")
-    def offsets(self, plan: OffsetPlan) -> SafeString:
-        """The committed offset, and the planned one."""
-        lines = PlannedOffset.objects.filter(plan=plan).order_by("topic", "partition")
-        columns = ("topic", "partition", "old_offset", "requested_offset", "new_offset", "note")
-        rows = [
-            (
-                *(line.topic, line.partition),
-                *map(_or_dash, (line.old_offset, line.requested_offset, line.new_offset)),
-                line.note,
-            )
-            for line in lines.values_list(*columns, named=True)[:MOST_ROWS]
-        ]
-        return table(("topic", "partition", "old", "requested", "new", "note"), rows, lines.count())
-
-
-@admin.register(Producer)
-class ProducerAdmin(ReadOnlyAdmin):
-    """Transactional producers, with their pending offsets."""
-
-    list_display = ("transactional_id", "producer_id", "producer_epoch", "updated_at")
-    search_fields = ("transactional_id",)
-    ordering = ("transactional_id",)
-    fields = ("transactional_id", "producer_id", "producer_epoch", "updated_at", "pending_offsets")
-    readonly_fields = ("pending_offsets",)
-
-    @admin.display(description="pending")
-    def pending_offsets(self, producer: Producer) -> SafeString:
-        """The offsets of the open transaction."""
-        pending = PendingOffset.objects.filter(producer=producer).order_by("group", "topic", "partition")
-        columns = ("group__group_id", "topic", "partition", "committed_offset", "metadata", "commit_timestamp")
-        rows = [
-            (
-                *(line.group__group_id, line.topic, line.partition, line.committed_offset, line.metadata),
-                utc(line.commit_timestamp),
-            )
-            for line in pending.values_list(*columns, named=True)[:MOST_ROWS]
-        ]
-        return table(("group", "topic", "partition", "offset", "metadata", "written at"), rows, pending.count())
-
-
-@admin.register(SparkRun)
-class SparkRunAdmin(ReadOnlyAdmin):
-    """Runs of the Spark jobs, with the days that they archived."""
-
-    list_display = ("requested_at", "kind", "state", "stage", "rows", "findings", "requested_by", "error")
-    list_filter = ("kind", "state")
-    ordering = ("-requested_at",)
-    fields = (
-        *("kind", "state", "stage", "slices_done", "slices_total", "parameters", "requested_at", "requested_by"),
-        *("started_at", "ended_at", "heartbeat_at", "cancel_requested_at", "host", "pid", "log_path"),
-        *("rows", "files", "bytes", "findings", "bound", "system_identifier", "timeline", "archive_path"),
-        *("archive_id", "manifest", "manifest_sha256", "result", "error", "archived_days", "what_it_found"),
-    )
-    readonly_fields = (
-        *(
-            "requested_at",
-            "started_at",
-            "ended_at",
-            "heartbeat_at",
-            "cancel_requested_at",
-            "archived_days",
-            "what_it_found",
-        ),
-    )
-
-    @admin.display(description="days")
-    def archived_days(self, run: SparkRun) -> SafeString:
-        """What it published for each day, and whether that still counts for the journal."""
-        days = ArchivedDay.objects.filter(run=run).order_by("manifest", "day")
-        columns = ("manifest", "day", "rows", "checksum", "counts")
-        rows = [
-            (day.manifest, written_day(day.day), day.rows, day.checksum, day.counts)
-            for day in days.values_list(*columns, named=True)[:MOST_ROWS]
-        ]
-        return table(("manifest", "day", "rows", "checksum", "counts"), rows, days.count())
-
-    @admin.display(description="findings")
-    def what_it_found(self, run: SparkRun) -> SafeString:
-        """What reconcile found: docs/reconcile.md says what each kind means."""
-        found = ReconcileFinding.objects.filter(run=run).order_by("number")
-        columns = ("kind", "group_name", "topic", "partition", "expected", "found", "evidence")
-        rows = [
-            (
-                *(one.kind, one.group_name, one.topic, one.partition),
-                *(_or_dash(one.expected), _or_dash(one.found), one.evidence.get("journal_ids")),
-            )
-            for one in found.values_list(*columns, named=True)[:MOST_ROWS]
-        ]
-        return table(("kind", "group", "topic", "partition", "expected", "found", "journal"), rows, found.count())
-
-
-class _ItemsAdmin(ReadOnlyAdmin):
-    """Items of share groups: what members have, and what is to be delivered again."""
-
-    @admin.display(description="offsets")
-    def offsets(self, row: Any) -> str:
-        """The ranges, the last offset included."""
+    def shown(_admin: Any, row: Any) -> str:
         return ", ".join(f"{part.lower}–{part.upper - 1}" for part in row.held)
 
+    return shown
 
+
+read_only(
+    OffsetPlan,
+    "created_at group_name strategy state created_by reason",
+    fields="group_name strategy parameters state reason created_at created_by applied_at applied_by undone_at "
+    "undone_by offsets",
+    order="-created_at",
+    search="group_name",
+    filters=["state"],
+    offsets=table_of(
+        PlannedOffset,
+        "plan",
+        "topic partition old_offset=old requested_offset=requested new_offset=new note",
+        label="offsets",
+    ),
+)
+read_only(
+    Producer,
+    "transactional_id producer_id producer_epoch updated_at",
+    "pending_offsets",
+    order="transactional_id",
+    search="transactional_id",
+    pending_offsets=table_of(
+        PendingOffset,
+        "producer",
+        "group__group_id=group topic partition committed_offset=offset metadata commit_timestamp=written_at",
+        label="pending",
+        order="group topic partition",
+    ),
+)
+read_only(
+    SparkRun,
+    "requested_at kind state stage rows findings requested_by error",
+    fields="kind state stage slices_done slices_total parameters requested_at requested_by started_at ended_at "
+    "heartbeat_at cancel_requested_at host pid log_path rows files bytes findings bound system_identifier timeline "
+    "archive_path archive_id manifest manifest_sha256 result error archived_days what_it_found",
+    order="-requested_at",
+    filters=["kind", "state"],
+    archived_days=table_of(
+        ArchivedDay,
+        "run",
+        "manifest day rows checksum counts",
+        label="days",
+        order="manifest day",
+        written={"day": written_day},
+    ),
+    what_it_found=table_of(
+        ReconcileFinding,
+        "run",
+        "kind group_name=group topic partition expected found evidence__journal_ids=journal",
+        label="findings",
+        order="number",
+    ),
+)
 read_only(RetentionPin, "group_name topic pinned_at pinned_by reason", order="group_name topic", search="group_name")
 read_only(
     GroupLag,
@@ -302,13 +230,13 @@ read_only(
     "share_partition offsets member_id delivery_count acquired_at until",
     "lock_ms last_error",
     order="id",
-    base=_ItemsAdmin,
+    offsets=_ranges(),
 )
 read_only(
     ShareRetry,
     "share_partition offsets delivery_count not_before last_member last_error",
     order="id",
-    base=_ItemsAdmin,
+    offsets=_ranges(),
 )
 read_only(ShareDead, "share_partition offset cause delivery_count member_id at error", order="id")
 read_only(ShareEnded, "lock_id share_partition member_id cause at", order="lock_id")
