@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import psycopg
 
@@ -40,6 +41,8 @@ DELAY_MS = 4_000
 STORM_LIMIT = 150.0
 SPARK_ROWS = 300_000
 SPARK_STARTS_SECONDS = 90.0
+STORMS = 3
+"""A stall of 50 ms more or less decides the p99 of one storm of a few seconds: the median of these counts."""
 COMPLETING_SECONDS = 1.0
 """How long before the first answer to a join its group is looked at as being at work."""
 PER_GROUP = 100
@@ -58,17 +61,26 @@ class Others:
     database: Database
     server: Running
     people: Population
-    windows: dict[str, list[Window]] = field(default_factory=dict)
+    windows: dict[str, list[list[Window]]] = field(default_factory=dict)
+    """Of each time that the work was done."""
     cores: dict[str, float] = field(default_factory=dict)
     """How many of them were in use during each."""
+    storms: int = 0
 
-    def work(self, name: str, job: Callable[[], list[Window]]) -> None:
+    def work(self, name: str, job: Callable[[], list[Window]], times: int = 1) -> None:
         """Do one kind of work, and note when it was under way and what it used."""
         postmaster = postmaster_of(self.database.conninfo)
         before = _used(postmaster)
-        self.windows[name] = job()
-        seconds = sum(last - first for first, last in self.windows[name])
-        self.cores[name] = (_used(postmaster) - before) / seconds
+        self.windows[name] = [job() for _ in range(times)]
+        self.cores[name] = (_used(postmaster) - before) / self.seconds(name)
+
+    def seconds(self, name: str) -> float:
+        """How long a kind of work was under way."""
+        return sum(last - first for windows in self.windows[name] for first, last in windows)
+
+    def quantile(self, beats: Beats, part: float, *names: str) -> float:
+        """Milliseconds that this part of the heartbeats beside some work took at most: the median of its times."""
+        return 1_000 * median(beats.quantile(part, *windows) for name in names for windows in self.windows[name])
 
     def burn(self, cores: float) -> list[Window]:
         """Another program that uses these many cores."""
@@ -106,12 +118,19 @@ class Others:
         """Joins until all are parked, and from the end of the delay until all are synced."""
         members = self.bench.scale.storm
         storm = Storm(
-            self.server.port or 0, self.database.token, 1, members, session_timeout_ms=SESSION_MS, limit=STORM_LIMIT
+            self.server.port or 0,
+            self.database.token,
+            groups=1,
+            members=members,
+            prefix=f"storm-{self.storms}",
+            session_timeout_ms=SESSION_MS,
+            limit=STORM_LIMIT,
         )
+        self.storms += 1
         joining = Joining(storm)
         try:
             joining.start()
-            joined_at = joined(self.database, members, joining, STORM_LIMIT)
+            joined_at = joined(self.database, members * self.storms, joining, STORM_LIMIT)
             found = joining.result()
         finally:
             joining.stop()
@@ -171,7 +190,7 @@ def run(bench: Bench) -> None:
             try:
                 time.sleep(min(1.0, bench.scale.beside_seconds))
                 for name, job in jobs.items():
-                    others.work(name, job)
+                    others.work(name, job, STORMS if name == "storm" else 1)
                 for name in [name for name in jobs if name not in ALONE]:
                     cores = min(float(os.cpu_count() or 1), others.cores[name])
                     others.work(f"{name}{AS_MUCH_CPU}", partial(others.burn, cores))
@@ -183,12 +202,9 @@ def run(bench: Bench) -> None:
 
 
 def _figures(bench: Bench, others: Others, beats: Beats, echoes: Beats) -> None:
-    windows = others.windows
-    alone = [*windows.pop("alone"), *windows.pop("alone again")]
-    quiet = 1_000 * beats.quantile(0.99, *alone)
-    half = 1_000 * beats.quantile(0.5, *alone)
+    quiet, half = (others.quantile(beats, part, *ALONE) for part in (0.99, 0.5))
     said = {"p50_ms": half, "p99_ms": quiet, "lost": float(beats.lost)}
-    said["echo_p99_ms"] = 1_000 * echoes.quantile(0.99, *alone)
+    said["echo_p99_ms"] = others.quantile(echoes, 0.99, *ALONE)
     bench.add(Figure("beside.alone", "p99 of a quiet group's heartbeat, alone", quiet, "ms", "p50", half, said))
     scale = bench.scale
     names = {
@@ -198,17 +214,16 @@ def _figures(bench: Bench, others: Others, beats: Beats, echoes: Beats) -> None:
         "retention": f"retention of {scale.expired:,} offsets",
         "spark": "a Spark run",
     }
-    for name in [name for name in names if name in windows]:
-        found = windows[name]
-        late = 1_000 * beats.quantile(0.99, *found)
-        said = {"p50_ms": 1_000 * beats.quantile(0.5, *found), "p99_ms": late}
-        said |= {"seconds": sum(last - first for first, last in found), "longest_ms": 1_000 * beats.quantile(1, *found)}
+    for name in [name for name in names if name in others.windows]:
+        late = others.quantile(beats, 0.99, name)
+        said = {"p50_ms": others.quantile(beats, 0.5, name), "p99_ms": late}
+        said |= {"seconds": others.seconds(name), "longest_ms": others.quantile(beats, 1, name)}
         said["cores"] = others.cores[name]
         bench.add(Figure(f"beside.{name}", f"  beside {names[name]}", late, "ms", "quiet", quiet, said))
-        echoed = 1_000 * echoes.quantile(0.99, *found)
+        echoed = others.quantile(echoes, 0.99, name)
         what = f"  beside {names[name]}: against an echo"
         bench.add(Figure(f"beside.{name}.echo", what, late, "ms", "an echo that does nothing else, beside it", echoed))
-        burned = 1_000 * beats.quantile(0.99, *windows[f"{name}{AS_MUCH_CPU}"])
+        burned = others.quantile(beats, 0.99, f"{name}{AS_MUCH_CPU}")
         what = f"  beside {names[name]}: against CPU use"
         yardstick = "beside another program that uses as much CPU"
         bench.add(Figure(f"beside.{name}{AS_MUCH_CPU}", what, late, "ms", yardstick, burned))
