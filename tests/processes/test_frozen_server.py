@@ -27,7 +27,7 @@ pytestmark = [
 FROZEN_SECONDS = 3.0
 """How long a server stays frozen after the healthy one has answered; long enough that it knows."""
 SESSION_MS = 15_000
-"""Far longer than the freezing and the 3 s that a frozen server may hold a group take together, on a busy machine too."""
+"""Far longer than it takes to freeze a server, and the 3 s that it may hold a group then, on a busy machine too."""
 
 FREEZES = int(os.environ.get("FREEZES", "4"))
 """For each patience of a client."""
