@@ -71,9 +71,8 @@ class Config:
                 )
                 continue
             if setting is None:
-                problems.append(
-                    f"{key}: no such setting; {_nearest(key, known)}`manage.py settings_reference` lists them"
-                )
+                hint = MOVED.get(key) or f"{_nearest(key, known)}`manage.py settings_reference` lists them"
+                problems.append(f"{key}: no such setting; {hint}")
                 continue
             try:
                 values[setting.name] = setting.parse(text)
@@ -137,5 +136,13 @@ class Config:
         return value
 
 
+MOVED = {
+    f"{PREFIX}QUOTA_{budget}": f"set `{budget.lower()}` with `manage.py quotas --alter --entity-default` instead"
+    for budget in (
+        *("HEARTBEATS", "COMMITS", "READS", "WRITES", "BYTES"),
+        *("CPU", "MEMBERS", "GROUPS", "PARTITIONS", "CONNECTIONS"),
+    )
+}
+"""What earlier releases read from the environment and is stored now: what to do instead."""
 NOT_SETTINGS = frozenset({"KCOORD_CONFORMANCE_DIR", "KCOORD_TOKEN", "KCOORD_URL"})
 """Variables with the same prefix that the client, the demo and the tests read; not settings of the service."""

@@ -16,7 +16,6 @@ from kcoord.setting import Setting
 
 INT_MAX = 2_147_483_647
 _DAY_MS = 86_400_000
-_MOST_OF_A_QUOTA = 10**12
 
 ARCHIVE_PATH = "archive.path"
 OWN_DIALECT = "kcoord"
@@ -335,52 +334,12 @@ ALERTS: tuple[Setting, ...] = (
 )
 QUOTAS: tuple[Setting, ...] = (
     Setting(
-        "quota.heartbeats",
-        0,
-        "per second",
-        "Heartbeats of one principal at one node; 0: no limit.",
-        0,
-        _MOST_OF_A_QUOTA,
-    ),
-    Setting(
-        "quota.commits",
-        0,
-        "per second",
-        "Commits and fetches of offsets, and calls of transactions; 0: no limit.",
-        0,
-        _MOST_OF_A_QUOTA,
-    ),
-    Setting("quota.reads", 0, "per second", "Other requests that change nothing; 0: no limit.", 0, _MOST_OF_A_QUOTA),
-    Setting("quota.writes", 0, "per second", "Other requests that change something; 0: no limit.", 0, _MOST_OF_A_QUOTA),
-    Setting("quota.bytes", 0, "bytes per second", "Bodies of requests and answers; 0: no limit.", 0, _MOST_OF_A_QUOTA),
-    Setting(
-        "quota.cpu",
-        500,
-        "ms per second",
-        "CPU time of requests that compute for long (/v1/assign), of which 10 s may be used at once; 0: no limit.",
-        0,
-        _MOST_OF_A_QUOTA,
-    ),
-    Setting("quota.members", 0, "per minute", "Joins of new members; 0: no limit.", 0, _MOST_OF_A_QUOTA),
-    Setting("quota.groups", 0, "per minute", "New groups; 0: no limit.", 0, _MOST_OF_A_QUOTA),
-    Setting(
-        "quota.partitions",
-        0,
-        "per minute",
-        "Partitions of topics created or deleted; 0: no limit.",
-        0,
-        _MOST_OF_A_QUOTA,
-    ),
-    Setting(
-        "quota.connections", 0, "connections", "Open connections of one principal; 0: no limit.", 0, _MOST_OF_A_QUOTA
-    ),
-    Setting(
         "quota.connections.per.address",
         0,
         "connections",
         "Open connections from one address, for HTTP and for Kafka clients each; 0: no limit.",
         0,
-        _MOST_OF_A_QUOTA,
+        10**12,
     ),
 )
 AUDIT: tuple[Setting, ...] = (

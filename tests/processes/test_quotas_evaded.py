@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
 
 import httpx
+import psycopg
 import pytest
 
 from tests.support.http_members import make_token
@@ -85,14 +86,11 @@ async def over_the_wire(client: WireClient, number: int, turn: Turn) -> None:
 
 async def test_connections_share_the_quota_of_their_token_at_each_server(database: str) -> None:
     token = make_token(database)
+    with psycopg.connect(database) as connection:
+        connection.execute("insert into kcoord_quota values (default, 'default', '', 'commits', %s)", [PER_SECOND])
     ports = [free_port(), free_port()]
     with ExitStack() as running:
-        servers = [
-            running.enter_context(
-                start_server(database, env={"KCOORD_QUOTA_COMMITS": PER_SECOND, "KCOORD_KAFKA_PORT": port})
-            )
-            for port in ports
-        ]
+        servers = [running.enter_context(start_server(database, env={"KCOORD_KAFKA_PORT": port})) for port in ports]
         for server in servers:
             await asyncio.to_thread(server.wait_ready)
         async with AsyncExitStack() as clients:

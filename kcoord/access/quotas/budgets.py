@@ -18,13 +18,18 @@ MINUTE = 60
 
 @dataclass(frozen=True, slots=True)
 class BudgetInfo:
-    """A budget. `window`: the seconds that its limit is for. `burst`: how many seconds' worth may be used at once."""
+    """A budget.
+
+    Parameters: `window`, the seconds that its limit is for; `burst`, how many seconds' worth may be used at once;
+    `limit`, what a principal without a quota may use, None for no limit.
+    """
 
     key: str
     unit: str
     meaning: str
     window: int = 1
     burst: int = BURST_SECONDS
+    limit: float | None = None
 
 
 class Budget(Enum):
@@ -35,7 +40,9 @@ class Budget(Enum):
     READS = BudgetInfo("reads", "per second", "All other requests that change nothing.")
     WRITES = BudgetInfo("writes", "per second", "All other requests that change something.")
     BYTES = BudgetInfo("bytes", "bytes per second", "Bodies of requests and of their answers.")
-    CPU = BudgetInfo("cpu", "ms per second", "CPU time of requests that compute for long, such as /v1/assign.")
+    CPU = BudgetInfo(
+        "cpu", "ms per second", "CPU time of requests that compute for long, such as /v1/assign.", limit=500
+    )
     MEMBERS = BudgetInfo("members", "per minute", "Joins of new members.", MINUTE, MINUTE)
     GROUPS = BudgetInfo("groups", "per minute", "New groups.", MINUTE, MINUTE)
     PARTITIONS = BudgetInfo("partitions", "per minute", "Partitions of topics created or deleted.", MINUTE, MINUTE)
@@ -45,13 +52,8 @@ class Budget(Enum):
 
     @property
     def key(self) -> str:
-        """How settings, quotas and metrics name it."""
+        """How quotas and metrics name it."""
         return self.value.key
-
-    @property
-    def setting(self) -> str:
-        """The setting with its limit for principals without a quota."""
-        return f"quota.{self.value.key}"
 
     @property
     def is_rate(self) -> bool:

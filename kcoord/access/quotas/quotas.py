@@ -1,11 +1,11 @@
 """Quotas of one process: each principal has a bucket for each budget that is limited.
 
-Buckets are in memory, so a principal may use its limit at every node, as at every broker of Kafka. Limits come from
-settings and from quotas in Postgres (`kcoord.access.quotas.stored`), and are those last read while Postgres is away.
-All methods are called on the event loop.
+Buckets are in memory, so a principal may use its limit at every node, as at every broker of Kafka. Quotas are stored in
+Postgres (`kcoord.access.quotas.stored`), and are those last read while Postgres is away. All methods are called on the
+event loop.
 
-The quota that names a principal most closely counts, else the setting: a token comes before the user who owns it, a
-user before the Django groups that the user is in, these before the default quota, and that before the setting. Of
+The quota that names a principal most closely counts: a token comes before the user who owns it, a user before the
+Django groups that the user is in, these before the default quota, and that before the limit of the budget itself. Of
 several groups the highest limit counts.
 
 Source: http-api.md 6; KIP-124, 219, 599 (token buckets that may go into debt); Kafka's design, "Client quotas".
@@ -92,7 +92,7 @@ class Kind(str, Enum):
 
 
 class Limit(NamedTuple):
-    """A limit in the unit of its budget, None: no limit; and the quota that it comes from, None: the setting.
+    """A limit in the unit of its budget, None: no limit; and the quota that it comes from, None: the budget.
 
     `holder`: who has the bucket. The tokens of a user share what a quota gives to the user; what a group or the default
     gives, each token has for itself.
@@ -113,9 +113,8 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """All quotas. `settings`: 0 for no limit. `owners`: by id, of tokens whose owner matters to a quota."""
+    """All quotas. `owners`: by id, of tokens whose owner matters to a quota."""
 
-    settings: Mapping[Budget, float]
     quotas: Mapping[tuple[Kind, str, Budget], float | None] = field(default_factory=dict)
     owners: Mapping[int, Owner] = field(default_factory=dict)
 
@@ -139,11 +138,11 @@ class Limits:
                 return Limit(max(known) if len(known) == len(found) else None, Kind.GROUP, token)
         if (Kind.DEFAULT, "", budget) in self.quotas:
             return Limit(self.quotas[Kind.DEFAULT, "", budget], Kind.DEFAULT, token)
-        return Limit(self.settings.get(budget) or None, None, token)
+        return Limit(budget.value.limit, None, token)
 
     def any_of(self, budgets: Sequence[Budget]) -> bool:
         """Whether anybody has a limit of one of the budgets."""
-        return any(self.settings.get(budget) for budget in budgets) or any(
+        return any(budget.value.limit is not None for budget in budgets) or any(
             limit is not None for (_, _, budget), limit in self.quotas.items() if budget in budgets
         )
 
@@ -183,15 +182,12 @@ class Quotas:
     """
 
     def __init__(self, runtime: Runtime) -> None:
-        config = runtime.config
-        self.settings = {budget: float(config.int(budget.setting)) for budget in Budget}
-        self.most_wait = config.int("quota.max.throttle.ms") / 1000
+        self.most_wait = runtime.config.int("quota.max.throttle.ms") / 1000
         clock = runtime.db.clock
         self._now: Clock = time.monotonic if clock.override_ms is None else lambda: (clock.override_ms or 0) / 1000
         self._buckets: dict[tuple[Kind, str, Budget], Bucket] = {}
         self.throttled = runtime.get(Throttled)
-        self.limits = Limits(self.settings)
-        self.use(Limits(self.settings))
+        self.use(Limits())
 
     def use(self, limits: Limits) -> None:
         """These are the limits from now on. What principals have used stays used."""

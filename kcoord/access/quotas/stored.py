@@ -58,7 +58,6 @@ class StoredQuotas:
         quotas, owners = row
         self._quotas.use(
             Limits(
-                self._quotas.settings,
                 {(Kind(kind), name, BY_KEY[budget]): limit for kind, name, budget, limit in quotas if budget in BY_KEY},
                 {token_id: Owner(user, tuple(groups)) for token_id, user, groups in owners},
             )

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kcoord.access.quotas.budgets import BY_KEY, Budget
-from kcoord.access.quotas.quotas import Kind, Quotas
+from kcoord.access.quotas.quotas import Kind
 from kcoord.access.quotas.stored import LARGEST, NAME_MAX, change, checked_limit
 from kcoord.access.rights import Permission
 from kcoord.control.rest.answers import Answer, Double, Instant, Natural, NextCursor, doc, one_of, shown
@@ -81,7 +81,6 @@ class BudgetView(Answer):
     budget: Annotated[str, one_of(BUDGETS)]
     unit: str
     meaning: str
-    setting: Annotated[str, doc("The setting with its limit.")]
     limit: Annotated[Double | None, doc("null: no limit.")]
 
 
@@ -133,21 +132,19 @@ class QuotasView(ControlView):
         response=QuotaPage,
         errors=(Error.CLUSTER_AUTHORIZATION_FAILED,),
         description="Takes `describe` on the cluster. The most specific quota counts: that of a token, of the user who "
-        "owns it, of the groups that the user is in (the highest limit), the default, the setting.",
+        "owns it, of the groups that the user is in (the highest limit), the default, the limit of the budget itself.",
     )
     def get(self, request: Request) -> Response:
         """A page of quotas."""
         query = self.query(PageQuery)
         self.require()
         page = self.by_id(Quota.objects.all(), query)
-        settings = self.service(_settings)
         budgets = [
             {
                 "budget": budget.key,
                 "unit": budget.value.unit,
                 "meaning": budget.value.meaning,
-                "setting": budget.setting,
-                "limit": settings[budget] or None,
+                "limit": budget.value.limit,
             }
             for budget in Budget
         ]
@@ -208,8 +205,3 @@ class ThrottledPrincipalsView(ControlView):
         self.require()
         found = ThrottledRow.objects.order_by("-throttled_at", "kind", "name", "budget")[:MOST_THROTTLED]
         return Response(shown(ThrottledList, {"throttled": list(found)}))
-
-
-async def _settings(runtime: Any) -> dict[Budget, float]:
-    settings: dict[Budget, float] = runtime.get(Quotas).settings
-    return settings

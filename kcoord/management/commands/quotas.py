@@ -55,7 +55,7 @@ class Command(BaseCommand):
         for (kind, name), limits in lines.items():
             self.stdout.write(f"{f'{kind} {name}'.rstrip()}: {', '.join(limits)}")
         if not lines:
-            self.stderr.write("no quota; the settings quota.* hold")
+            self.stderr.write("no quota; `GET /v1/quotas` has what is limited without one")
 
     def _alter(self, options: dict[str, Any]) -> None:
         kind = Kind.DEFAULT
