@@ -15,6 +15,7 @@ import kcoord.urls  # noqa: F401 - registers the pages of the admin
 from offsets.core.days import DAY_MS
 from offsets.models import OffsetCommitLog, OffsetPlan, Producer
 from tests.frontend.seed import Seed
+from tests.support.spark_runs import put_day, put_finding, put_run
 
 JOURNAL = "admin:offsets_offsetcommitlog_changelist"
 PLAN_ID = "3f0e6a52-6f3b-4c8e-9a53-0d9c1f4b7a11"
@@ -111,6 +112,15 @@ def test_a_producer_shows_what_is_pending(operator: Client, seed: Seed) -> None:
     assert "4711" in page
     assert ">orders</td>" in page
     assert Producer.objects.count() == 1
+
+
+def test_a_run_shows_its_days_and_what_it_found(operator: Client, seed: Seed) -> None:
+    run = put_run(seed.connection, "reconcile", findings=1)
+    put_day(seed.connection, run, 20_000)
+    put_finding(seed.connection, run, 1, "rewind", expected=4711, found=None, evidence={"journal_ids": [81, 82]})
+    page = operator.get(reverse("admin:offsets_sparkrun_change", args=[run])).content.decode()
+    for text in ("2024-10-04", "rewind", "4711", "[81, 82]", ">–</td>"):
+        assert text in page, text
 
 
 def test_every_page_of_offsets_is_only_shown() -> None:
