@@ -50,12 +50,15 @@ class Live:
 
     def __init__(self, files: Iterable[Path]) -> None:
         names = {str(path.resolve()) for path in files}
+        gc.unfreeze()  # what pytest has collected is frozen, and would not be listed
         self.found: dict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)
         for one in gc.get_objects():
             # Not isinstance, which would ask a weak proxy for the class of what is gone.
             if type(one) is FunctionType and one.__code__.co_filename in names:
                 code = one.__code__
                 self.found[code.co_filename, code.co_qualname, code.co_firstlineno].append(one)
+        gc.freeze()
+        assert self.found, "no function of the files exists: every change would make no difference"
 
     def of(self, code: CodeType) -> list[FunctionType]:
         alike = self.found[code.co_filename, code.co_qualname, code.co_firstlineno]

@@ -26,7 +26,7 @@ def typed(directory: Path, *arguments: str, **env: object) -> subprocess.Complet
 def test_up_works_from_another_directory(tmp_path: Path) -> None:
     # It gets as far as the checks before a start, and no further.
     url = f"postgresql://127.0.0.1:{free_port()}/kcoord"
-    done = typed(tmp_path, str(ROOT / "manage.py"), "up", KCOORD_DATABASE_URL=url)
+    done = typed(tmp_path, str(ROOT / "manage.py"), "up", KCOORD_DATABASE_URL=url, KCOORD_PORT=str(free_port()))
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("kcoord: KCOORD_DATABASE_URL: Postgres cannot be reached")
 
