@@ -43,7 +43,7 @@ def share_out(wanted: Sequence[TopicPartition], had: Sequence[set[TopicPartition
     Each partition goes to ceil(members / partitions) members.
     """
     count = len(had)
-    if not wanted or not count:
+    if not wanted:
         return [set() for _ in had]
     sharing = -(-count // len(wanted))
     total = sharing * len(wanted)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groups.core.assignors.base import GroupSpec, MemberSpec, Partitions
-from groups.core.assignors.simple import SimpleAssignor
+from groups.core.assignors.simple import SimpleAssignor, share_out
 
 Names = dict[str, tuple[str, ...]]
 
@@ -44,13 +44,45 @@ def sets(assigned: dict[str, Partitions]) -> dict[str, list[int]]:
 )
 def test_the_table(members: str, partitions: int, sizes: list[int], sharing: int) -> None:
     assigned = sets(assign({"t": partitions}, dict.fromkeys(members, ("t",))))
-    assert sorted(map(len, assigned.values()), reverse=True) == sizes
+    assert [len(assigned[member_id]) for member_id in members] == sizes
     assert set(Counter(p for has in assigned.values() for p in has).values()) == {sharing}
 
 
 def test_different_subscriptions_are_balanced_topic_by_topic() -> None:
     assigned = assign({"t": 1, "u": 1}, {"a": ("t", "u"), "b": ("u",)})
     assert assigned == {"a": {"t": frozenset({0}), "u": frozenset({0})}, "b": {"u": frozenset({0})}}
+
+
+def test_topics_of_equal_subscriptions_are_balanced_together() -> None:
+    assigned = assign({"t": 1, "u": 1}, dict.fromkeys("ab", ("t", "u")))
+    assert assigned == {"a": {"t": frozenset({0})}, "b": {"u": frozenset({0})}}
+
+
+@pytest.mark.parametrize(
+    ("members", "partitions", "before", "after"),
+    [
+        # Who has a partition already keeps its turn for the next one.
+        ("abc", 2, {"a": {0}}, {"a": [0, 1], "b": [0], "c": [1]}),
+        # Only as many as share a partition keep it, the first ones.
+        ("abcd", 2, {"a": {0}, "b": {0}, "c": {0}, "d": {1}}, {"a": [0], "b": [0], "c": [1], "d": [1]}),
+        # Nobody gets more than its number, who had some or who had none.
+        ("ab", 6, {"a": {0, 1}}, {"a": [0, 1, 2], "b": [3, 4, 5]}),
+        ("ab", 6, {"b": {0, 1}}, {"a": [2, 4, 5], "b": [0, 1, 3]}),
+        ("ab", 4, {"a": {0, 1, 2, 3}}, {"a": [0, 1], "b": [2, 3]}),
+        # Who is below its number gets nothing if it has all that is missing.
+        ("abc", 2, {"b": {0}, "c": {0, 1}}, {"a": [1], "b": [0], "c": [0]}),
+        # A topic that was deleted and made again may have fewer partitions.
+        ("a", 2, {"a": {0, 2}}, {"a": [0, 1]}),
+    ],
+)
+def test_who_had_what(members: str, partitions: int, before: dict[str, set[int]], after: dict[str, list[int]]) -> None:
+    had = {member_id: {"t": frozenset(had)} for member_id, had in before.items()}
+    assert sets(assign({"t": partitions}, dict.fromkeys(members, ("t",)), had)) == after
+
+
+def test_nothing_to_share_and_nobody_to_share_with() -> None:
+    assert share_out([], [{("t", 0)}, set()]) == [set(), set()]
+    assert share_out([("t", 0)], []) == []
 
 
 def test_what_can_stay_stays() -> None:
