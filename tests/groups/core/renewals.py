@@ -1,10 +1,14 @@
-"""The equivalence of answers from memory: what they accept, `decide` answers in the same way, with the same effect."""
+"""The equivalence of the fast lanes: what they accept, `decide` answers in the same way, with the same effect."""
 
 from __future__ import annotations
 
+from itertools import product
+
 from groups.core.classic import members as classic
+from groups.core.commit_lane import steady_commit
 from groups.core.consumer import renewal as consumer
-from groups.core.model.commands import Command, ConsumerHeartbeat, Heartbeat
+from groups.core.machine import decide
+from groups.core.model.commands import Command, CommitOffsets, ConsumerHeartbeat, Heartbeat
 from groups.core.model.consumer_group import ConsumerGroup, TimerKind
 from groups.core.model.consumer_records import TimerArmed
 from groups.core.model.group import Group, wake_at
@@ -54,3 +58,32 @@ def check_renewal(before: Group | None, command: Command, decision: Decision, en
     assert reply.session_deadline is not None
     assert before.timers.session[command.member_id].deadline <= reply.session_deadline, "sessions only grow in the rows"
     assert record == TimerArmed(TimerKind.SESSION, command.member_id, reply.session_deadline, env.now)
+
+
+def check_commits(group: Group | None, env: Env) -> None:
+    """Raises AssertionError if a commit that the lane would accept would be decided in another way."""
+    if not isinstance(group, ClassicGroup | ConsumerGroup) or is_overdue(group, env):
+        return
+    members = tuple(group.members.values())
+    for member in {one.member_id: one for one in (*members[:1], *members[-1:])}.values():
+        at = group.generation_id if isinstance(group, ClassicGroup) else group.members[member.member_id].member_epoch
+        for instance_id, generation in product((None, member.instance_id, "another"), (at, at - 1, -1)):
+            _check_commit(group, CommitOffsets("", member.member_id, instance_id, generation), env)
+    _check_commit(group, CommitOffsets("", "", None, -1), env)
+    _check_commit(group, CommitOffsets("", "stranger", None, 1), env)
+
+
+def _check_commit(group: ClassicGroup | ConsumerGroup, command: CommitOffsets, env: Env) -> None:
+    steady = steady_commit(group, command.member_id, command.group_instance_id, command.generation_id)
+    if steady is None:
+        return
+    decision = decide(group, command, env)
+    assert decision.reply.error is Error.NONE, (command, decision.reply)
+    assert not decision.answers
+    assert not decision.effects
+    member = group.members.get(command.member_id) if command.generation_id >= 0 else None
+    assert steady.client_id == ("" if member is None else member.client_id)
+    renewed = (
+        () if steady.session_ms is None else (SessionRenewed(command.member_id, env.now + steady.session_ms, env.now),)
+    )
+    assert tuple(decision.records) == renewed

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from groups.core.commit_lane import SteadyCommit, steady_commit
 from groups.core.model.commands import ConsumerHeartbeat, Heartbeat
 from groups.core.model.group import Group
 from groups.core.model.types import Env
@@ -50,6 +51,38 @@ def test_heartbeats_during_a_rebalance_are_decided() -> None:
     world.enter()
     assert not accepted(world.group, Heartbeat(GROUP, member_id, None, 1), env_of(world))
     assert not accepted(None, Heartbeat(GROUP, member_id, None, 1), env_of(world))
+
+
+def test_commits_of_members_and_of_programs_without_a_group_are_steady() -> None:
+    world = World()
+    (member_id,) = world.stable(1)
+    assert world.group is not None
+    member = world.group.members[member_id]
+    session = SteadyCommit(member.client_id, member.session_timeout_ms)
+    assert steady_commit(world.group, member_id, None, 1) == session
+    assert steady_commit(world.group, "", None, -1) is None, "it has members"
+    world.enter()
+    assert steady_commit(world.group, member_id, None, 1) == session, "it is told to join by its next heartbeat"
+    empty = World()
+    empty.leave(*empty.stable(1))
+    assert empty.group is not None
+    assert steady_commit(empty.group, "", None, -1) == SteadyCommit("", None)
+    consumers, heartbeat = consumer_world()
+    assert consumers.group is not None
+    assert steady_commit(consumers.group, "a", None, heartbeat.member_epoch) == SteadyCommit("client", None)
+    assert steady_commit(consumers.group, "a", None, heartbeat.member_epoch - 1) is None, "it depends on the partitions"
+    for member_id in ("a", "b"):
+        consumers.send(replace(heartbeat, member_id=member_id, member_epoch=-1))
+    assert steady_commit(consumers.group, "", None, -1) == SteadyCommit("", None)
+
+
+def test_commits_of_static_members_are_steady() -> None:
+    world = World()
+    (member_id,) = world.completed(world.join(instance_id="i"))
+    world.synced(member_id)
+    assert world.group is not None
+    for given, expected in (("i", True), (None, True), ("j", False)):
+        assert (steady_commit(world.group, member_id, given, 1) is not None) is expected
 
 
 def consumer_world() -> tuple[ConsumerWorld, ConsumerHeartbeat]:

@@ -33,7 +33,7 @@ from groups.core.model.turn import Decision
 from groups.core.model.types import ClassicGroup, ClassicMember, Env, GroupConfig, GroupState, Protocol
 from kcoord.protocol.errors import Error
 from tests.groups.core.invariants import check
-from tests.groups.core.renewals import check_renewal
+from tests.groups.core.renewals import check_commits, check_renewal
 
 START = 1_700_000_000_000
 GROUP = "orders"
@@ -127,6 +127,7 @@ class World:
         waiting = [call.parked for call in self.waiting if call.parked is not None]
         check(self.group, waiting, decision, env)
         check_renewal(self.group, command, decision, env)
+        check_commits(decision.group, env)
         self.group, self.last = decision.group, decision
         call = Call(command)
         for answer in decision.answers:

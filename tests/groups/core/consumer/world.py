@@ -33,7 +33,7 @@ from groups.core.model.types import ConsumerProtocol, Env, GroupConfig, Topic, T
 from kcoord.protocol import consumer_protocol as wire
 from kcoord.protocol.errors import Error
 from tests.groups.core.consumer.invariants import check
-from tests.groups.core.renewals import check_renewal
+from tests.groups.core.renewals import check_commits, check_renewal
 
 START = 1_700_000_000_000
 GROUP = "orders"
@@ -171,6 +171,7 @@ class World:
         decision = decide(self.group, call.command, self.env)
         check(self.group, call.command, decision, self.env)
         check_renewal(self.group, call.command, decision, self.env)
+        check_commits(decision.group, self.env)
         self.group, self.last = decision.group, decision
         self.targets += [effect for effect in decision.effects if isinstance(effect, ComputeTarget)]
         self.resolutions += [effect for effect in decision.effects if isinstance(effect, ResolveRegexes)]
