@@ -15,6 +15,7 @@ from groups.engine import mailbox
 from groups.engine.batches import Batch
 from groups.engine.service import GroupService
 from groups.store.store import GroupStore
+from kcoord.database import sessions
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.support.members import eventually, join, parked_join
@@ -67,6 +68,7 @@ async def test_groups_share_no_transaction_that_is_not_a_pipeline(
     service: GroupService, together: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Servers before 17: the attempt would be a transaction for nothing."""
+    monkeypatch.setattr(sessions, "PIPELINED_FROM", 1_000_000)  # of connections that are opened from now on
     monkeypatch.setattr(service._db, "pipelines", False)
     replies = await asyncio.gather(*(service.join(join(group_id)) for group_id in GROUPS))
     assert {reply.error for reply in replies} == {Error.MEMBER_ID_REQUIRED}
