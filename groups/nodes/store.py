@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
+
 from groups.core.model.types import Millis
 from groups.nodes.view import Node, Partition, View, plan
 from kcoord.database.notifications import NODES
@@ -18,6 +20,7 @@ from kcoord.process.runtime import Runtime
 from kcoord.setting_table import LEASE
 
 Q = queries("groups")
+log = structlog.get_logger(__name__)
 
 LOCK_KEY = 0x6B636F6E6F6465
 """Advisory lock of changes of ownership: "kconode" in ASCII."""
@@ -114,7 +117,10 @@ class NodeStore:
 
     async def end_lapsed(self, connection: Connection, now: Millis) -> bool:
         """Declare the nodes dead whose leases have run out; returns whether there were any."""
-        return bool(await self._db.column(connection, Q.end_lapsed_nodes, {"now": now}))
+        died = await self._db.column(connection, Q.end_lapsed_nodes, {"now": now})
+        for node_id in died:
+            log.warning("node_lapsed", node=node_id)
+        return bool(died)
 
     async def end(self, connection: Connection, incarnation: int, reason: str, now: Millis) -> None:
         """End one node, if it is still registered."""

@@ -69,7 +69,7 @@ returning id
 update groups_coordinatornode
 set ended_at = %(now)s, end_reason = 'lapsed'
 where ended_at is null and expires_at <= %(now)s
-returning id
+returning node_id
 
 -- name: end_node
 update groups_coordinatornode

@@ -21,7 +21,6 @@ from kcoord.stack.logbook import Logbook, readable
 from kcoord.stack.preflight import EXIT_STATUS, Plan, StartProblem
 from kcoord.stack.supervisor import OWN_NAME, Supervisor
 
-LOG_FILE = "kcoord.log"
 LATE_SECONDS = 30.0
 EXPECTED = (
     "FATAL:  the database system is starting up",
@@ -154,7 +153,7 @@ def _install(plan: Plan, log: Logbook) -> Embedded | None:
 
 
 def _open_log(data_dir: Path) -> Logbook:
-    path = data_dir / LOG_FILE
+    path = data_dir / credentials.LOG_FILE
     try:
         return Logbook(path)
     except OSError as error:

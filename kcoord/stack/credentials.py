@@ -13,6 +13,7 @@ from pathlib import Path
 from kcoord.stack.preflight import LOCK_FILE
 
 CREDENTIALS_FILE = "credentials"
+LOG_FILE = "kcoord.log"
 SECRET_KEY_FILE = "secret_key"  # noqa: S105 - the name of the file
 NOTE = "# Created at the first start. Change the password in the dashboard; delete the token in the admin.\n"
 

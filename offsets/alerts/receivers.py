@@ -154,7 +154,7 @@ async def _notify(receiver: Receiver, message: Message) -> None:
     except TimeoutError as error:
         raise SendError(f"no answer within {TIMEOUT_SECONDS:g} s") from error
     if not was_taken:
-        raise SendError(f"{receiver.kind} did not take the message; the log of the worker says why")
+        raise SendError(f"{receiver.kind} did not take the message; the log says why")
 
 
 @functools.cache

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -105,10 +106,12 @@ class Run:
         return self._stage
 
     def enter(self, stage: str) -> None:
-        """Begin a stage; its name is shown. Raises what `check` raises."""
+        """Begin a stage; its name is shown, on a terminal too. Raises what `check` raises."""
         self.check()
         self._stage = stage
         self._beat()
+        if sys.stderr.isatty():  # a minute without a word looks like a run that hangs
+            sys.stderr.write(f"{self.kind}: {stage}\n")
 
     def check(self) -> None:
         """Raises RunCancelled, or JobError if the session that holds the lock was lost."""

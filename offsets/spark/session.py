@@ -44,6 +44,8 @@ LOCAL = re.compile(r"local(\[.*\])?$")
 _OURS = re.compile(r"(?:SourceError|JobError): (?P<text>[^\n]+)")
 _CAUSE = re.compile(r"^: (?P<text>.+)$", re.MULTILINE)
 """Py4J's first line says what was called, its second one what went wrong."""
+_ROOT = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+"""The last one is what to act on, such as a full disk; Spark's own line names the files that it was writing."""
 _NO_STORE = re.compile(r"(?P<what>No FileSystem for scheme \"?\w+|Class org\.apache\.hadoop\.fs\.\S+ not found)")
 _HEAP_FULL = re.compile(r"\b(Spark)?OutOfMemoryError\b|UNABLE_TO_ACQUIRE_MEMORY")
 OUT_OF_MEMORY_STATUS = 52
@@ -238,11 +240,13 @@ def _is_ending(context: SparkContext) -> bool:
 
 
 def explained(error: Exception) -> str:
-    """One line for a Spark error: our source's message from a worker, a missing library, else the first line."""
+    """One line for a Spark error: what our source said, a missing library, else the last cause and its first line."""
     text = str(error)
     if match := _OURS.search(text):
         return match["text"].strip()
     if match := _NO_STORE.search(text):
         return f"Spark lacks the library for the archive's path ({match['what']}); see docs/archive.md, “Object stores”"
     cause = _CAUSE.search(text) if isinstance(error, Py4JError) else None
-    return cause["text"].strip() if cause else first_line(error)
+    said = cause["text"].strip() if cause else first_line(error)
+    roots = _ROOT.findall(text)
+    return f"{roots[-1].strip()} ({said})" if roots else said

@@ -210,6 +210,7 @@ def test_nothing_is_wrong_with_a_service_that_is_well() -> None:
     ("part", "value", "name", "state", "text"),
     [
         ("server", {"disk": Check(False, "the disk is full")}, "Server", BAD, "the disk is full"),
+        ("server", {"timers": Check(False, "20 s ago")}, "Server", BAD, "20 s ago"),  # its /readyz is 503
         ("nodes", Nodes(NOW, [], [replace(NODE, state="CLOSED")], []), "Nodes", BAD, "1 partition without an owner"),
         ("celery", Celery(None, True, TaskHealth({}, 0)), "Celery", BAD, "never run"),
         ("celery", Celery(NOW - 16_000, True, TaskHealth({}, 0)), "Celery", BAD, "does not run"),

@@ -252,3 +252,9 @@ def test_backup_and_restore(house: House, turn: str) -> None:
     paste(house, setup(begin) + script((BACKUP, RESTORED)))
     # Its connections were ended; the page says to restart. Members would be answered 503, retry, and do that.
     wait_until(lambda: try_offsets(house) == before, 0.1)
+
+
+def test_the_programs_of_the_readme_are_not_of_the_group_of_the_queue() -> None:
+    group = re.search(r"^GROUP = (.+)$", (ROOT / "docs/examples/queue_worker.py").read_text(), re.MULTILINE)
+    assert group, "a consumer cannot join a share group, and librdkafka tries for ever without a word"
+    assert all(group[1] not in (ROOT / page).read_text() for page in ("README.md", "docs/sources.md"))

@@ -362,7 +362,7 @@ def part_lines(name: str, part: Part, now: Millis, limits: Limits, url: str) -> 
 
 
 def _server(checks: Mapping[str, Check], now: Millis, limits: Limits) -> Sequence[HealthLine]:
-    wrong = [check.detail for name, check in checks.items() if not check.ok and name != "timers"]
+    wrong = [check.detail for check in checks.values() if not check.ok]
     notes = [check.detail for check in checks.values() if check.ok and check.detail]
     if wrong:
         return [HealthLine("Server", BAD, "; ".join(wrong))]

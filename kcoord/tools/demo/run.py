@@ -154,6 +154,8 @@ class Demo:
                 continue
             next_progress = now + PROGRESS_SECONDS
             committed = self._committed(observer)
+            for report in self._crew.reports(0):  # what was delivered before it was committed
+                self._take(report)
             self._progress(sum(committed.values()))
             if self._victim is None and sum(committed.values()) >= self._lines / 2:
                 self._kill(committed)

@@ -22,6 +22,7 @@ from kcoord.client.kgroups.run import FAILURE, SUCCESS, run, validate_regex
 from kcoord.door.http import local_transport as local
 from kcoord.door.http import logs
 from kcoord.process import bridge
+from kcoord.stack.credentials import LOG_FILE, is_running
 from kcoord.stack.preflight import one_line
 
 CONNECT_SECONDS = 3
@@ -110,8 +111,11 @@ def _postgres_problem() -> str | None:
     try:
         psycopg.connect(settings.CONNINFO, connect_timeout=CONNECT_SECONDS).close()
     except psycopg.OperationalError as error:
+        what = f"Postgres cannot be reached: {one_line(error)}"
         if settings.KCOORD.str("database.url"):
-            what, remedy = f"Postgres cannot be reached: {one_line(error)}", "start it or correct KCOORD_DATABASE_URL"
+            remedy = "start it or correct KCOORD_DATABASE_URL"
+        elif is_running(settings.DATA_DIR):
+            remedy = f"try again; if that does not help, see {settings.DATA_DIR / LOG_FILE}"
         else:
             what, remedy = f"no service is running in {settings.DATA_DIR}", "`make up` starts one"
         return f"The command failed: {what}; {remedy}, or name another service with --url"

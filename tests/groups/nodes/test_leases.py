@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from groups.engine.agent import LEAST_PAUSE_SECONDS
 from groups.nodes.membership import NodeRefused
@@ -90,7 +91,9 @@ async def test_partitions_of_a_dead_node_are_taken_when_its_lease_has_run_out(
     await b.beat()
     assert store().partitions == before.partitions, "the lease of the other lasts"
     clock.advance(1)
-    await beat(b)
+    with capture_logs() as logged:
+        await beat(b)
+    assert {"event": "node_lapsed", "node": "a", "log_level": "warning"} in logged
     found = store()
     assert found.shares == {"b": PARTITIONS}
     assert found.nodes["a"] == ["lapsed"]

@@ -44,6 +44,8 @@ def test_counts_are_equal_though_a_worker_is_killed() -> None:
     assert "rebalance: generation 2" in output
     assert "the session timeout is 6 s" in output
     assert "equal, all" in output
+    progress = re.findall(r"(\d+) of \d+ lines committed \(\d+ %\), (\d+) delivered", output)
+    assert all(int(committed) <= int(delivered) for committed, delivered in progress), progress
     assert re.search(r"archived [1-9]\d* commits as Parquet in", output), output
     assert re.search(r"reconcile compared [1-9]\d* commits in \d+\.\d s: 0 findings", output), output
     wait_until_gone(*started, seconds=END_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -236,6 +237,14 @@ def test_without_a_service_it_is_one_line_at_once(tmp_path: Path) -> None:
         f"\nError: The command failed: no service is running in {tmp_path}; `make up` starts one, or name another "
         "service with --url\n"
     )
+
+
+def test_a_service_whose_postgres_does_not_answer_is_not_said_to_be_stopped(tmp_path: Path) -> None:
+    with (tmp_path / "lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = kgroups(tmp_path, None, "--list")
+    assert done.stdout.startswith("\nError: The command failed: Postgres cannot be reached: ")
+    assert f"; try again; if that does not help, see {tmp_path / 'kcoord.log'}, or name another" in done.stdout
 
 
 @WHOLE

@@ -61,6 +61,8 @@ def test_a_library_that_spark_lacks_is_named() -> None:
 def test_of_an_error_in_java_the_cause_is_said() -> None:
     said = "An error occurred while calling None.org.apache.spark.sql.SparkSession.\n: java.lang.X: stopped\n\tat y"
     assert explained(Py4JError(said)) == "java.lang.X: stopped"
+    full = "\nCaused by: java.lang.Y: z\n\tat z\nCaused by: java.io.IOException: No space left on device\n\tat z"
+    assert explained(Py4JError(said + full)) == "java.io.IOException: No space left on device (java.lang.X: stopped)"
 
 
 def test_causes_of_deltalake_are_one_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import uuid
 from dataclasses import fields
@@ -52,6 +53,17 @@ def test_a_run_leaves_a_record(database: str) -> None:
     assert (after["requested_by"], after["parameters"], after["result"]) == ("ada", {"days": 3}, {"rows": 5})
     assert (after["log_path"], after["error"]) == ("/tmp/log", "")
     assert after["ended_at"] >= after["started_at"]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_is_told_the_stages(
+    database: str, is_terminal: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    with running(database, "archive", RunRequest("ada")) as run:
+        run.enter("start Spark")
+        run.enter("read")
+    assert capsys.readouterr().err == ("archive: start Spark\narchive: read\n" if is_terminal else "")
 
 
 def audited(conninfo: str) -> list[Record]:
