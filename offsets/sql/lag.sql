@@ -42,7 +42,11 @@ select k.topic, k.partition, o.committed_offset, o.commit_timestamp as committed
        w.log_start_offset, w.log_end_offset, w.sampled_at
 from named k
 cross join g
-left join offsets_committedoffset o on o.group_id = g.id and o.topic = k.topic and o.partition = k.partition
+left join lateral (
+    select committed_offset, commit_timestamp
+    from offsets_committedoffset
+    where group_id = g.id and topic = k.topic and partition = k.partition
+    limit 1) o on true
 left join lateral (
     select member_id
     from groups_assignment
