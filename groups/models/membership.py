@@ -228,7 +228,7 @@ class Assignment(ProtocolOwned):
         indexes = [
             models.Index(fields=["group", "member_id", "topic", "partition"], name="groups_assignment_by_owner"),
             models.Index(fields=["group", "topic", "partition"], name="groups_assignment_by_name"),
-            models.Index(fields=["topic", "partition"], name="groups_assignment_by_topic"),
+            models.Index(fields=["topic", "partition", "group"], name="groups_assignment_of_topic"),
         ]
 
     def __str__(self) -> str:

@@ -84,9 +84,17 @@ using unnest(%(id)s::bigint[], %(member_id)s::text[]) as d (group_id, member_id)
 where m.group_id = d.group_id and m.member_id = d.member_id
 
 -- name: delete_assignments
-delete from groups_assignment m
-using unnest(%(id)s::bigint[], %(member_id)s::text[]) as d (group_id, member_id)
-where m.group_id = d.group_id and m.member_id = d.member_id
+-- Asked this way only the index by owner is cheap: with two equal keys Postgres takes any index that begins with the group,
+-- and reads all of it for each member.
+delete from groups_assignment
+where ctid = any(array(
+    select a.ctid
+    from unnest(%(id)s::bigint[], %(member_id)s::text[]) as d (group_id, member_id)
+    cross join lateral (
+        select ctid
+        from groups_assignment
+        where group_id = d.group_id and member_id between d.member_id and d.member_id
+        order by member_id, topic, partition) a))
 
 -- name: insert_assignments
 -- A partition that a leader assigned to two members keeps its first owner; returns the rows of the others.

@@ -138,7 +138,7 @@ class SampleService:
             await connection.execute(Q.one_at_a_time.encode(), {"key": _SAMPLING_LOCK})
             await connection.execute(Q.total_topics.encode(), {"now": now})
 
-        await self._db.transaction(work)
+        await self._db.transaction(work, long=True)  # every topic is written
 
     async def thin(self) -> int:
         """Thin older samples, drop those that are too old or of deleted topics; returns the number dropped."""

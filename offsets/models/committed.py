@@ -33,7 +33,7 @@ class CommittedOffset(ProtocolOwned):
     )
 
     class Meta:
-        indexes = [models.Index(fields=["topic", "partition"], name="offsets_committed_by_topic")]
+        indexes = [models.Index(fields=["topic", "partition", "group"], name="offsets_committed_of_topic")]
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}: {self.committed_offset}"

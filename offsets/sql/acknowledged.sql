@@ -24,6 +24,7 @@ where not exists (
     select from offsets_committedoffset o
     where o.group_id = %(group)s and o.topic = l.topic and o.partition = l.partition
       and (o.commit_timestamp >= l.at or o.committed_offset >= l.committed_offset)
+    offset 0  -- looked up for each line: a join may compare each with all of the group
 ) and not exists (
     select from offset_commit_log j
     where j.group_name = %(group_name)s and j.topic = l.topic and j.partition = l.partition and j.at >= l.at

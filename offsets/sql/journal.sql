@@ -113,6 +113,8 @@ group by n.step
 order by n.step
 
 -- name: journal_knows_group
--- A deleted group is known as long as its journal is kept.
+-- A deleted group is known as long as its journal is kept. In the order of the index, so that a group without lines is not
+-- searched for in the whole journal.
 select exists (select from groups_group where group_id = %(group_id)s)
-       or exists (select from offset_commit_log where group_name = %(group_id)s)
+       or (select true from offset_commit_log where group_name = %(group_id)s
+           order by topic, partition, at, id limit 1) is not null

@@ -6,7 +6,7 @@ select o.topic, o.partition, coalesce(o.partition < t.partitions, false) as "exi
 from groups_group g
 join offsets_committedoffset o on o.group_id = g.id
 left join groups_topic t on t.name = o.topic
-left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
+left join lateral (select * from groups_watermark where topic_id = t.id and partition = o.partition limit 1) w on true
 where g.group_id = %(group_id)s and (o.topic, o.partition) > (%(after_topic)s, %(after_partition)s)
 order by o.topic, o.partition
 limit %(limit)s

@@ -9,7 +9,7 @@ from groups_group g
 join offsets_committedoffset o on o.group_id = g.id
 left join groups_assignment a on a.group_id = o.group_id and a.topic = o.topic and a.partition = o.partition
 left join groups_topic t on t.name = o.topic
-left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
+left join lateral (select * from groups_watermark where topic_id = t.id and partition = o.partition limit 1) w on true
 where g.group_id = %(group_id)s
   and (%(topic)s::text is null or o.topic = %(topic)s)
   and kcoord_sees(o.topic, %(visible_names)s, %(visible_prefixes)s, %(visible_denied)s, %(visible_denied_prefixes)s)

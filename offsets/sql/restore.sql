@@ -52,8 +52,9 @@ select exists (select from offset_commit_log where kind <> 'restore' or plan_id 
 select setval('offset_commit_log_id_seq', greatest(nextval('offset_commit_log_id_seq'), %(least)s::bigint))
 
 -- name: has_history
--- Whether this database has any trace of the group.
-select exists (select from offset_commit_log where group_name = %(group_id)s)
+-- Whether this database has any trace of the group. The journal as in `journal_knows_group`.
+select (select true from offset_commit_log where group_name = %(group_id)s
+        order by topic, partition, at, id limit 1) is not null
        or exists (select from offsets_committedoffset where group_id = %(group)s)
        or exists (select from offsets_pendingoffset where group_id = %(group)s)
 

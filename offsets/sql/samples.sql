@@ -154,7 +154,7 @@ with behind as (
            late.at_least_ms
     from offsets_committedoffset o
     left join groups_topic t on t.name = o.topic
-    left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
+    left join lateral (select * from groups_watermark where topic_id = t.id and partition = o.partition limit 1) w on true
     cross join lateral (
         select t.id as topic_id, o.partition, greatest(o.committed_offset, w.log_start_offset) as position,
                w.id is not null as known) c

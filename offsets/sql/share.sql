@@ -61,7 +61,7 @@ from groups_group g
 cross join unnest(%(topics)s::uuid[], %(partitions)s::int[]) a (topic_id, partition)
 join offsets_sharepartition p on p.group_id = g.id and p.topic_id = a.topic_id and p.partition = a.partition
 left join groups_topic t on t.topic_id = p.topic_id
-left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
+left join lateral (select * from groups_watermark where topic_id = t.id and partition = p.partition limit 1) w on true
 cross join lateral (select greatest(p.end_offset, w.log_end_offset) as last) ends
 cross join lateral (
     select greatest(ends.last - coalesce(p.next_offset, greatest(ends.last - 1, 0)), 0)
@@ -103,10 +103,9 @@ select kcoord.share_expire(%(group)s, %(most)s, %(rules)s::text::kcoord.share_ru
 update offsets_sharelock set until = %(now)s + lock_ms where until < %(now)s + lock_ms
 
 -- name: forget_ended_locks
--- Ids grow, so that the oldest are first.
-delete from offsets_shareended e
-using (select lock_id from offsets_shareended order by lock_id limit %(most)s) o
-where o.lock_id = e.lock_id and e.at < %(before)s
+-- Ids grow, so that the oldest are first. An array is looked up by the key; joined, a tenth of the table is expected.
+delete from offsets_shareended
+where lock_id = any(array(select lock_id from offsets_shareended order by lock_id limit %(most)s)) and at < %(before)s
 
 -- name: begin_share_partitions
 select kcoord.share_begin(%(group)s, %(topics)s::uuid[], kcoord.share_rules_of(%(group_id)s))
@@ -208,7 +207,7 @@ select kcoord.share_discard(%(group)s, %(ids)s::bigint[], %(now)s)
 -- Of the partition `p` of a topic `t`: where it ends, what is given out and not finished, and the lag, as KIP-1226 has
 -- it: what is neither accepted nor given up below the end. Null: where it begins is not decided, or nobody has said
 -- where it ends; an end of 0 that a worker reports counts as unknown.
-left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
+left join lateral (select * from groups_watermark where topic_id = t.id and partition = p.partition limit 1) w on true
 cross join lateral (
     select case when w.id is not null or p.end_offset > 0 then greatest(p.end_offset, w.log_end_offset) end as last
 ) ends

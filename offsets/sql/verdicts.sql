@@ -153,7 +153,7 @@ with part as materialized (
     from groups_group g
     join offsets_sharepartition p on p.group_id = g.id
     join groups_topic t on t.topic_id = p.topic_id
-    left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
+    left join lateral (select * from groups_watermark where topic_id = t.id and partition = p.partition limit 1) w on true
     where g.type = 'share' and g.id > %(after)s and g.id <= %(upto)s
 ), waiting as (
     select p.*, p.unread + r.items as items

@@ -62,7 +62,7 @@ load as (
     left join offsets_committedoffset o
         on o.group_id = a.group_id and o.topic = a.topic and o.partition = a.partition and %(sort)s = 'lag'
     left join groups_topic t on t.name = o.topic
-    left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
+    left join lateral (select * from groups_watermark where topic_id = t.id and partition = o.partition limit 1) w on true
     where a.group_id = %(pk)s and %(sort)s in ('lag', 'partitions')
       and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
     group by a.member_id),
@@ -91,7 +91,7 @@ with part as materialized (
     from groups_assignment a
     left join offsets_committedoffset o on o.group_id = a.group_id and o.topic = a.topic and o.partition = a.partition
     left join groups_topic t on t.name = a.topic
-    left join groups_watermark w on w.topic_id = t.id and w.partition = a.partition
+    left join lateral (select * from groups_watermark where topic_id = t.id and partition = a.partition limit 1) w on true
     where a.group_id = %(pk)s and a.member_id = any(%(member_ids)s)
       and kcoord_sees(a.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)),
 total as (
@@ -192,7 +192,7 @@ select o.topic, o.partition, o.committed_offset,
 from unnest(%(topics)s::text[], %(widths)s::int[]) as drawn (topic, width)
 join offsets_committedoffset o on o.group_id = %(pk)s and o.topic = drawn.topic and o.partition < drawn.width
 left join groups_topic t on t.name = o.topic
-left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
+left join lateral (select * from groups_watermark where topic_id = t.id and partition = o.partition limit 1) w on true
 
 -- name: mark_totals
 -- Partitions of the group with a mark of the map, also of those that are not drawn.
@@ -207,7 +207,7 @@ committed as (
            count(*) filter (where w.log_end_offset > greatest(o.committed_offset, w.log_start_offset)) as behind
     from offsets_committedoffset o
     left join groups_topic t on t.name = o.topic
-    left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
+    left join lateral (select * from groups_watermark where topic_id = t.id and partition = o.partition limit 1) w on true
     where o.group_id = %(pk)s and strpos(lower(o.topic), lower(%(q)s)) > 0
       and kcoord_sees(o.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
     group by o.topic)
@@ -250,7 +250,7 @@ from (select topic, partition, a.member_id as owner, o.committed_offset, o.metad
       order by topic, partition
       limit %(limit)s) p
 left join groups_topic t on t.name = p.topic
-left join groups_watermark w on w.topic_id = t.id and w.partition = p.partition
+left join lateral (select * from groups_watermark where topic_id = t.id and partition = p.partition limit 1) w on true
 -- include: owner_names
 order by p.topic, p.partition
 
@@ -282,7 +282,7 @@ from (select k.topic, k.partition, a.member_id as owner, o.committed_offset, o.m
           on o.topic = a.topic and o.partition = a.partition
       cross join lateral (select coalesce(a.topic, o.topic) as topic, coalesce(a.partition, o.partition) as partition) k
       left join groups_topic t on t.name = k.topic
-      left join groups_watermark w on w.topic_id = t.id and w.partition = k.partition
+      left join lateral (select * from groups_watermark where topic_id = t.id and partition = k.partition limit 1) w on true
       cross join lateral (select case when o.committed_offset is not null and w.sampled_at is not null
                                  then greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0)
                                  end as lag) l

@@ -17,7 +17,7 @@ committed as (
     from offsets_committedoffset o
     left join groups_assignment a on a.group_id = o.group_id and a.topic = o.topic and a.partition = o.partition
     left join groups_topic t on t.name = o.topic
-    left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
+    left join lateral (select * from groups_watermark where topic_id = t.id and partition = o.partition limit 1) w on true
     where o.group_id = %(pk)s
       and kcoord_sees(o.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
     group by o.topic),

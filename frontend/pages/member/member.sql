@@ -41,7 +41,7 @@ from (select topic, partition
       limit %(most)s) a
 left join offsets_committedoffset o on o.group_id = %(pk)s and o.topic = a.topic and o.partition = a.partition
 left join groups_topic t on t.name = a.topic
-left join groups_watermark w on w.topic_id = t.id and w.partition = a.partition
+left join lateral (select * from groups_watermark where topic_id = t.id and partition = a.partition limit 1) w on true
 
 -- name: member_partitions
 -- What it owns or is meant to have, by topic and partition. Of a settled member the target is what it owns, and is not

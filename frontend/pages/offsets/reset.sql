@@ -9,7 +9,7 @@ select o.topic, count(*) as partitions, count(w.id) as measured,
        count(*) over () as topics
 from offsets_committedoffset o
 left join groups_topic t on t.name = o.topic
-left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
+left join lateral (select * from groups_watermark where topic_id = t.id and partition = o.partition limit 1) w on true
 where o.group_id = %(pk)s
   and kcoord_sees(o.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
 group by o.topic
@@ -22,7 +22,7 @@ select o.topic, o.partition, o.committed_offset,
             then greatest(w.log_end_offset - greatest(o.committed_offset, w.log_start_offset), 0) end as lag
 from offsets_committedoffset o
 left join groups_topic t on t.name = o.topic
-left join groups_watermark w on w.topic_id = t.id and w.partition = o.partition
+left join lateral (select * from groups_watermark where topic_id = t.id and partition = o.partition limit 1) w on true
 where o.group_id = %(pk)s and o.topic = any(%(topics)s)
   and kcoord_sees(o.topic, %(topic_names)s, %(topic_prefixes)s, %(topic_denied)s, %(topic_denied_prefixes)s)
 order by o.topic, o.partition

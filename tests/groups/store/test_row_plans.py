@@ -21,6 +21,11 @@ insert into groups_member (group_id, member_id, client_id, client_host, session_
 select g.id, 'm' || n, '', '', 1000, 1000, 'consumer', '{}', '{}', '', false, false, 0, 0
 from groups_group g, generate_series(%s::int, %s::int) n where g.group_id like %s
 """
+INSERT_ASSIGNMENTS = """
+insert into groups_assignment (group_id, topic_id, topic, partition, member_id, generation_id)
+select g.id, 't', 't', n, 'm' || n, 1
+from groups_group g, generate_series(%s::int, %s::int) n where g.group_id like %s
+"""
 BEGINS_ANOTHER = """
 select a.indexrelid::regclass::text
 from pg_index a
@@ -42,16 +47,26 @@ def grown(database: str) -> Iterator[psycopg.Connection[Any]]:
             " new_member_added, version, created_at, updated_at)"
             " select 'plan-' || n, 'classic', 'Empty', 'Empty', 0, 0, false, 1, 0, 0 from generate_series(1, 100) n"
         )
-        connection.execute(INSERT, [1, 1, "plan-%"])
-        connection.execute("analyze groups_member")
+        for insert in (INSERT, INSERT_ASSIGNMENTS):
+            connection.execute(insert, [1, 1, "plan-%"])
+        connection.execute("analyze groups_member, groups_assignment")
         connection.execute("set local plan_cache_mode = force_generic_plan")
-        connection.execute(INSERT, [2, MEMBERS, "plan-7"])
+        for insert in (INSERT, INSERT_ASSIGNMENTS):
+            connection.execute(insert, [2, MEMBERS, "plan-7"])
         yield connection
         connection.rollback()
 
 
-@pytest.mark.parametrize("name", ["update_member_progress", "flush_members", "delete_members"])
-def test_other_members_of_the_group_are_not_read(grown: psycopg.Connection[Any], name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("update_member_progress", "groups_member"),
+        ("flush_members", "groups_member"),
+        ("delete_members", "groups_member"),
+        ("delete_assignments", "groups_assignment"),
+    ],
+)
+def test_other_members_of_the_group_are_not_read(grown: psycopg.Connection[Any], name: str, table: str) -> None:
     group = grown.execute("select id from groups_group where group_id = 'plan-7'").fetchone()
     assert group is not None
     ids = [group[0]] * SOME
@@ -60,9 +75,9 @@ def test_other_members_of_the_group_are_not_read(grown: psycopg.Connection[Any],
     parameters |= dict.fromkeys(("is_new", "pending_sync", "is_renewed"), [False] * SOME)
     parameters |= dict.fromkeys(("join_parked_until", "sync_parked_until", "assignment"), [None] * SOME)
     parameters |= dict.fromkeys(("session_deadline", "last_heartbeat_at", "at"), [1] * SOME)
-    before = rows_read(grown, "groups_member")
+    before = rows_read(grown, table)
     grown.execute(getattr(Q, name), parameters)
-    assert SOME <= rows_read(grown, "groups_member") - before <= 3 * SOME
+    assert SOME <= rows_read(grown, table) - before <= 3 * SOME
 
 
 def test_names_of_topics_are_found_by_their_ids(grown: psycopg.Connection[Any]) -> None:

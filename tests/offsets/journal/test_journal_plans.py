@@ -114,10 +114,28 @@ def test_what_was_not_committed_has_its_index(journal: psycopg.Connection[Any]) 
     assert len(rows) == DAYS * LINES_A_DAY // 5_000
 
 
-def test_whether_a_group_is_known_is_one_look_for_each_day(journal: psycopg.Connection[Any]) -> None:
-    found = plan(journal, Q.journal_knows_group, {"group_id": "nobody"})
-    assert "Seq Scan on offset_commit_log_2" not in found, found
-    assert "Seq Scan on groups_group" not in found, found
+@pytest.mark.parametrize("name", ["journal_knows_group", "has_history"])
+def test_whether_a_group_is_known_is_one_look_for_each_day(journal: psycopg.Connection[Any], name: str) -> None:
+    parameters = {"group_id": "nobody", "group": 0}
+    for found in (plan(journal, getattr(Q, name), parameters), generic_plan(journal, getattr(Q, name), parameters)):
+        assert "Seq Scan on offset_commit_log_2" not in found, found
+        assert "Seq Scan on groups_group" not in found, found
+
+
+def test_lost_lines_are_looked_up_one_by_one_in_a_group_that_has_grown(journal: psycopg.Connection[Any]) -> None:
+    lines = list(range(10, 210))
+    parameters: dict[str, Any] = {"group_name": "g7", "topic": ["t"] * len(lines), "partition": lines}
+    parameters |= {"committed_offset": [1] * len(lines), "at": [INT64_MAX] * len(lines)}
+    with journal.transaction(force_rollback=True):
+        group = journal.execute(
+            "insert into offsets_committedoffset (group_id, topic, partition, committed_offset, leader_epoch, metadata,"
+            " commit_timestamp, member_id, generation_id)"
+            " select id, 't', n, 0, -1, '', 0, '', -1 from groups_group, generate_series(10, 2009) n"
+            " where group_id = 'g7' returning group_id"
+        ).fetchone()
+        assert group is not None
+        found = generic_plan(journal, Q.lines_to_store_again, {**parameters, "group": group[0]})
+    assert "Rows Removed by Join Filter" not in found, found
 
 
 @pytest.mark.parametrize("condition", [{"topic": "t"}, {"labelled": ["t", "u"], "label_names": ["owner"]}])

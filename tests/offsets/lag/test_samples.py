@@ -12,6 +12,7 @@ import pytest
 from groups.core.model.types import ClassicGroup
 from groups.engine.service import GroupService
 from groups.topics import TopicService
+from kcoord.config import Config
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
 from offsets import tasks
@@ -351,3 +352,21 @@ async def test_celery_samples_and_thins(
     clock.advance(8 * DAY_MS)
     assert await asyncio.to_thread(tasks.thin_samples) == 2
     assert sql.execute(SAMPLES).fetchall() == []
+
+
+async def test_totals_of_many_topics_take_longer_than_a_transaction_may(
+    database: str, clock: VirtualClock, sql: psycopg.Connection[Any]
+) -> None:
+    short = Config({"database.transaction.timeout.ms": 500, "database.lock.timeout.ms": 400})
+    runtime = Runtime(short, database, clock)
+    await runtime.start()
+    sql.execute(
+        "create function many_topics() returns trigger language plpgsql as"
+        " 'begin perform pg_sleep(0.8); return null; end'"
+    )
+    sql.execute("create trigger many before insert on offsets_topictotal execute function many_topics()")
+    try:
+        assert await runtime.get(SampleService).sample() == Sampled(partitions=0, lags=0)
+    finally:
+        sql.execute("drop function many_topics cascade")
+        await runtime.stop()

@@ -20,7 +20,7 @@ PLAN = UUID(int=7)
 DAY_MS = 86_400_000
 NOW = 20_000 * DAY_MS + 1_000
 JOURNAL = ("group_name_topic_partition_at_id",)
-COMMITTED = ("offsets_committedoffset_pkey", "offsets_committed_by_topic")
+COMMITTED = ("offsets_committedoffset_pkey", "offsets_committed_of_topic")
 NAMED = {"group_id": "new", "topic": ["t"] * 50, "partition": list(range(50))}
 
 

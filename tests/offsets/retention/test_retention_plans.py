@@ -41,7 +41,7 @@ PAGE = {"after": 0, "limit": 10, "retention_ms": 1, "now": 5, "wait_ms": 1}
 @pytest.mark.parametrize(
     ("name", "parameters", "index"),
     [
-        ("stored_offsets", {"group": 1, "topic": ["t"], "partition": [1]}, "offsets_committedoffset_pkey"),
+        ("stored_offsets", {"group": 1, "topic": ["t"], "partition": [1]}, "Index Scan using offsets_committed"),
         (
             "retention_page",
             PAGE,
@@ -50,7 +50,7 @@ PAGE = {"after": 0, "limit": 10, "retention_ms": 1, "now": 5, "wait_ms": 1}
         ("retention_page", PAGE, "groups_group_pkey"),
         ("offsets_left", {"group": 1}, "offsets_committedoffset_"),
         ("partitions_with_offsets", {"group": 1, "topic": "t", "up_to": 5, "limit": 5}, "offsets_committedoffset_"),
-        ("groups_with_topic", {"topic": "u", "up_to": 5, "after": 0, "limit": 5}, "offsets_committed_by_topic"),
+        ("groups_with_topic", {"topic": "u", "up_to": 5, "after": 0, "limit": 5}, "offsets_committed_of_topic"),
     ],
 )
 def test_statement_of_retention_uses_its_index(
@@ -61,6 +61,7 @@ def test_statement_of_retention_uses_its_index(
     assert index in plan, plan
     assert "Seq Scan on offsets_committedoffset" not in plan, plan
     assert "Seq Scan on groups_group" not in plan, plan
+    assert "Filter: (group_id" not in plan, plan
 
 
 def test_the_next_batch_of_a_group_with_many_offsets_is_read_in_order(filled: psycopg.Connection[Any]) -> None:

@@ -108,3 +108,16 @@ def test_a_look_at_what_only_time_gives_reads_one_row_each(filled: psycopg.Conne
     asked = {"group_id": "mailing", "topics": [TOPIC], "partitions": [3], "most": 20, "now": -100_000}
     plan = executed_plan(filled, Q.available_items, {**asked, "most_locks": 2_000}, generic=False)
     assert rows_read(plan) <= 2, plan
+
+
+def test_old_settlements_are_found_by_their_ids_alone(filled: psycopg.Connection[Any]) -> None:
+    with filled.transaction(force_rollback=True):
+        filled.execute(
+            "insert into offsets_shareended (lock_id, share_partition_id, member_id, cause, accepted, released,"
+            " rejected, at) select n, 1, 'w', 'settled', '{}', '{}', '{}', n from generate_series(1, %s) n",
+            [ROWS],
+        )
+        filled.execute("analyze offsets_shareended")
+        plan = executed_plan(filled, Q.forget_ended_locks, {"most": 100, "before": 50}, generic=True)
+    assert "Seq Scan" not in plan, plan
+    assert "Rows Removed by Filter: 51" in plan, plan
