@@ -82,6 +82,32 @@ TestAgainstDict = AgainstDict.TestCase
 TestAgainstDict.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)
 
 
+def test_many_keys_come_and_go() -> None:
+    """Through every height of the trie and back, which few random sequences reach."""
+    machine = AgainstDict()
+    machine.kept, machine.plain, machine.older = PendingIds(), {}, []
+
+    def compare() -> None:
+        machine.same_in_the_same_order()
+        machine.earliest_is_known()
+        machine.differences_are_those_of_dictionaries()
+
+    for number in range(1_100):
+        if number in (33, 500, 1_025):
+            machine.older.append((machine.kept, machine.plain))
+        machine.kept = machine.kept.put(str(number), number * 7 % 13 + 1)
+        machine.plain = {**machine.plain, str(number): number * 7 % 13 + 1}
+        if number % 64 < 2:
+            compare()
+    for number in (*range(0, 1_100, 2), *range(1, 1_100, 2)):
+        machine.kept = machine.kept.drop(str(number))
+        machine.plain = {key: at for key, at in machine.plain.items() if key != str(number)}
+        if number % 128 < 2:
+            compare()
+    assert machine.kept == PendingIds() == {}
+    assert machine.kept != 7
+
+
 def nodes_of(kept: ArrivalMap[int]) -> set[int]:
     """Identities of all nodes of the trie."""
     found, level = set(), [kept._root]
