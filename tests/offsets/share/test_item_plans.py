@@ -110,14 +110,27 @@ def test_a_look_at_what_only_time_gives_reads_one_row_each(filled: psycopg.Conne
     assert rows_read(plan) <= 2, plan
 
 
+SETTLED = """
+insert into offsets_shareended (lock_id, share_partition_id, member_id, cause, accepted, released, rejected, at)
+select n, 1, 'w', 'settled', '{}', '{}', '{}', n from generate_series(1, %s) n
+"""
+
+
 def test_old_settlements_are_found_by_their_ids_alone(filled: psycopg.Connection[Any]) -> None:
     with filled.transaction(force_rollback=True):
-        filled.execute(
-            "insert into offsets_shareended (lock_id, share_partition_id, member_id, cause, accepted, released,"
-            " rejected, at) select n, 1, 'w', 'settled', '{}', '{}', '{}', n from generate_series(1, %s) n",
-            [ROWS],
-        )
+        filled.execute(SETTLED, [ROWS])
         filled.execute("analyze offsets_shareended")
         plan = executed_plan(filled, Q.forget_ended_locks, {"most": 100, "before": 50}, generic=True)
     assert "Seq Scan" not in plan, plan
     assert "Rows Removed by Filter: 51" in plan, plan
+
+
+@pytest.mark.parametrize("of", [{"group": 0, "topics": None}, {"group": None, "topics": [UUID(int=8)]}])
+def test_a_group_or_topic_without_items_goes_without_a_look_at_settlements(
+    filled: psycopg.Connection[Any], of: dict[str, Any]
+) -> None:
+    read = "select seq_tup_read from pg_stat_xact_user_tables where relname = 'offsets_shareended'"
+    with filled.transaction(force_rollback=True):
+        filled.execute(SETTLED, [ROWS])
+        assert filled.execute(Q.forget_share_partitions, of).fetchone() == (0,)
+        assert filled.execute(read).fetchone() == (0,)
