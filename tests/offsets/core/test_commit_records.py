@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Sequence
+from itertools import groupby
 
-from offsets.core.commit import LARGEST_INSTANT_MS, membership_half, records_of, utf16_length
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kcoord.protocol.errors import Error
+from offsets.core import commit as core
+from offsets.core.commit import (
+    LARGEST_INSTANT_MS,
+    OVERTAKEN_MS,
+    Lines,
+    lines_of,
+    membership_half,
+    overtaken_before,
+    records_of,
+    utf16_length,
+)
+from offsets.core.types import OffsetRecord
 from tests.support.commits import OffsetCommit, PartitionCommit, take
 
 NOW = 1_000
@@ -75,3 +92,57 @@ def test_the_group_is_asked_unless_the_partition_filter_leaves_nothing(
     """offsets.md 2.2."""
     asked = OffsetCommit("g", "", None, -1, (PartitionCommit("orders", partition, 5, metadata=metadata),))
     assert take(asked, COUNTS, 4).is_for_group is is_for_group
+
+
+entries = st.tuples(
+    st.sampled_from(("orders", "bills", "secret", "unknown")),
+    st.integers(-1, 9),
+    st.sampled_from(("", "four", "five!", "\0", "\U0001f600\U0001f600", "\U0001f600\U0001f600\U0001f600")),
+)
+
+
+@given(st.lists(entries, min_size=1, max_size=8), st.booleans())
+def test_lines_are_taken_one_by_one(asked: Sequence[tuple[str, int, str]], with_metadata: bool) -> None:
+    """As the table says it of a single partition (offsets.md 2.2, 3.2 rows 3, 12, 13)."""
+    texts = [text if with_metadata else "" for _, _, text in asked]
+    errors, stored = [], dict[tuple[str, int], tuple[int, str]]()
+    for number, ((topic, partition, _), text) in enumerate(zip(asked, texts, strict=True)):
+        if topic == "secret":
+            errors.append(Error.TOPIC_AUTHORIZATION_FAILED)
+        elif not 0 <= partition < COUNTS.get(topic, 0):
+            errors.append(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        elif "\0" in text or len(text.encode("utf-16-le")) > 2 * 4:
+            errors.append(Error.OFFSET_METADATA_TOO_LARGE)
+        else:
+            errors.append(Error.NONE)
+            stored[topic, partition] = (number, text)
+    lines = Lines(
+        tuple((topic, len(list(run))) for topic, run in groupby(asked, lambda entry: entry[0])),
+        [partition for _, partition, _ in asked],
+        list(range(len(asked))),
+        [number + 100 for number in range(len(asked))],
+        texts if with_metadata else None,
+    )
+    taken = core.take(lines, COUNTS, {"secret"}, 4)
+    assert list(taken.errors) == errors
+    asks = {Error.NONE, Error.OFFSET_METADATA_TOO_LARGE}
+    assert taken.is_for_group is not asks.isdisjoint(errors)
+    names = [topic for topic, count in taken.lines.topics for _ in range(count)]
+    columns = zip(names, taken.lines.partitions, taken.lines.offsets, taken.lines.leader_epochs, strict=True)
+    assert list(columns) == [(*key, number, number + 100) for key, (number, _) in stored.items()]
+    assert (taken.lines.metadata or [""] * len(stored)) == [text for _, text in stored.values()]
+
+
+def test_records_and_columns_are_the_same() -> None:
+    records = [
+        OffsetRecord("t", 0, 5, 7, "", None),
+        OffsetRecord("t", 2, 6, 8, "note", None),
+        OffsetRecord("u", 0, 1, -1, "", None),
+    ]
+    assert lines_of(records) == Lines((("t", 2), ("u", 1)), [0, 2, 0], [5, 6, 1], [7, 8, -1], ["", "note", ""])
+    assert lines_of(records[:1]) == Lines((("t", 1),), [0], [5], [7], None)
+
+
+def test_only_a_commit_that_has_waited_can_be_overtaken() -> None:
+    assert overtaken_before(NOW, OVERTAKEN_MS) is None
+    assert overtaken_before(NOW, OVERTAKEN_MS + 1) == NOW - 1

@@ -17,13 +17,16 @@ from offsets.core.verdicts import (
     OwnedPartition,
     StoredSession,
     Verdict,
+    disputed,
     expiring,
     flapping,
     late,
     stale,
     stalled,
     stuck,
+    unattended,
     uncovered,
+    unsettled,
     with_beginnings,
     worst_first,
 )
@@ -173,6 +176,22 @@ def test_stale_and_expiring_begin_at_their_thresholds() -> None:
     assert expiring(None, T, NOW) is None
     assert expiring(NOW + T.expiring_ms + 1, T, NOW) is None
     assert expiring(NOW + T.expiring_ms, T, NOW) == NOW + T.expiring_ms
+
+
+def test_items_wait_without_members_and_stay_unsettled_for_as_long_as_an_owner_may_stall() -> None:
+    since = NOW - T.stalled_ms
+    assert unattended(1, "Empty", since, T, NOW) == since
+    assert [
+        unattended(0, "Empty", since, T, NOW),
+        unattended(1, "Stable", since, T, NOW),
+        unattended(1, "Empty", since + 1, T, NOW),
+    ] == [None] * 3
+    assert (unsettled(since, T, NOW), unsettled(since + 1, T, NOW)) == (since, None)
+
+
+def test_an_earlier_end_is_disputed_for_as_long_as_it_is_not_stale() -> None:
+    lately = NOW - T.stale_ms
+    assert (disputed(lately, T, NOW), disputed(lately - 1, T, NOW), disputed(None, T, NOW)) == (lately, None, None)
 
 
 def test_the_worst_comes_first_then_what_has_lasted_longest() -> None:
