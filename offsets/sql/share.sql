@@ -114,7 +114,7 @@ select kcoord.share_begin(%(group)s, %(topics)s::uuid[], kcoord.share_rules_of(%
 select kcoord.share_leave(%(group)s, %(members)s::text[], kcoord.share_rules_of(%(group_id)s), %(now)s)
 
 -- name: forget_share_partitions
--- Of most groups and topics there are none, and what became of locks would be read whole: it has no index by partition.
+-- Most groups and topics have no items, and settlements, which have no index by partition, would be read whole.
 select case when exists (select from offsets_sharepartition where group_id = %(group)s or topic_id = any(%(topics)s::uuid[]))
             then kcoord.share_forget(%(group)s, %(topics)s::uuid[]) else 0 end
 

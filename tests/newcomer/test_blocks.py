@@ -256,5 +256,5 @@ def test_backup_and_restore(house: House, turn: str) -> None:
 
 def test_the_programs_of_the_readme_are_not_of_the_group_of_the_queue() -> None:
     group = re.search(r"^GROUP = (.+)$", (ROOT / "docs/examples/queue_worker.py").read_text(), re.MULTILINE)
-    assert group, "a consumer cannot join a share group, and librdkafka tries for ever without a word"
+    assert group, "a consumer cannot join a share group, and librdkafka retries without saying so"
     assert all(group[1] not in (ROOT / page).read_text() for page in ("README.md", "docs/sources.md"))

@@ -62,7 +62,7 @@ def test_commits_of_members_and_of_programs_without_a_group_are_steady() -> None
     assert steady_commit(world.group, member_id, None, 1) == session
     assert steady_commit(world.group, "", None, -1) is None, "it has members"
     world.enter()
-    assert steady_commit(world.group, member_id, None, 1) == session, "it is told to join by its next heartbeat"
+    assert steady_commit(world.group, member_id, None, 1) == session, "only its next heartbeat asks it to join"
     empty = World()
     empty.leave(*empty.stable(1))
     assert empty.group is not None
