@@ -9,6 +9,7 @@ import pytest
 
 from kcoord.database.sql import queries
 from tests.frontend.viewers import ALL
+from tests.support.row_counts import rows_read
 
 TOPICS, GROUPS, PARTITIONS = 3_000, 500, 10
 FILL = (
@@ -45,17 +46,11 @@ def test_offsets_of_other_groups_are_not_read(database: str, name: str, plans: s
         parameters: dict[str, Any] = {**PAGE, **JUDGED, "after": group[0] - 1, "upto": group[0]}
         parameters |= {"group_id": f"g{TOPICS + GROUPS}", **ALL.topics.parameters()}
         connection.execute(f"set local plan_cache_mode = force_{plans}_plan".encode())
-        before = rows_read(connection)
+        before = rows_read(connection, "offsets_committedoffset", "groups_assignment")
         connection.execute(getattr(queries("offsets"), name), parameters, prepare=True)
-        assert PARTITIONS <= rows_read(connection) - before <= 5 * PARTITIONS
+        assert (
+            PARTITIONS
+            <= rows_read(connection, "offsets_committedoffset", "groups_assignment") - before
+            <= 5 * PARTITIONS
+        )
         connection.rollback()
-
-
-def rows_read(connection: psycopg.Connection[Any]) -> int:
-    """Offsets and assignments that this transaction has read."""
-    row = connection.execute(
-        "select sum(seq_tup_read + idx_tup_fetch) from pg_stat_xact_user_tables"
-        " where relname in ('offsets_committedoffset', 'groups_assignment')"
-    ).fetchone()
-    assert row is not None
-    return int(row[0])

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from kcoord.database.sql import queries
+from tests.support.row_counts import rows_read
 
 Q = queries("groups")
 
@@ -96,15 +97,6 @@ def test_names_of_topics_are_found_by_their_ids(grown: psycopg.Connection[Any]) 
     assert rows_read(grown, "groups_topic") - before == SOME, "each by the index, and not the whole catalogue"
     named = grown.execute("select count(*) from groups_assignment where topic like 'plan-%%'").fetchone()
     assert named == (SOME,)
-
-
-def rows_read(connection: psycopg.Connection[Any], table: str) -> int:
-    """Rows of a table that this transaction has read."""
-    row = connection.execute(
-        "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relname = %s", [table]
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 def test_no_index_is_the_beginning_of_another(database: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from kcoord.database.sql import queries
 from tests.frontend.viewers import ALL
+from tests.support.row_counts import rows_read
 
 PARTITIONS, TOPICS = 2_000, 2_000
 FILL = (
@@ -67,15 +68,6 @@ def test_each_watermark_is_read_once(wide: psycopg.Connection[Any], name: str, p
     package, statement = name.split(".")
     with wide.transaction(force_rollback=True):
         wide.execute(f"set local plan_cache_mode = force_{plans}_plan".encode())
-        before = rows_read(wide)
+        before = rows_read(wide, "groups_watermark")
         wide.execute(getattr(queries(package), statement), parameters, prepare=True)
-        assert PARTITIONS <= rows_read(wide) - before <= 2 * PARTITIONS
-
-
-def rows_read(connection: psycopg.Connection[Any]) -> int:
-    """Watermarks that this transaction has read."""
-    row = connection.execute(
-        "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relname = 'groups_watermark'"
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+        assert PARTITIONS <= rows_read(wide, "groups_watermark") - before <= 2 * PARTITIONS
