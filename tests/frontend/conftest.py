@@ -42,6 +42,15 @@ def _fast_passwords(settings: SettingsWrapper) -> None:
 
 
 @pytest.fixture
+def long_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits after failed sign-ins a hundred times as long, which no slow machine outlasts."""
+    from frontend.pages.sign_in import view
+
+    for name in ("FIRST_WAIT_MS", "LONGEST_WAIT_MS"):
+        monkeypatch.setattr(view, name, 100 * getattr(view, name))
+
+
+@pytest.fixture
 def client(seed: Seed) -> Iterator[Client]:
     """Somebody who has not signed in."""
     from kcoord.process import bridge

@@ -101,6 +101,7 @@ def test_scripts_cannot_read_the_cookie_and_other_sites_cannot_send_it_with_form
     assert Client(enforce_csrf_checks=True).post("/sign-in", {"username": "mara"}).status_code == 403
 
 
+@pytest.mark.usefixtures("long_waits")
 def test_good_sign_ins_of_another_account_give_no_more_guesses_at_one(client: Client) -> None:
     get_user_model().objects.create_user("eve", password=PASSWORD)
     for _ in range(throttle.FREE_FOR_ACCOUNT):
@@ -110,6 +111,7 @@ def test_good_sign_ins_of_another_account_give_no_more_guesses_at_one(client: Cl
     assert sign_in(Client(), "eve").status_code == 302
 
 
+@pytest.mark.usefixtures("long_waits")
 def test_good_sign_ins_of_another_account_give_the_address_no_more_guesses(client: Client) -> None:
     get_user_model().objects.create_user("eve", password=PASSWORD)
     for number in range(throttle.FREE_FOR_ADDRESS):

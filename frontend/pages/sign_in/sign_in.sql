@@ -7,11 +7,11 @@ on conflict (key) do update
 set failures = case when a.last_at < excluded.last_at - %(forget_ms)s then 1 else a.failures + 1 end,
     last_at = excluded.last_at
 where a.failures < %(free)s
-   or a.last_at + least(1000 * 2::numeric ^ least(a.failures - %(free)s, 30), %(longest_ms)s) <= excluded.last_at
+   or a.last_at + least(%(first_ms)s * 2::numeric ^ least(a.failures - %(free)s, 30), %(longest_ms)s) <= excluded.last_at
 returning failures
 
 -- name: wait_ms
-select greatest(0, a.last_at + least(1000 * 2::numeric ^ least(a.failures - %(free)s, 30), %(longest_ms)s)
+select greatest(0, a.last_at + least(%(first_ms)s * 2::numeric ^ least(a.failures - %(free)s, 30), %(longest_ms)s)
                    - (extract(epoch from clock_timestamp()) * 1000)::bigint)::bigint
 from frontend_signinattempt a
 where a.key = %(key)s

@@ -55,6 +55,7 @@ from kcoord.requests import current
 Q = queries("frontend")
 
 FORGET_MS = 15 * 60_000
+FIRST_WAIT_MS = 1_000
 LONGEST_WAIT_MS = 60_000
 FREE_FOR_ACCOUNT = 5
 FREE_FOR_ADDRESS = 20
@@ -72,7 +73,8 @@ class Key:
 
     def parameters(self) -> dict[str, str | int]:
         """The values as parameters of the statements."""
-        return {"key": self.key, "free": self.free, "forget_ms": FORGET_MS, "longest_ms": LONGEST_WAIT_MS}
+        waits = {"first_ms": FIRST_WAIT_MS, "longest_ms": LONGEST_WAIT_MS, "forget_ms": FORGET_MS}
+        return {"key": self.key, "free": self.free, **waits}
 
 
 def account_key(username: str) -> Key:
