@@ -58,7 +58,7 @@ def test_nothing_has_to_be_done_about_a_service_that_is_well() -> None:
     ("key", "value", "state", "advice"),
     [
         ("server", {"listener": Check(False, "not listening")}, BAD, "The check that fails says what to do"),
-        ("nodes", Nodes(NOW, [], [replace(NODE, state="CLOSED")], []), BAD, "start a server"),
+        ("nodes", Nodes(NOW, [], [replace(NODE, state="CLOSED")], []), BAD, "Restart a server"),
         ("celery", Celery(None, True, TaskHealth({}, 0)), BAD, "Look at Celery beat: no task waits"),
         ("celery", Celery(NOW - 99_000, True, TaskHealth({}, 40)), BAD, "Look at the worker: tasks wait"),
         ("celery", Celery(NOW - 99_000, False, TaskHealth({}, None)), BAD, "Look at Celery beat and a worker."),

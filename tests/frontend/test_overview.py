@@ -38,8 +38,8 @@ from frontend.ui.rows import GroupHeader
 from frontend.ui.verdicts import KINDS, PLACES, lines
 from frontend.ui.viewer import Viewer
 from groups.core.model.types import VerdictKind
+from groups.nodes.overview import NodeView, SeenPartition
 from groups.nodes.overview import Overview as Nodes
-from groups.nodes.overview import SeenPartition
 from kcoord.config import Config
 from kcoord.database.pool import PoolUsage
 from kcoord.database.task_health import TaskHealth
@@ -229,6 +229,26 @@ def test_what_is_wrong_is_said(part: str, value: object, name: str, state: objec
     line = shown(**{part: value})[name]
     assert line.state is state
     assert text in line.text
+
+
+@pytest.mark.parametrize(
+    ("node_id", "reason", "ago_ms", "state"),
+    [
+        ("node-3", "lapsed", 60_000, WATCH),
+        ("node-3", None, 60_000, WATCH),  # no other node has noticed yet
+        ("node-3", "lapsed", 3_700_000, GOOD),
+        ("node-3", "stopped", 60_000, GOOD),
+        ("node-1", "lapsed", 60_000, GOOD),  # it is back
+    ],
+)
+def test_a_node_that_lapsed_is_missed_for_an_hour(node_id: str, reason: str | None, ago_ms: int, state: object) -> None:
+    live = NodeView("node-1", 5, None, "1", NOW - 9_000, NOW, NOW + 3_000, True, None, None, [0])
+    gone = replace(live, node_id=node_id, live=False, lease_expires_at=NOW - ago_ms, end_reason=reason, partitions=[])
+    line = shown(nodes=Nodes(NOW, [live, gone], [NODE], []))["Nodes"]
+    assert line.state is state
+    assert (line.text, line.at) == (
+        ("1 live node; node-3 lapsed", NOW - ago_ms) if state is WATCH else ("1 live node, 1 partition active", None)
+    )
 
 
 def test_a_part_that_was_never_read_is_unknown() -> None:

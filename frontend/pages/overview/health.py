@@ -294,8 +294,8 @@ def _archive_advice(found: Archive, said: HealthLine) -> str:
 
 _ADVICE: Mapping[str, str | Callable[[Any, HealthLine], str]] = {
     "server": _server_advice,
-    "nodes": "A live node takes partitions over within its lease. If this lasts, start a server, and look at the check "
-    "“node” of its /readyz.",
+    "nodes": "A live node takes partitions over within its lease. Restart a server that has ended or hangs; the check "
+    "“node” of its /readyz says what is wrong with it.",
     "celery": _celery_advice,
     "sampler": "Lag and verdicts are as old as this says. The tasks run in the Celery worker: see whether it runs and "
     "keeps up.",

@@ -18,7 +18,7 @@ from frontend.ui.states import RUN_KINDS, State, found_state, run_state
 from frontend.ui.viewer import Viewer
 from frontend.ui.wording import joined, plural
 from groups.core.model.types import VerdictKind
-from groups.nodes.overview import NodeOverviews
+from groups.nodes.overview import NodeOverviews, NodeView
 from groups.nodes.overview import Overview as Nodes
 from kcoord.database import task_health
 from kcoord.database.paging import Visible
@@ -312,6 +312,8 @@ QUEUED = 100
 """More tasks than these wait only if nobody takes them."""
 FULL = 0.9
 """Part of the connections of Postgres from which on they are about to run out."""
+LAPSED_MS: Millis = 3_600_000
+"""How long a node whose lease ran out is missed, unless it comes back."""
 FAILED_MS: Millis = 86_400_000
 """How long it is told that a message about alerts has failed for good."""
 UNSENT_MS: Millis = 120_000
@@ -379,7 +381,18 @@ def _nodes(found: Nodes, now: Millis, limits: Limits) -> Sequence[HealthLine]:
         return [HealthLine("Nodes", BAD, f"{text}, {plural(closed, 'partition')} without an owner")]
     if loading:
         return [HealthLine("Nodes", WATCH, f"{text}, {plural(loading, 'partition')} loading")]
+    if lapsed := _lapsed(found, now):
+        names, last = joined(sorted({node.node_id for node in lapsed}), 2), lapsed[0].lease_expires_at
+        return [HealthLine("Nodes", WATCH, f"{text}; {names} lapsed", last)]
     return [HealthLine("Nodes", GOOD, f"{text}, {plural(len(states), 'partition')} active")]
+
+
+def _lapsed(found: Nodes, now: Millis) -> Sequence[NodeView]:
+    """Nodes that were silent for longer than their lease within the last hour and are not back, the last one first."""
+    live = {node.node_id for node in found.nodes if node.live}
+    silent = (node for node in found.nodes if not node.live and node.end_reason != "stopped")
+    missed = [node for node in silent if node.node_id not in live and node.lease_expires_at > now - LAPSED_MS]
+    return sorted(missed, key=lambda node: -node.lease_expires_at)
 
 
 def _celery(found: Celery, now: Millis, limits: Limits) -> Sequence[HealthLine]:
