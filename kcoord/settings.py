@@ -187,66 +187,33 @@ _CHECK_SECONDS = KCOORD.int("verdict.check.interval.ms") / 1000
 _ALERT_SECONDS = KCOORD.int("alerts.check.interval.ms") / 1000
 
 
-def _hourly(task: str) -> dict[str, object]:
-    return {"task": task, "schedule": 3600.0, "options": {"expire_seconds": 1800}}
+def _every(task: str, seconds: float, expire_seconds: int | None = None) -> dict[str, object]:
+    """A run that waits longer than `expire_seconds`, by default until the next one is due, is dropped."""
+    return {"task": task, "schedule": seconds, "options": {"expire_seconds": expire_seconds or max(1, round(seconds))}}
 
+
+def _hourly(task: str) -> dict[str, object]:
+    return _every(task, 3600.0, 1800)
+
+
+_TICK_EXPIRES = max(1, round(_TICK_SECONDS)) * 2
 
 # The database scheduler reads `expire_seconds`; it silently drops Celery's own `expires`.
 CELERY_BEAT_SCHEDULE = {
-    "groups: expire what is due": {
-        "task": "groups.tick_due_groups",
-        "schedule": _TICK_SECONDS,
-        "options": {"expire_seconds": max(1, round(_TICK_SECONDS)) * 2},
-    },
-    "offsets: remove what has expired": {
-        "task": "offsets.expire",
-        "schedule": _RETENTION_SECONDS,
-        "options": {"expire_seconds": max(1, round(_RETENTION_SECONDS))},
-    },
-    "offsets: abort abandoned transactions": {
-        "task": "offsets.abort_abandoned_transactions",
-        "schedule": 10.0,
-        "options": {"expire_seconds": 20},
-    },
-    "offsets: end locks of items": {
-        "task": "offsets.end_locks",
-        "schedule": _TICK_SECONDS,
-        "options": {"expire_seconds": max(1, round(_TICK_SECONDS)) * 2},
-    },
+    "groups: expire what is due": _every("groups.tick_due_groups", _TICK_SECONDS, _TICK_EXPIRES),
+    "offsets: remove what has expired": _every("offsets.expire", _RETENTION_SECONDS),
+    "offsets: abort abandoned transactions": _every("offsets.abort_abandoned_transactions", 10.0, 20),
+    "offsets: end locks of items": _every("offsets.end_locks", _TICK_SECONDS, _TICK_EXPIRES),
     "offsets: forget idle producers": _hourly("offsets.forget_idle_producers"),
     "offsets: keep the days of the journal": _hourly("offsets.keep_journal_days"),
-    "offsets: sample watermarks and lag": {
-        "task": "offsets.sample",
-        "schedule": _SAMPLE_SECONDS,
-        "options": {"expire_seconds": max(1, round(_SAMPLE_SECONDS))},
-    },
-    "offsets: judge groups by their members": {
-        "task": "offsets.check_members",
-        "schedule": _CHECK_SECONDS,
-        "options": {"expire_seconds": max(1, round(_CHECK_SECONDS))},
-    },
-    "offsets: judge groups by their offsets": {
-        "task": "offsets.check_offsets",
-        "schedule": _SAMPLE_SECONDS,
-        "options": {"expire_seconds": max(1, round(_SAMPLE_SECONDS))},
-    },
-    "offsets: check alerts": {
-        "task": "offsets.check_alerts",
-        "schedule": _ALERT_SECONDS,
-        "options": {"expire_seconds": max(1, round(_ALERT_SECONDS))},
-    },
-    "offsets: send alerts": {
-        "task": "offsets.send_alerts",
-        "schedule": 15.0,
-        "options": {"expire_seconds": 15},
-    },
+    "offsets: sample watermarks and lag": _every("offsets.sample", _SAMPLE_SECONDS),
+    "offsets: judge groups by their members": _every("offsets.check_members", _CHECK_SECONDS),
+    "offsets: judge groups by their offsets": _every("offsets.check_offsets", _SAMPLE_SECONDS),
+    "offsets: check alerts": _every("offsets.check_alerts", _ALERT_SECONDS),
+    "offsets: send alerts": _every("offsets.send_alerts", 15.0),
     "offsets: thin samples": _hourly("offsets.thin_samples"),
     "offsets: drop old plans": _hourly("offsets.trim_plans"),
-    "offsets: sweep deleted topics": {
-        "task": "offsets.sweep_deleted_topics",
-        "schedule": 10.0,
-        "options": {"expire_seconds": 10},
-    },
+    "offsets: sweep deleted topics": _every("offsets.sweep_deleted_topics", 10.0),
     "groups: drop old events": _hourly("groups.trim_events"),
     "audit: drop old records": _hourly("kcoord.trim_audit"),
 }
