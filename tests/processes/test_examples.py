@@ -283,9 +283,10 @@ def test_a_worker_that_was_removed_or_held_comes_back(place: Place) -> None:
         assert removed.status_code == 204, removed.text
         until(lambda: "UNKNOWN_MEMBER_ID" in worker.messages, worker, what="it is told")
         until(lambda: shared_by(place, 1), worker, what="it has everything again")
-        held = place.service.request("POST", f"groups/{place.group}/hold", json={"duration_ms": 2_500})
+        held = place.service.request("POST", f"groups/{place.group}/hold", json={"duration_ms": 300_000})
         assert held.status_code == 200, held.text
         until(lambda: "COORDINATOR_LOAD_IN_PROGRESS" in worker.messages, worker, what="it is told to wait")
+        assert place.service.request("DELETE", f"groups/{place.group}/hold").status_code == 204
         until(lambda: shared_by(place, 1), worker, what="it has everything after the hold")
         place.files.append()
         until(lambda: len(worker.lines) == 2 * PARTITIONS, worker, what="the next lines are done")

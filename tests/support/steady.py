@@ -22,14 +22,14 @@ INTERVAL_MS = {"classic": 3_000, "consumer": 5_000}
 
 
 def wait_out_stalls(runtime: Runtime) -> Runtime:
-    """Let Postgres end its sessions after 6 s in a transaction, unless its test sets the limit; before it starts.
+    """Let Postgres end its sessions after 30 s in a transaction, unless its test sets the limit; before it starts.
 
-    Where other tests use all cores, a test stalls for more than the default. The setting itself also says how much must
-    be left of a lease.
+    Where other tests use all cores, a test stalls for seconds, one of low priority for many. The setting itself also
+    says how much must be left of a lease.
     """
     database, node = runtime.db, runtime.get(NodeAgent)._connection
     if database._limit_ms == Config({}).int("database.transaction.timeout.ms"):
-        database._limit_ms = node._limit_ms = 6_000
+        database._limit_ms = node._limit_ms = 30_000
     return runtime
 
 

@@ -26,6 +26,7 @@ from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from tests.support.commands import random_command
 from tests.support.consumer_commands import random_consumer_command, random_resolution, random_topics
+from tests.support.steady import wait_out_stalls
 
 pytestmark = pytest.mark.whole("random groups; conformance has each kind of group")
 
@@ -61,7 +62,7 @@ def test_consumer_groups_are_read_back_as_they_were_folded(database: str, random
 
 async def walk(database: str, random: Random, choose: Choose) -> None:
     clock = VirtualClock(1_000_000)
-    runtime = Runtime(Config({"cache.max.groups": 0}), database, clock)
+    runtime = wait_out_stalls(Runtime(Config({"cache.max.groups": 0}), database, clock))
     await runtime.db.open()
     store = GroupStore(runtime)
     group_id = f"walk-{uuid.uuid4()}"  # the rows of an earlier example are still there

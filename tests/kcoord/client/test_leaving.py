@@ -35,6 +35,7 @@ def test_slow_user_keeps_the_session_and_a_too_slow_one_leaves(server: ScriptedC
     with consumer_of(server, max_poll_interval_ms=400) as consumer:
         consumer.subscribe(["t"], Watching())
         stable(consumer)
+        poll_until(consumer, lambda: bool(consumer.assignment()))
         server.wait_for("heartbeat", 5)
         assert not server.all("leave")
         (left,) = server.wait_for("leave")

@@ -72,6 +72,7 @@ async def served(api: httpx.AsyncClient, runtime: Runtime, database: str) -> dic
     await commit(runtime, "g", "orders", 0, offset=9)
     await runtime.get(SampleService).sample()
     await runtime.get(VerdictChecks).check_members()
+    assert (await api.get("/livez")).status_code == 200  # requests have labels once there was one
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(
             "insert into offsets_groupverdict (group_id, kind, topic, since, number, names)"
