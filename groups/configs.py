@@ -541,7 +541,8 @@ class DecisionContexts:
     """Assembles the world for a group. Raises AssignorLoadError for entries that are not assignors."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self._config = group_config(runtime.config)
+        self.server = group_config(runtime.config)
+        """The settings of the server; a group may have others."""
         self._topics = runtime.get(TopicService)
         self._configs = runtime.get(GroupConfigs)
         self.assignors = load_assignors(runtime.config)
@@ -561,12 +562,12 @@ class DecisionContexts:
 
     def _context(self, settings: Mapping[str, Value], topics: TopicView) -> DecisionContext:
         config = replace(
-            self._config,
+            self.server,
             consumer_session_timeout_ms=_number(settings[SESSION_TIMEOUT]),
             consumer_heartbeat_interval_ms=_number(settings[HEARTBEAT_INTERVAL]),
             consumer_assignment_interval_ms=_number(settings[ASSIGNMENT_INTERVAL]),
             share=replace(
-                self._config.share,
+                self.server.share,
                 session_timeout_ms=_number(settings[SHARE_SESSION_TIMEOUT]),
                 heartbeat_interval_ms=_number(settings[SHARE_HEARTBEAT_INTERVAL]),
                 assignment_interval_ms=_number(settings[SHARE_ASSIGNMENT_INTERVAL]),

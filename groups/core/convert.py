@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from groups.core.classic.join import check_join, join_group
+from groups.core.classic.join import join_group
 from groups.core.classic.members import full_session, sessions_of_all
 from groups.core.classic.rebalance import prepare, release_converted, select_protocol, topics_of_generation
 from groups.core.consumer.classic_members import PROTOCOL_TYPE, join_member, protocol_of
@@ -172,7 +172,6 @@ def join_consumer_group(turn: Turn, command: JoinGroup) -> JoinReply | Parked:
     """JoinGroup into a consumer group: an empty one becomes a classic group, under every policy. Raises
     `ProtocolError`.
     """
-    check_join(command, turn.config)
     group = turn.consumer
     if not group.members:
         return _join_empty_group(turn, command)

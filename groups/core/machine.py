@@ -24,10 +24,10 @@ from typing import assert_never
 from groups.core import share
 from groups.core.classic import offsets as classic_offsets
 from groups.core.classic import rebalance as classic
-from groups.core.classic.join import join_group
+from groups.core.classic.join import check_join, join_group
 from groups.core.classic.leave import leave_group
 from groups.core.classic.maintenance import abandon_wait, delete_group, force_state
-from groups.core.classic.members import full_session, heartbeat, restarted_sessions
+from groups.core.classic.members import full_session, heartbeat, require_group_id, restarted_sessions
 from groups.core.classic.rebalance import expire, prepare
 from groups.core.classic.sync import sync_group
 from groups.core.consumer import classic_members
@@ -93,7 +93,7 @@ from groups.core.model.replies import (
     SyncReply,
 )
 from groups.core.model.turn import Decision, Turn, WakeMembers
-from groups.core.model.types import Cause, ClassicGroup, Env, GroupState, JoinTimer, Millis, TopicView
+from groups.core.model.types import Cause, ClassicGroup, Env, GroupConfig, GroupState, JoinTimer, Millis, TopicView
 from groups.core.operators import delete_offsets, hold_group, kick_member, release_hold, reset_offsets
 from groups.core.share import reset_share, share_heartbeat
 from kcoord.protocol.errors import ProtocolError
@@ -166,6 +166,17 @@ def answer_for(group: Group | None, parked: Parked) -> JoinReply | SyncReply | R
 
 FEW_NAMES = 100
 """`size_of_decision` counts the partitions of up to this number of topics; of more it counts the topics."""
+
+
+def check_request(command: Command, config: GroupConfig) -> None:
+    """The checks before it matters which node coordinates the group (classic.md 2.1, 3.1, 4 and 5).
+
+    Raises `ProtocolError`.
+    """
+    if isinstance(command, JoinGroup):
+        check_join(command, config)
+    elif isinstance(command, SyncGroup | Heartbeat | LeaveGroup):
+        require_group_id(command.group_id)
 
 
 def decide(group: Group | None, command: Command, env: Env) -> Decision:
@@ -252,6 +263,7 @@ def _own_answer(parked: Parked, answers: list[Answer]) -> Reply | Parked:
 
 def _handle(turn: Turn, command: Command) -> Reply | Parked:
     """Dispatch the command to the group's type. A refused request to a consumer or share group leaves no trace."""
+    check_request(command, turn.config)
     epochs = isinstance(turn.group, EpochGroup)
     if not epochs and not isinstance(command, ConsumerHeartbeat | ShareHeartbeat | ResetShare):
         return _handle_classic(turn, command)

@@ -12,7 +12,9 @@ from typing import Any, TypeVar, cast
 
 import structlog
 
+from groups.configs import DecisionContexts
 from groups.core.consumer.offsets import check_fetch
+from groups.core.machine import check_request
 from groups.core.model.commands import (
     AbandonWait,
     Command,
@@ -71,6 +73,7 @@ class GroupService:
     def __init__(self, runtime: Runtime) -> None:
         self._store = runtime.get(GroupStore)
         self._hosting = runtime.get(Hosting)
+        self._contexts = runtime.get(DecisionContexts)
         self.active = True
         self._longest_hold_ms = runtime.config.int("group.max.hold.ms")
         self._db = runtime.db
@@ -85,7 +88,7 @@ class GroupService:
 
         Raises ProtocolError REBALANCE_IN_PROGRESS with action `retry` when `max_wait_ms` runs out first.
         """
-        return await self._execute_waiting(command, JoinReply, {"member_id": ""})
+        return await self._execute_waiting(command, JoinReply)
 
     async def sync(self, command: SyncGroup) -> SyncReply:
         """SyncGroup: answered when the leader has synced. Raises as `join` does."""
@@ -106,6 +109,7 @@ class GroupService:
             if reply is not None:
                 return reply
         if self.active and self._hosting.answer(command.group_id) is Error.COORDINATOR_LOAD_IN_PROGRESS:
+            check_request(command, self._contexts.server)
             await self._mailbox.submit(command)
             return HeartbeatReply(Error.NONE)
         return cast(HeartbeatReply, await self.execute(command))
@@ -252,7 +256,7 @@ class GroupService:
         `guard` may answer under the lock instead of the decision. See `groups.store.locked`. `long`: the transaction
         may take longer than `database.transaction.timeout.ms`. `anywhere`: also if another node answers for the group.
         """
-        self.check_active(None if anywhere else command.group_id)
+        self._require_here(command, anywhere=anywhere)
         return await self._mailbox.submit(
             command, within, guard=guard, principal=principal, skip_locked=skip_locked, long=long
         )
@@ -273,30 +277,34 @@ class GroupService:
         """
         return (await self._store.ownership(connection, [group_id], hold=True))[group_id].active
 
-    def check_active(self, group_id: str | None = None, said: ProblemFields | None = None) -> None:
-        """Raise ProtocolError COORDINATOR_NOT_AVAILABLE if the service is stopped.
+    def check_active(self, group_id: str | None = None, echo: ProblemFields | None = None) -> None:
+        """Raise ProtocolError COORDINATOR_NOT_AVAILABLE, with the fields `echo`, if the service is stopped.
 
-        For a group also NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS, with the fields `said`, if this node does not
-        answer for it now.
+        For a group also NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS if this node does not answer for it now.
         """
         if not self.active:
-            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
+            raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running", fields=echo)
         if group_id is not None:
-            self._hosting.require(group_id, said)
+            self._hosting.require(group_id)
 
-    async def _execute_waiting(
-        self, command: JoinGroup | SyncGroup, reply_type: type[R], said: ProblemFields | None = None
-    ) -> R:
-        result = await self._submit_waiting(command, said)
+    def _require_here(self, command: Command, *, anywhere: bool = False) -> None:
+        """What is refused before the group is looked at, in Kafka's order (classic.md 2.1)."""
+        self.check_active(echo={"member_id": command.member_id} if isinstance(command, JoinGroup) else None)
+        check_request(command, self._contexts.server)
+        if not anywhere:
+            self._hosting.require(command.group_id, {"member_id": ""} if isinstance(command, JoinGroup) else None)
+
+    async def _execute_waiting(self, command: JoinGroup | SyncGroup, reply_type: type[R]) -> R:
+        result = await self._submit_waiting(command)
         reply = await self._wait(result, command.max_wait_ms) if isinstance(result, Waiter) else result
         if reply is None:
             raise self._wait_ended(result)
         assert isinstance(reply, reply_type)
         return reply
 
-    async def _submit_waiting(self, command: Command, said: ProblemFields | None = None) -> Any:
+    async def _submit_waiting(self, command: Command) -> Any:
         """Decide a command that may park. A caller that disconnects meanwhile leaves nothing behind."""
-        self.check_active(command.group_id, said)
+        self._require_here(command)
         submitted = asyncio.ensure_future(self._mailbox.submit(command))
         try:
             return await asyncio.shield(submitted)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from groups.core import machine
+from groups.core.machine import check_request
 from groups.core.model.commands import Command, CommitOffsets, DeleteGroup, ParkKind, Tick
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.group import Group, wake_at
@@ -17,7 +18,7 @@ from groups.core.model.replies import CommitReply, Parked, Reply
 from groups.core.model.turn import Effect, WakeMembers
 from groups.core.model.types import ClassicGroup, Env, GroupConfig, GroupState, Millis, TopicView
 from groups.core.shards import Shards
-from kcoord.protocol.errors import Error
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.conformance import consumer_terms, core_admin, core_terms, fixtures
 from tests.conformance.cases import Case, Suite
 from tests.conformance.core_offsets import CoreOffsets
@@ -94,16 +95,26 @@ class CoreDriver:
         if not self._running:
             return Call(core_terms.refused(name, args, "COORDINATOR_NOT_AVAILABLE"))
         error = self._shards.answer(0)
-        if error is Error.COORDINATOR_LOAD_IN_PROGRESS and name == "Heartbeat":
-            return Call({"error": "NONE"})
         if error is not Error.NONE:
-            return Call(core_terms.refused(name, {**args, "member_id": ""}, error.name))
+            return Call(self._elsewhere(name, args, error))
         answered = self._above_the_core(name, args)
         if answered is not None:
             return Call(answered)
         call, command = Call(), self._command(name, args)
         self._decide(command.group_id, command, call)
         return call
+
+    def _elsewhere(self, name: str, args: Mapping[str, Any], error: Error) -> Response:
+        """What a call is answered that meets `error` instead of its group."""
+        try:
+            check_request(self._command(name, args), self._config)
+        except ProtocolError as refusal:
+            return core_terms.refused(name, args, refusal.error.name)
+        except NoDriver:  # no command of the core
+            pass
+        if error is Error.COORDINATOR_LOAD_IN_PROGRESS and name == "Heartbeat":
+            return {"error": "NONE"}
+        return core_terms.refused(name, {**args, "member_id": ""}, error.name)
 
     def _command(self, name: str, args: Mapping[str, Any]) -> Command:
         """The command of a call. Raises NoDriver when the core has none."""

@@ -24,7 +24,7 @@ class CoreRetention:
         config = Config({name: case.config[name] for name in (RETENTION, INTERVAL) if name in case.config})
         self._retention_ms: Millis = config.int(RETENTION) * MINUTE_MS
         self._interval_ms: Millis = config.int(INTERVAL)
-        self.next_at = start + self._interval_ms if case.suite is Suite.OFFSETS else None
+        self.next_at = start + self._interval_ms if case.suite is not Suite.CONSUMER else None
 
     def run(self, groups: Mapping[str, Group], delete: Callable[[str], None], now: Millis) -> Response:
         """Remove what has expired, and groups with nothing left by `delete`."""

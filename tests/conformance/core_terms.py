@@ -29,8 +29,8 @@ def _join(args: Mapping[str, Any]) -> c.JoinGroup:
     return c.JoinGroup(
         group_id=args["group_id"],
         member_id=args["member_id"],
-        group_instance_id=args["group_instance_id"],
-        client_id=args["client_id"],
+        group_instance_id=args.get("group_instance_id"),
+        client_id=args.get("client_id", ""),
         client_host="127.0.0.1",
         session_timeout_ms=args["session_timeout_ms"],
         rebalance_timeout_ms=args["rebalance_timeout_ms"],
@@ -44,7 +44,7 @@ def _sync(args: Mapping[str, Any]) -> c.SyncGroup:
     return c.SyncGroup(
         group_id=args["group_id"],
         member_id=args["member_id"],
-        group_instance_id=args["group_instance_id"],
+        group_instance_id=args.get("group_instance_id"),
         generation_id=args["generation_id"],
         protocol_type=args["protocol_type"],
         protocol_name=args["protocol_name"],
@@ -54,16 +54,16 @@ def _sync(args: Mapping[str, Any]) -> c.SyncGroup:
 
 
 def _heartbeat(args: Mapping[str, Any]) -> c.Heartbeat:
-    return c.Heartbeat(args["group_id"], args["member_id"], args["group_instance_id"], args["generation_id"])
+    return c.Heartbeat(args["group_id"], args["member_id"], args.get("group_instance_id"), args["generation_id"])
 
 
 def _leave(args: Mapping[str, Any]) -> c.LeaveGroup:
-    members = tuple(c.LeavingMember(entry["member_id"], entry["group_instance_id"]) for entry in args["members"])
+    members = tuple(c.LeavingMember(entry["member_id"], entry.get("group_instance_id")) for entry in args["members"])
     return c.LeaveGroup(args["group_id"], members)
 
 
 def _commit(args: Mapping[str, Any]) -> c.CommitOffsets:
-    return c.CommitOffsets(args["group_id"], args["member_id"], args["group_instance_id"], args["generation_id"])
+    return c.CommitOffsets(args["group_id"], args["member_id"], args.get("group_instance_id"), args["generation_id"])
 
 
 _COMMANDS: Mapping[str, Callable[[Mapping[str, Any]], c.Command]] = {

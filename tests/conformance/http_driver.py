@@ -96,8 +96,8 @@ class HttpDriver:
         self._committed_before = _total(OFFSETS_COMMITTED)
         self._deleted_before = _total(OFFSETS_DELETED)
         self._expired_before = 0
-        # In the other conventions there is no retention: groups stay.
-        self._checks = RetentionChecks(runtime, clock) if case.suite is Suite.OFFSETS else None
+        # In the consumer convention there is no retention: groups stay.
+        self._checks = RetentionChecks(runtime, clock) if case.suite is not Suite.CONSUMER else None
         self._dropped = False
         self._leadership: Leadership | None = None
 

@@ -25,8 +25,8 @@ HOLD_MS = 3_600_000
 def _join(args: Args) -> HttpRequest:
     body = {
         "member_id": args["member_id"],
-        "group_instance_id": args["group_instance_id"],
-        "client_id": args["client_id"],
+        "group_instance_id": args.get("group_instance_id"),
+        "client_id": args.get("client_id", ""),
         "session_timeout_ms": args["session_timeout_ms"],
         "rebalance_timeout_ms": args["rebalance_timeout_ms"],
         "protocol_type": args["protocol_type"],
@@ -47,7 +47,10 @@ def _read_join(answer: HttpAnswer, args: Args) -> Response:
             "skip_assignment": False,
             "members": [],
         }
-        return refused | ({"member_id": answer.body["member_id"]} if "member_id" in answer.body else {})
+        told = answer.body
+        if answer.error == "INVALID_GROUP_ID":
+            told = args  # the path is refused before the body is read
+        return refused | ({"member_id": told["member_id"]} if "member_id" in told else {})
     fields = ("member_id", "generation_id", "leader", "protocol_type", "protocol_name", "skip_assignment")
     members = [
         {
@@ -63,7 +66,7 @@ def _read_join(answer: HttpAnswer, args: Args) -> Response:
 def _sync(args: Args) -> HttpRequest:
     body = {
         "member_id": args["member_id"],
-        "group_instance_id": args["group_instance_id"],
+        "group_instance_id": args.get("group_instance_id"),
         "generation_id": args["generation_id"],
         "protocol_type": args["protocol_type"],
         "protocol_name": args["protocol_name"],

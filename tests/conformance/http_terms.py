@@ -57,9 +57,9 @@ def single(request: Callable[[Args], HttpRequest], read: Read) -> Exchange:
     return Exchange(lambda args: (request(args),), lambda answers, args: read(answers[0], args))
 
 
-def group_path(group_id: str, rest: str = "") -> str:
-    """The path of a group, percent-encoded, and what follows it."""
-    return f"/v1/groups/{quote(group_id, safe='')}{rest}"
+def group_path(group_id: str | None, rest: str = "") -> str:
+    """The path of a group, percent-encoded, and what follows it. Null, which a path cannot carry, is sent as ""."""
+    return f"/v1/groups/{quote(group_id or '', safe='')}{rest}"
 
 
 def error_name(error_code: int) -> str:

@@ -20,7 +20,7 @@ from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
 from tests.conformance.cases import Case, Suite
 
-AREAS = ((Suite.CLASSIC, "load"), (Suite.OFFSETS, "shard"))
+MOVES = ("unload", "begin_load", "finish_load")
 FIRST_EPOCH = 1
 FOR_EVER = 2**53
 
@@ -42,7 +42,8 @@ RESIGN = "update groups_coordinatorpartition set owner_id = null, state = 'CLOSE
 
 def applies_to(case: Case) -> bool:
     """Whether a case is about leadership; the others have no nodes."""
-    return (case.suite, case.area) in AREAS
+    moves = (step.args["op"] in MOVES for step in case.steps if step.subject == "Coordinator")
+    return any(moves) or (case.suite, case.area) == (Suite.OFFSETS, "shard")
 
 
 def settings_of(case: Case) -> Mapping[str, Any]:
@@ -123,7 +124,7 @@ class Leadership:
     def _configure(self, config: Mapping[str, Any]) -> None:
         """The settings of the node that takes over."""
         changed = Config({name: self._runtime.config._values[name] for name in config} | dict(config))
-        vars(self._runtime.get(DecisionContexts))["_config"] = group_config(changed)
+        self._runtime.get(DecisionContexts).server = group_config(changed)
         vars(self._runtime.get(Loader))["_max_size"] = changed.int("group.max.size")
 
     async def _epoch(self) -> int:

@@ -94,7 +94,8 @@ def _heartbeat(request: HttpRequest, args: Args) -> WireRequest:
 
 def _leave(request: HttpRequest, args: Args) -> WireRequest:
     members = body_of(request)["members"]
-    fields = {"group_id": group_of(request), "members": members, "member_id": members[0].get("member_id", "")}
+    first = members[0].get("member_id", "") if members else ""
+    fields = {"group_id": group_of(request), "members": members, "member_id": first}
     return WireRequest("leave_group", version_of("LeaveGroup", args), fields)
 
 

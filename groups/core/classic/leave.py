@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groups.core.classic.members import refused, require_group_id, unknown_member, validated_member
+from groups.core.classic.members import refused, unknown_member, validated_member
 from groups.core.classic.rebalance import maybe_complete, prepare, remove
 from groups.core.classic.state import ANSWERS, Api
 from groups.core.model.commands import LeaveGroup, LeavingMember
@@ -18,7 +18,6 @@ def leave_group(turn: Turn, command: LeaveGroup) -> LeaveReply:
     Entries echo the requested ids. An entry that only names a pending id rebalances a group too: Kafka's answer, kept
     (classic.md 13.1 item 12).
     """
-    require_group_id(command.group_id)
     if turn.classic_or_none is None:
         return LeaveReply(
             Error.NONE,

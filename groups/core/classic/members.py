@@ -261,7 +261,6 @@ def renewal(group: ClassicGroup, command: Heartbeat, now: Millis) -> Millis | No
 
 def heartbeat(turn: Turn, command: Heartbeat) -> HeartbeatReply:
     """Renew the session, also while the group rebalances (classic.md 4). Raises `ProtocolError`."""
-    require_group_id(command.group_id)
     if turn.classic_or_none is None:
         raise unknown_member(command.member_id)
     group = turn.classic_or_none

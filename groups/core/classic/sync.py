@@ -6,7 +6,6 @@ from groups.core.classic.members import (
     refused,
     require_alive,
     require_generation,
-    require_group_id,
     session_while_parked,
     sessions_of_waiting,
     synced,
@@ -25,7 +24,6 @@ from kcoord.protocol.errors import Error, ProtocolError
 
 def sync_group(turn: Turn, command: SyncGroup) -> SyncReply | Parked:
     """Hand the member its assignment, or park it until the leader's sync. Raises `ProtocolError`."""
-    require_group_id(command.group_id)
     if turn.classic_or_none is None:
         raise unknown_member(command.member_id)
     group = turn.classic_or_none

@@ -209,8 +209,8 @@ async def test_large_target_is_computed_off_the_loop(
     service: GroupService, topic_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await settled(service.consumer_heartbeat(joining("a")))
-    small = replace(service._mailbox._contexts._config, consumer_assignment_inline_limit=0)
-    monkeypatch.setattr(service._mailbox._contexts, "_config", small)
+    small = replace(service._mailbox._contexts.server, consumer_assignment_inline_limit=0)
+    monkeypatch.setattr(service._mailbox._contexts, "server", small)
     second = await settled(service.consumer_heartbeat(joining("b")))
     assert second.member_epoch == first.member_epoch, "it was answered before there was a target with it"
     await eventually(lambda: not service.busy, "the target is computed")
