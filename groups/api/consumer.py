@@ -71,7 +71,7 @@ async def reported(call: Beat) -> Partitions | None:
         if not holdings.partitions.get(topic_id, frozenset()).issuperset(entry.partitions):
             raise refusal
         found[topic_id].update(entry.partitions)
-    return {topic_id: frozenset(partitions) for topic_id, partitions in found.items() if partitions}
+    return {topic_id: frozenset(partitions) for topic_id, partitions in found.items()}
 
 
 def _key(entry: wire.OwnedTopic, where: str) -> str | uuid.UUID:

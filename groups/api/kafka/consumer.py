@@ -21,7 +21,7 @@ from groups.api.rest.consumer_description import (
 )
 from groups.api.rest.seen import seen_consumer_group
 from groups.configs import DecisionContexts
-from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
+from groups.core.model.consumer_group import DEPARTED_EPOCH, ConsumerGroup, EpochGroup
 from groups.engine.service import GroupService
 from groups.nodes.directory import NodeDirectory
 from groups.readmodel import unknown_group
@@ -58,7 +58,7 @@ async def _joined(call: Call, body: wire.ConsumerHeartbeatRequest, group_id: str
 
 def _body(call: Call, request: Fields) -> wire.ConsumerHeartbeatRequest:
     member_id = request.member_id
-    if call.version < CLIENT_MAKES_IDS and not member_id and request.member_epoch == 0:
+    if call.version < CLIENT_MAKES_IDS and not member_id and request.member_epoch in (0, DEPARTED_EPOCH):
         member_id = str(uuid.uuid4())
     owned = request.topic_partitions
     return struct_of(
