@@ -36,7 +36,7 @@ _UNKNOWN_ID = "no-topic:"
 
 def consumer_config(config: Mapping[str, Any]) -> GroupConfig:
     """The core's settings under their Kafka names. Everything is computed at once, as the convention has it."""
-    policy = MigrationPolicy(config.get("group.consumer.migration.policy", "bidirectional"))
+    policy = MigrationPolicy(config.get("group.consumer.migration.policy", "bidirectional").lower())
     known: dict[str, Any] = {_SETTINGS[name]: value for name, value in config.items() if name in _SETTINGS}
     largest = config.get("group.share.max.size", 200)
     known["share"] = replace(GroupConfig().share, assignment_interval_ms=0, max_size=largest)
@@ -228,5 +228,6 @@ class ConsumerCoreDriver(CoreDriver):
     def _describe(self, group_id: str) -> Response:
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
-            return {"group_id": group_id, "error": Error.GROUP_ID_NOT_FOUND.name}
-        return terms.described(group_id, group, preferred_assignor(group, self._assignors), self._topic_name)
+            refused = Error.GROUP_ID_NOT_FOUND if group_id else Error.INVALID_GROUP_ID
+            return {"group_id": group_id, "error": refused.name}
+        return terms.described(group_id, group, preferred_assignor(group, self._assignors), self._topics.by_id)

@@ -13,13 +13,15 @@ from typing import Any
 from groups.core.model import commands as c
 from groups.core.model import replies as r
 from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember, EpochGroup, merged
-from groups.core.model.types import ConsumerProtocol, Protocol
+from groups.core.model.types import ConsumerProtocol, Protocol, Topic
 from kcoord.protocol import consumer_protocol as wire
 from tests.conformance.core_terms import FOREVER_MS
 from tests.conformance.driver import NoDriver, Response
 
 Args = Mapping[str, Any]
 Rename = Callable[[str], str]
+
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 CODEC = ConsumerProtocol(
     decode_subscription=wire.decode_subscription,
@@ -263,8 +265,12 @@ def _inspected(member: ConsumerMember, topic_name: Rename) -> Response:
     }
 
 
-def described(group_id: str, group: ConsumerGroup, assignor_name: str, topic_name: Rename) -> Response:
-    """ConsumerGroupDescribe's view of a group (consumer.md 9.2)."""
+def described(group_id: str, group: ConsumerGroup, assignor_name: str, topics: Mapping[str, Topic]) -> Response:
+    """ConsumerGroupDescribe's view of a group (consumer.md 9.2). `topics`: those that exist, by id; others it omits."""
+
+    def existing(partitions: Mapping[str, Iterable[int]]) -> Response:
+        return {topics[key].name: sorted(numbers) for key, numbers in partitions.items() if key in topics}
+
     return {
         "error": "NONE",
         "group_id": group_id,
@@ -277,8 +283,11 @@ def described(group_id: str, group: ConsumerGroup, assignor_name: str, topic_nam
                 "instance_id": member.instance_id,
                 "rack_id": member.rack_id,
                 "member_epoch": member.member_epoch,
-                "assignment": by_name(merged(member.assigned, member.pending_revocation), topic_name),
-                "target_assignment": by_name(member.target, topic_name),
+                "subscribed_topic_names": sorted(member.subscribed_topic_names),
+                "subscribed_topic_regex": member.subscribed_topic_regex,
+                "member_type": CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,
+                "assignment": existing(merged(member.assigned, member.pending_revocation)),
+                "target_assignment": existing(member.target),
             }
             for member_id, member in group.members.items()
         },

@@ -15,6 +15,7 @@ from tests.conformance.http_consumer_classic import ClassicCalls
 from tests.conformance.http_terms import Args, Exchange, HttpAnswer, HttpRequest, group_path, single
 
 _AS_THEY_ARE = ("member_id", "member_epoch", "instance_id", "rack_id", "rebalance_timeout_ms", "server_assignor")
+_MEMBER_TYPES = {"classic": consumer_terms.CLASSIC_MEMBER, "consumer": consumer_terms.CONSUMER_MEMBER}
 _SUBSCRIPTION = ("subscribed_topic_names", "subscribed_topic_regex")
 
 
@@ -76,6 +77,11 @@ def _assignment(entries: Sequence[Mapping[str, Any]], topics: TopicNames) -> Map
     return assignment
 
 
+def _existing(entries: Sequence[Mapping[str, Any]], topics: TopicNames) -> Mapping[str, list[int]]:
+    """Without deleted topics, which Kafka leaves out of a description (consumer.md 4.5)."""
+    return _assignment([entry for entry in entries if entry["topic"] is not None], topics)
+
+
 def describe(topics: TopicNames, read: Callable[[Mapping[str, Response]], Response]) -> Exchange:
     """ConsumerGroupDescribe; `read` puts the descriptions of the groups, by id, into one answer."""
     return Exchange(
@@ -105,8 +111,10 @@ def _described(answer: HttpAnswer, topics: TopicNames) -> Response:
                 "rack_id": member["rack_id"],
                 "member_epoch": member["member_epoch"],
                 "subscribed_topic_names": member["subscribed_topic_names"],
-                "assignment": _assignment(member["assignment"], topics),
-                "target_assignment": _assignment(member["target_assignment"], topics),
+                "subscribed_topic_regex": member["subscribed_topic_regex"],
+                "member_type": _MEMBER_TYPES[member["member_type"]],
+                "assignment": _existing(member["assignment"], topics),
+                "target_assignment": _existing(member["target_assignment"], topics),
             }
             for member in group["members"]
         },
