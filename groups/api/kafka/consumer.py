@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from groups.api import wire
-from groups.api.consumer import consumer_heartbeat
+from groups.api.consumer import DISABLED, consumer_heartbeat
 from groups.api.kafka.classic import as_clients_know_it, remember
 from groups.api.kafka.reads import with_operations
 from groups.api.rest.consumer_description import (
@@ -27,7 +27,7 @@ from groups.nodes.directory import NodeDirectory
 from groups.readmodel import unknown_group
 from kcoord.access.rights import Operation, Resource
 from kcoord.door.http.paths import check_group_id
-from kcoord.door.kafka.api import Answer, Api, Call, struct_of
+from kcoord.door.kafka.api import UNSUPPORTED_VERSION, Answer, Api, Call, struct_of
 from kcoord.door.kafka.codec import Fields
 from kcoord.process.off_loop import then
 from kcoord.protocol.errors import ProtocolError
@@ -37,7 +37,9 @@ CLIENT_MAKES_IDS = 1
 
 
 def heartbeat(call: Call, request: Fields) -> Answer | Awaitable[Answer]:
-    """ConsumerGroupHeartbeat, by the operation of the REST API."""
+    """ConsumerGroupHeartbeat, by the operation of the REST API, which has no UNSUPPORTED_VERSION."""
+    if "consumer" not in call.runtime.group_protocols:
+        return refuse_heartbeat(request, call.version, UNSUPPORTED_VERSION, DISABLED)
     check_group_id(request.group_id, may_be_empty=True)
     body = _body(call, request)
     if request.member_epoch == 0:
