@@ -144,33 +144,6 @@ def _renamed(
     )
 
 
-def _commit(args: Args) -> Args:
-    return {
-        "group_id": args["group_id"],
-        "member_id": args.get("member_id", ""),
-        "generation_id_or_member_epoch": args.get("member_epoch", -1),
-        "offsets": args["topics"],
-    }
-
-
-def _fetch(args: Args) -> Args:
-    return {"groups": [args]}
-
-
-def _fetched(response: Response, args: Args) -> Response:
-    """The one group; of each offset the number, or the error where there is one."""
-    group = response["groups"][args["group_id"]]
-    offsets = {
-        topic: {number: _offset(entry) for number, entry in partitions.items()}
-        for topic, partitions in group["offsets"].items()
-    }
-    return {"error": group["error"], "offsets": offsets}
-
-
-def _offset(entry: Mapping[str, Any]) -> Any:
-    return entry["offset"] if entry["error"] == "NONE" else entry["error"]
-
-
 def _listed(response: Response, args: Args) -> Response:
     """The groups in ascending order of their ids, each with its id."""
     groups = [
@@ -213,15 +186,15 @@ def exchanges(topics: TopicNames) -> Mapping[str, Exchange]:
         ),
         "LeaveGroup": _renamed(http_membership.EXCHANGES["LeaveGroup"], _leave, _left),
         "DescribeGroups": _renamed(admin["DescribeGroups"], consumer_terms.group_ids, consumer_terms.described_groups),
-        "OffsetCommit": _renamed(offsets["OffsetCommit"], _commit, lambda response, args: response),
-        "OffsetFetch": _renamed(offsets["OffsetFetch"], _fetch, _fetched),
+        "OffsetCommit": _renamed(offsets["OffsetCommit"], consumer_terms.commit, lambda response, args: response),
+        "OffsetFetch": _renamed(offsets["OffsetFetch"], consumer_terms.fetch, consumer_terms.fetched),
         **http_offset_delete.EXCHANGES,
         "ListGroups": _renamed(
             admin["ListGroups"], lambda args: {"states_filter": (), "types_filter": (), **args}, _listed
         ),
         "DeleteGroups": _renamed(
             admin["DeleteGroups"],
-            lambda args: {"groups_names": args["group_ids"]},
+            consumer_terms.deletions,
             lambda response, args: response,
         ),
     }
