@@ -33,6 +33,8 @@ from kcoord.setting_table import REBALANCE_PROTOCOLS
 
 Beat = Call[wire.ConsumerHeartbeatRequest]
 
+DISABLED = f"the consumer protocol is disabled on this server; enable it with the setting {REBALANCE_PROTOCOLS}"
+
 
 def describable(call: Call[Any], name: str) -> bool:
     """May the caller describe the topic of this name?"""
@@ -71,7 +73,7 @@ async def reported(call: Beat) -> Partitions | None:
         if not holdings.partitions.get(topic_id, frozenset()).issuperset(entry.partitions):
             raise refusal
         found[topic_id].update(entry.partitions)
-    return {topic_id: frozenset(partitions) for topic_id, partitions in found.items() if partitions}
+    return {topic_id: frozenset(partitions) for topic_id, partitions in found.items()}
 
 
 def _key(entry: wire.OwnedTopic, where: str) -> str | uuid.UUID:
@@ -211,9 +213,7 @@ CONSUMER_HEARTBEAT = Endpoint(
 def consumer_heartbeat(call: Beat) -> wire.ConsumerHeartbeatResponse | Awaitable[wire.ConsumerHeartbeatResponse]:
     """ConsumerGroupHeartbeat."""
     if "consumer" not in call.runtime.group_protocols:
-        raise invalid(
-            f"the consumer protocol is disabled on this server; enable it with the setting {REBALANCE_PROTOCOLS}"
-        )
+        raise invalid(DISABLED)
     call.principal.require_group(Operation.READ, call.group_id)
     if not _says_nothing_new(call.body):
         return _consumer_heartbeat(call)

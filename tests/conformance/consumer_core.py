@@ -8,14 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from groups.core.assignors import BUILT_IN
-from groups.core.consumer.offsets import check_fetch
 from groups.core.consumer.target import preferred_assignor
-from groups.core.model.commands import ApplyRegexResolution, Command, CommitOffsets, DeleteGroup
+from groups.core.model.commands import ApplyRegexResolution, Command
 from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
-from groups.core.model.replies import CommitReply, Done, LeaveReply, Reply
+from groups.core.model.replies import LeaveReply, Reply
 from groups.core.model.turn import ComputeTarget, Effect, ResolveRegexes
 from groups.core.model.types import ClassicGroup, Env, GroupConfig, MigrationPolicy, Topic, TopicView
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error
 from tests.conformance import consumer_terms as terms
 from tests.conformance import core_admin
 from tests.conformance.cases import Case
@@ -36,7 +35,7 @@ _UNKNOWN_ID = "no-topic:"
 
 def consumer_config(config: Mapping[str, Any]) -> GroupConfig:
     """The core's settings under their Kafka names. Everything is computed at once, as the convention has it."""
-    policy = MigrationPolicy(config.get("group.consumer.migration.policy", "bidirectional"))
+    policy = MigrationPolicy(config.get("group.consumer.migration.policy", "bidirectional").lower())
     known: dict[str, Any] = {_SETTINGS[name]: value for name, value in config.items() if name in _SETTINGS}
     largest = config.get("group.share.max.size", 200)
     known["share"] = replace(GroupConfig().share, assignment_interval_ms=0, max_size=largest)
@@ -55,7 +54,6 @@ class ConsumerCoreDriver(CoreDriver):
         self._assignors = {name: BUILT_IN[name] for name in names}
         self._overrides: dict[str, Mapping[str, Any]] = {}
         self._resolutions: dict[str, ResolveRegexes] = {}
-        self._committed: dict[str, dict[tuple[str, int], int]] = {}
         self._topic_ids = itertools.count(1)
         self._names: dict[str, str] = {}
         self._topics = TopicView()
@@ -94,6 +92,7 @@ class ConsumerCoreDriver(CoreDriver):
     def _store_topics(self, by_name: Mapping[str, Topic]) -> None:
         by_id = {topic.topic_id: topic for topic in by_name.values()}
         self._topics = TopicView(self._topics.version + 1, by_name, by_id)
+        self._offsets.topics = {name: topic.partitions for name, topic in by_name.items()}
 
     def _topic_id(self, name: str) -> str:
         """The id of the newest topic of that name, which may be deleted."""
@@ -138,13 +137,13 @@ class ConsumerCoreDriver(CoreDriver):
         self._tick_overdue()
         match name:
             case "OffsetCommit":
-                return self._commit(args)
+                return super()._above_the_core(name, terms.commit(args))
             case "OffsetFetch":
-                return self._fetch(args)
+                return terms.fetched(self._offsets.fetch(terms.fetch(args), self._groups.get), args)
             case "OffsetDelete":
-                return self._delete_offsets(args)
+                return super()._above_the_core(name, args)
             case "DeleteGroups":
-                return {"results": {group_id: self._delete(group_id) for group_id in args["group_ids"]}}
+                return super()._above_the_core(name, terms.deletions(args))
             case "ListGroups":
                 return self._list(args)
             case "LeaveGroup":
@@ -161,46 +160,6 @@ class ConsumerCoreDriver(CoreDriver):
         reply = self._decide(command.group_id, command, Call())
         assert isinstance(reply, LeaveReply)
         return reply
-
-    def _commit(self, args: Args) -> Response:
-        command = self._command("OffsetCommit", args)
-        assert isinstance(command, CommitOffsets)
-        reply = self._decide(command.group_id, command, Call())
-        assert isinstance(reply, CommitReply)
-        if reply.error is not Error.NONE:
-            return {"error": reply.error.name}
-        stored = self._committed.setdefault(command.group_id, {})
-        for topic, offsets in args["topics"].items():
-            stored.update({(topic, int(number)): offset for number, offset in offsets.items()})
-        return {"error": "NONE", "partitions": {topic: dict.fromkeys(o, "NONE") for topic, o in args["topics"].items()}}
-
-    def _fetch(self, args: Args) -> Response:
-        group = self._groups.get(args["group_id"])
-        if isinstance(group, ConsumerGroup):
-            try:
-                check_fetch(group, args["member_id"], args["member_epoch"])
-            except ProtocolError as refusal:
-                return {"error": refusal.error.name}
-        stored = self._committed.get(args["group_id"], {})
-        offsets = {
-            topic: {str(number): stored.get((topic, number), -1) for number in numbers}
-            for topic, numbers in args["topics"].items()
-        }
-        return {"error": "NONE", "offsets": offsets}
-
-    def _delete_offsets(self, args: Args) -> Response:
-        def remove(group_id: str, topic: str, partition: int) -> None:
-            self._committed.get(group_id, {}).pop((topic, partition), None)
-
-        topics = {name: topic.partitions for name, topic in self._topics.by_name.items()}
-        return core_admin.delete_offsets(args, self._reply_of, remove, topics)
-
-    def _delete(self, group_id: str) -> str:
-        reply = self._decide(group_id, DeleteGroup(group_id), Call())
-        assert isinstance(reply, Done)
-        if reply.error is Error.NONE:
-            self._committed.pop(group_id, None)
-        return reply.error.name
 
     def _list(self, args: Args) -> Response:
         states = [state.strip().lower() for state in args.get("states_filter", ())]
@@ -228,5 +187,6 @@ class ConsumerCoreDriver(CoreDriver):
     def _describe(self, group_id: str) -> Response:
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
-            return {"group_id": group_id, "error": Error.GROUP_ID_NOT_FOUND.name}
-        return terms.described(group_id, group, preferred_assignor(group, self._assignors), self._topic_name)
+            refused = Error.GROUP_ID_NOT_FOUND if group_id else Error.INVALID_GROUP_ID
+            return {"group_id": group_id, "error": refused.name}
+        return terms.described(group_id, group, preferred_assignor(group, self._assignors), self._topics.by_id)

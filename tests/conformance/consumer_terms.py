@@ -13,13 +13,17 @@ from typing import Any
 from groups.core.model import commands as c
 from groups.core.model import replies as r
 from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember, EpochGroup, merged
-from groups.core.model.types import ConsumerProtocol, Protocol
+from groups.core.model.types import ConsumerProtocol, Protocol, Topic
 from kcoord.protocol import consumer_protocol as wire
 from tests.conformance.core_terms import FOREVER_MS
 from tests.conformance.driver import NoDriver, Response
 
 Args = Mapping[str, Any]
 Rename = Callable[[str], str]
+
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
+
+_STORED_AS_THEY_ARE = ("instance_id", "rack_id", "rebalance_timeout_ms", "server_assignor", "subscribed_topic_regex")
 
 CODEC = ConsumerProtocol(
     decode_subscription=wire.decode_subscription,
@@ -99,7 +103,9 @@ def _join(args: Args, topic_id: Rename) -> c.JoinGroup:
 
 
 def subscription(entry: Args) -> bytes:
-    """The metadata of one protocol of a JoinGroup."""
+    """The metadata of one protocol of a JoinGroup; a text that is no consumer's, as the classic convention has it."""
+    if "metadata" in entry:
+        return str(entry["metadata"]).encode()
     return wire.encode_subscription(
         wire.Subscription(
             topics=tuple(entry["topics"]),
@@ -122,7 +128,7 @@ def _sync(args: Args, topic_id: Rename) -> c.SyncGroup:
         member_id=args["member_id"],
         group_instance_id=args.get("instance_id"),
         generation_id=args["generation_id"],
-        protocol_type=None,
+        protocol_type=args.get("protocol_type"),
         protocol_name=args.get("protocol_name"),
         assignments=assignments,
         max_wait_ms=FOREVER_MS,
@@ -131,11 +137,6 @@ def _sync(args: Args, topic_id: Rename) -> c.SyncGroup:
 
 def _heartbeat(args: Args, topic_id: Rename) -> c.Heartbeat:
     return c.Heartbeat(args["group_id"], args["member_id"], args.get("instance_id"), args["generation_id"])
-
-
-def _commit(args: Args, topic_id: Rename) -> c.CommitOffsets:
-    partitions = {topic: frozenset(map(int, offsets)) for topic, offsets in args["topics"].items()}
-    return c.CommitOffsets(args["group_id"], args["member_id"], None, args["member_epoch"], partitions=partitions)
 
 
 def _leave(args: Args, topic_id: Rename) -> c.LeaveGroup:
@@ -159,7 +160,6 @@ _COMMANDS: Mapping[str, Callable[[Args, Rename], c.Command]] = {
     "SyncGroup": _sync,
     "Heartbeat": _heartbeat,
     "LeaveGroup": _leave,
-    "OffsetCommit": _commit,
     "DeleteGroup": lambda args, topic_id: c.DeleteGroup(args["group_id"]),
 }
 
@@ -181,6 +181,7 @@ def response(reply: r.Reply, topic_name: Rename) -> Response:
                 "error": reply.error.name,
                 "member_id": reply.member_id,
                 "generation_id": reply.generation_id,
+                "protocol_type": reply.protocol_type,
                 "protocol_name": reply.protocol_name,
                 "leader": reply.leader,
                 "members": [{"member_id": member.member_id} for member in reply.members],
@@ -219,6 +220,40 @@ def group_ids(args: Args) -> Args:
     return {"groups": args["group_ids"]} if "group_ids" in args else args
 
 
+def commit(args: Args) -> Args:
+    """The arguments of an OffsetCommit as the offsets convention has them."""
+    return {
+        "group_id": args["group_id"],
+        "member_id": args.get("member_id", ""),
+        "generation_id_or_member_epoch": args.get("member_epoch", -1),
+        "offsets": args["topics"],
+    }
+
+
+def fetch(args: Args) -> Args:
+    """The arguments of an OffsetFetch as the offsets convention has them."""
+    return {"groups": [args]}
+
+
+def fetched(response: Response, args: Args) -> Response:
+    """The one group of an OffsetFetch; of each offset the number, or the error where there is one."""
+    group = response["groups"][args["group_id"]]
+    offsets = {
+        topic: {number: _offset(entry) for number, entry in partitions.items()}
+        for topic, partitions in group["offsets"].items()
+    }
+    return {"error": group["error"], "offsets": offsets}
+
+
+def _offset(entry: Args) -> Any:
+    return entry["offset"] if entry["error"] == "NONE" else entry["error"]
+
+
+def deletions(args: Args) -> Args:
+    """The arguments of a DeleteGroups as the offsets convention has them."""
+    return {"groups_names": args["group_ids"]}
+
+
 def described_groups(response: Response, args: Args) -> Response:
     """The answer to a DescribeGroups: by id as in the offsets convention, or as a list where ids were given so."""
     if "group_ids" not in args:
@@ -253,6 +288,8 @@ def inspected(group: EpochGroup, topic_name: Rename) -> Response:
 
 def _inspected(member: ConsumerMember, topic_name: Rename) -> Response:
     return {
+        **{name: getattr(member, name) for name in _STORED_AS_THEY_ARE},
+        "subscribed_topic_names": sorted(member.subscribed_topic_names),
         "state": member.state.name,
         "member_epoch": member.member_epoch,
         "previous_member_epoch": member.previous_member_epoch,
@@ -263,8 +300,12 @@ def _inspected(member: ConsumerMember, topic_name: Rename) -> Response:
     }
 
 
-def described(group_id: str, group: ConsumerGroup, assignor_name: str, topic_name: Rename) -> Response:
-    """ConsumerGroupDescribe's view of a group (consumer.md 9.2)."""
+def described(group_id: str, group: ConsumerGroup, assignor_name: str, topics: Mapping[str, Topic]) -> Response:
+    """ConsumerGroupDescribe's view of a group (consumer.md 9.2). `topics`: those that exist, by id; others it omits."""
+
+    def existing(partitions: Mapping[str, Iterable[int]]) -> Response:
+        return {topics[key].name: sorted(numbers) for key, numbers in partitions.items() if key in topics}
+
     return {
         "error": "NONE",
         "group_id": group_id,
@@ -277,8 +318,11 @@ def described(group_id: str, group: ConsumerGroup, assignor_name: str, topic_nam
                 "instance_id": member.instance_id,
                 "rack_id": member.rack_id,
                 "member_epoch": member.member_epoch,
-                "assignment": by_name(merged(member.assigned, member.pending_revocation), topic_name),
-                "target_assignment": by_name(member.target, topic_name),
+                "subscribed_topic_names": sorted(member.subscribed_topic_names),
+                "subscribed_topic_regex": member.subscribed_topic_regex,
+                "member_type": CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,
+                "assignment": existing(merged(member.assigned, member.pending_revocation)),
+                "target_assignment": existing(member.target),
             }
             for member_id, member in group.members.items()
         },

@@ -38,7 +38,7 @@ class CoreOffsets:
 
     def __init__(self, case: Case) -> None:
         self.transactions = CoreTransactions()
-        self._topics = case.topics
+        self.topics = case.topics
         self._metadata_limit: int = case.config.get("offset.metadata.max.bytes", METADATA_LIMIT)
         self._stored: dict[str, dict[tuple[str, int], OffsetRecord]] = {}
         self._committed = 0
@@ -52,7 +52,7 @@ class CoreOffsets:
         if ("READ", "GROUP", group_id) in self._denied:
             return _everywhere(args, Error.GROUP_AUTHORIZATION_FAILED)
         asked = self._read_commit(args)
-        commit = take(asked, self._topics, self._metadata_limit)
+        commit = take(asked, self.topics, self._metadata_limit)
         if commit.is_for_group:
             error = may_commit(membership_half(commit))
             if error is not Error.NONE:
@@ -72,7 +72,7 @@ class CoreOffsets:
         if ("READ", "GROUP", group_id) in self._denied:
             return _everywhere(args, Error.GROUP_AUTHORIZATION_FAILED)
         asked = self._read_commit(args)
-        commit = take(asked, self._topics, self._metadata_limit)
+        commit = take(asked, self.topics, self._metadata_limit)
         if commit.is_for_group:
             try:
                 self.transactions.admit(args["producer_id"], args["producer_epoch"])
@@ -108,7 +108,7 @@ class CoreOffsets:
         if ("DELETE", "GROUP", args["group_id"]) in self._denied:
             return {"error": Error.GROUP_AUTHORIZATION_FAILED.name, "partitions": {}}
         denied = frozenset(name for operation, kind, name in self._denied if (operation, kind) == ("READ", "TOPIC"))
-        return delete_offsets(args, decide, self._remove, self._topics, denied)
+        return delete_offsets(args, decide, self._remove, self.topics, denied)
 
     def _remove(self, group_id: str, topic: str, partition: int) -> None:
         committed = self._stored.get(group_id, {}).pop((topic, partition), None)
@@ -196,13 +196,12 @@ def _answered(results: Results) -> Response:
     partitions: dict[str, dict[str, str]] = {}
     for topic, partition, error in results:
         partitions.setdefault(topic, {})[str(partition)] = error.name
-    return {"partitions": partitions}
+    return {"error": Error.NONE.name, "partitions": partitions}
 
 
 def _everywhere(args: Args, error: Error) -> Response:
-    return {
-        "partitions": {topic: dict.fromkeys(partitions, error.name) for topic, partitions in args["offsets"].items()}
-    }
+    partitions = {topic: dict.fromkeys(partitions, error.name) for topic, partitions in args["offsets"].items()}
+    return {"error": error.name, "partitions": partitions}
 
 
 def _partition(topic: str, partition: int, value: int | Args) -> PartitionCommit:

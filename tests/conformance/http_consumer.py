@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import quote
 
+from groups.configs import DecisionContexts
 from groups.core.model.consumer_group import EpochGroup
+from groups.core.model.turn import ResolveRegexes
+from groups.engine.service import GroupService
 from groups.store.store import GroupStore
 from kcoord.database.clock import VirtualClock
 from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import Error, ProtocolError
 from tests.conformance import consumer_terms, http_consumer_terms
 from tests.conformance.cases import Case
 from tests.conformance.driver import BrokenPromise, Call, Response
@@ -30,6 +34,17 @@ class ConsumerHttpDriver(HttpDriver):
     def __init__(self, case: Case, runtime: Runtime, clock: VirtualClock, secret: str) -> None:
         super().__init__(case, runtime, clock, secret)
         self._exchanges = http_consumer_terms.exchanges(self._topics)
+        self._resolutions: dict[str, ResolveRegexes] = {}
+
+    async def start(self) -> None:
+        """As the base. Regular expressions are resolved when a case waits for it, as its convention has it."""
+        contexts = self._runtime.get(DecisionContexts)
+        self._resolve, contexts.resolve = contexts.resolve, self._hold  # type: ignore[method-assign]
+        await super().start()
+
+    async def _hold(self, effect: ResolveRegexes) -> NoReturn:
+        self._resolutions[effect.group_id] = effect
+        raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, "resolved later")
 
     async def call(self, name: str, args: Mapping[str, Any]) -> Call:
         """As the base. Reads tell what is stored, and what is overdue is stored by the next tick: it has run."""
@@ -54,8 +69,11 @@ class ConsumerHttpDriver(HttpDriver):
                 await self._done(HttpRequest("DELETE", _topic_path(args)))
             case "set_group_config":
                 await self._done(HttpRequest("PATCH", group_path(args["group_id"], "/config"), args["config"]))
+            case "await_regex_resolution" if args["group_id"] in self._resolutions:
+                resolved = await self._resolve(self._resolutions.pop(args["group_id"]))
+                await self._runtime.get(GroupService).execute(resolved)
             case "await_regex_resolution":
-                await self._rest()
+                pass
             case _:
                 await super().control(kind, args)
 

@@ -33,10 +33,11 @@ class ClassicCalls:
 
     def _read_join(self, answer: HttpAnswer, args: Args) -> Response:
         if answer.error != "NONE":
-            refused = {"error": answer.error, "generation_id": -1, "leader": "", "protocol_name": None, "members": []}
+            refused = {"error": answer.error, "generation_id": -1, "leader": "", "members": []}
+            refused |= {"protocol_type": None, "protocol_name": None}
             return {**refused, "member_id": answer.body.get("member_id", args["member_id"])}
         self._chosen[args["group_id"], answer.body["member_id"]] = answer.body["protocol_name"]
-        fields = ("member_id", "generation_id", "protocol_name", "leader")
+        fields = ("member_id", "generation_id", "protocol_type", "protocol_name", "leader")
         members = [{"member_id": member["member_id"]} for member in answer.body["members"]]
         return {"error": "NONE", **{name: answer.body[name] for name in fields}, "members": members}
 
@@ -46,7 +47,7 @@ class ClassicCalls:
             "member_id": args["member_id"],
             "group_instance_id": args.get("instance_id"),
             "generation_id": args["generation_id"],
-            "protocol_type": PROTOCOL_TYPE,
+            "protocol_type": args.get("protocol_type", PROTOCOL_TYPE),
             "protocol_name": args.get("protocol_name", chosen),
             "assignments": [
                 {"member_id": member_id, "assignment": _base64(wire.encode_assignment(_as_assignment(partitions)))}

@@ -15,6 +15,7 @@ from tests.conformance.http_consumer_classic import ClassicCalls
 from tests.conformance.http_terms import Args, Exchange, HttpAnswer, HttpRequest, group_path, single
 
 _AS_THEY_ARE = ("member_id", "member_epoch", "instance_id", "rack_id", "rebalance_timeout_ms", "server_assignor")
+_MEMBER_TYPES = {"classic": consumer_terms.CLASSIC_MEMBER, "consumer": consumer_terms.CONSUMER_MEMBER}
 _SUBSCRIPTION = ("subscribed_topic_names", "subscribed_topic_regex")
 
 
@@ -76,6 +77,11 @@ def _assignment(entries: Sequence[Mapping[str, Any]], topics: TopicNames) -> Map
     return assignment
 
 
+def _existing(entries: Sequence[Mapping[str, Any]], topics: TopicNames) -> Mapping[str, list[int]]:
+    """Without deleted topics, which Kafka leaves out of a description (consumer.md 4.5)."""
+    return _assignment([entry for entry in entries if entry["topic"] is not None], topics)
+
+
 def describe(topics: TopicNames, read: Callable[[Mapping[str, Response]], Response]) -> Exchange:
     """ConsumerGroupDescribe; `read` puts the descriptions of the groups, by id, into one answer."""
     return Exchange(
@@ -105,8 +111,10 @@ def _described(answer: HttpAnswer, topics: TopicNames) -> Response:
                 "rack_id": member["rack_id"],
                 "member_epoch": member["member_epoch"],
                 "subscribed_topic_names": member["subscribed_topic_names"],
-                "assignment": _assignment(member["assignment"], topics),
-                "target_assignment": _assignment(member["target_assignment"], topics),
+                "subscribed_topic_regex": member["subscribed_topic_regex"],
+                "member_type": _MEMBER_TYPES[member["member_type"]],
+                "assignment": _existing(member["assignment"], topics),
+                "target_assignment": _existing(member["target_assignment"], topics),
             }
             for member in group["members"]
         },
@@ -134,33 +142,6 @@ def _renamed(
         lambda args: exchange.requests(rename(args)),
         lambda answers, args: answer(exchange.read(answers, rename(args)), args),
     )
-
-
-def _commit(args: Args) -> Args:
-    return {
-        "group_id": args["group_id"],
-        "member_id": args.get("member_id", ""),
-        "generation_id_or_member_epoch": args.get("member_epoch", -1),
-        "offsets": args["topics"],
-    }
-
-
-def _fetch(args: Args) -> Args:
-    return {"groups": [args]}
-
-
-def _fetched(response: Response, args: Args) -> Response:
-    """The one group; of each offset the number, or the error where there is one."""
-    group = response["groups"][args["group_id"]]
-    offsets = {
-        topic: {number: _offset(entry) for number, entry in partitions.items()}
-        for topic, partitions in group["offsets"].items()
-    }
-    return {"error": group["error"], "offsets": offsets}
-
-
-def _offset(entry: Mapping[str, Any]) -> Any:
-    return entry["offset"] if entry["error"] == "NONE" else entry["error"]
 
 
 def _listed(response: Response, args: Args) -> Response:
@@ -205,15 +186,15 @@ def exchanges(topics: TopicNames) -> Mapping[str, Exchange]:
         ),
         "LeaveGroup": _renamed(http_membership.EXCHANGES["LeaveGroup"], _leave, _left),
         "DescribeGroups": _renamed(admin["DescribeGroups"], consumer_terms.group_ids, consumer_terms.described_groups),
-        "OffsetCommit": _renamed(offsets["OffsetCommit"], _commit, lambda response, args: response),
-        "OffsetFetch": _renamed(offsets["OffsetFetch"], _fetch, _fetched),
+        "OffsetCommit": _renamed(offsets["OffsetCommit"], consumer_terms.commit, lambda response, args: response),
+        "OffsetFetch": _renamed(offsets["OffsetFetch"], consumer_terms.fetch, consumer_terms.fetched),
         **http_offset_delete.EXCHANGES,
         "ListGroups": _renamed(
             admin["ListGroups"], lambda args: {"states_filter": (), "types_filter": (), **args}, _listed
         ),
         "DeleteGroups": _renamed(
             admin["DeleteGroups"],
-            lambda args: {"groups_names": args["group_ids"]},
+            consumer_terms.deletions,
             lambda response, args: response,
         ),
     }

@@ -14,8 +14,11 @@ from urllib.parse import unquote
 
 from kcoord.door.kafka.codec import Fields
 from tests.conformance import wire_offsets
+from tests.conformance.consumer_terms import CONSUMER_MEMBER
 from tests.conformance.http_terms import Args, HttpAnswer, HttpRequest
 from tests.conformance.wire_requests import Translation, WireRequest, body_of, group_of, refused, version_of
+
+_SUBSCRIPTION = ("subscribed_topic_names", "subscribed_topic_regex")
 
 INSTANCE_ID = 5
 """The oldest version of JoinGroup that has an instance id."""
@@ -179,8 +182,9 @@ def _consumer_described(answer: Fields, sent: WireRequest) -> HttpAnswer:
         return refused(group.error_code)
     members = [
         {
-            **{name: member[name] for name in ("member_id", "rack_id", "member_epoch", "subscribed_topic_names")},
+            **{name: member[name] for name in ("member_id", "rack_id", "member_epoch", *_SUBSCRIPTION)},
             "group_instance_id": member.instance_id,
+            "member_type": "consumer" if member.member_type == CONSUMER_MEMBER else "classic",
             "assignment": _partitions(member.assignment),
             "target_assignment": _partitions(member.target_assignment),
         }

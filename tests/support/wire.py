@@ -22,6 +22,7 @@ from kcoord.door.kafka.api import Api, Call, Session, Software, request_class, r
 from kcoord.door.kafka.codec import Frame
 from kcoord.door.kafka.dispatch import encoded
 from kcoord.door.kafka.gateway import limits_of
+from kcoord.process.off_loop import settled
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import ProtocolError
 from offsets.api.kafka.apis import APIS as OF_OFFSETS
@@ -49,7 +50,7 @@ class Wire:
         session = Session(Peer(limits_of(self.runtime.config)), "127.0.0.1", 1, "127.0.0.1", 2)
         call = Call(self.runtime, gateway, session, self.principal, version, "tests")
         try:
-            fields_ = await api.handler(call, content)
+            fields_ = await settled(api.handler(call, content))
         except ProtocolError as error:
             fields_ = api.refuse(content, version, error.error.code, error.detail)
         if fields_ is None:

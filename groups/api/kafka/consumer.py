@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from groups.api import wire
-from groups.api.consumer import consumer_heartbeat
+from groups.api.consumer import DISABLED, consumer_heartbeat
 from groups.api.kafka.classic import as_clients_know_it, remember
 from groups.api.kafka.reads import with_operations
 from groups.api.rest.consumer_description import (
@@ -21,13 +21,13 @@ from groups.api.rest.consumer_description import (
 )
 from groups.api.rest.seen import seen_consumer_group
 from groups.configs import DecisionContexts
-from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
+from groups.core.model.consumer_group import DEPARTED_EPOCH, ConsumerGroup, EpochGroup
 from groups.engine.service import GroupService
 from groups.nodes.directory import NodeDirectory
 from groups.readmodel import unknown_group
 from kcoord.access.rights import Operation, Resource
 from kcoord.door.http.paths import check_group_id
-from kcoord.door.kafka.api import Answer, Api, Call, struct_of
+from kcoord.door.kafka.api import UNSUPPORTED_VERSION, Answer, Api, Call, struct_of
 from kcoord.door.kafka.codec import Fields
 from kcoord.process.off_loop import then
 from kcoord.protocol.errors import ProtocolError
@@ -37,7 +37,9 @@ CLIENT_MAKES_IDS = 1
 
 
 def heartbeat(call: Call, request: Fields) -> Answer | Awaitable[Answer]:
-    """ConsumerGroupHeartbeat, by the operation of the REST API."""
+    """ConsumerGroupHeartbeat, by the operation of the REST API, which has no UNSUPPORTED_VERSION."""
+    if "consumer" not in call.runtime.group_protocols:
+        return refuse_heartbeat(request, call.version, UNSUPPORTED_VERSION, DISABLED)
     check_group_id(request.group_id, may_be_empty=True)
     body = _body(call, request)
     if request.member_epoch == 0:
@@ -58,7 +60,7 @@ async def _joined(call: Call, body: wire.ConsumerHeartbeatRequest, group_id: str
 
 def _body(call: Call, request: Fields) -> wire.ConsumerHeartbeatRequest:
     member_id = request.member_id
-    if call.version < CLIENT_MAKES_IDS and not member_id and request.member_epoch == 0:
+    if call.version < CLIENT_MAKES_IDS and not member_id and request.member_epoch in (0, DEPARTED_EPOCH):
         member_id = str(uuid.uuid4())
     owned = request.topic_partitions
     return struct_of(

@@ -290,6 +290,13 @@ async def test_bounds_of_fields(consumers: Consumers, orders: str, changes: dict
     assert (await consumers.service.describe("g")).group is None
 
 
+async def test_a_join_with_a_topic_of_no_partitions(consumers: Consumers, orders: str) -> None:
+    """It owns nothing, and says so otherwise than by an empty list (consumer.md 2.2, row 10)."""
+    owned = [{"topic_id": orders, "partitions": []}]
+    response = await consumers.api.post(BEAT, json=joining(topic_partitions=owned))
+    assert_problem(response, Error.INVALID_REQUEST)
+
+
 async def test_a_topic_id_and_a_name_that_contradict_each_other(consumers: Consumers, orders: str) -> None:
     await consumers.topic("other")
     await consumers.join()
