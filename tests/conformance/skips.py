@@ -74,8 +74,11 @@ def _the_same_in_all_versions(case: Case, step: Step) -> bool:
     entries = [entry for entry in _leaves(step.args.get("offsets", {})) if isinstance(entry, Mapping)]
     if any(entry.get("commit_timestamp", elapsed) != elapsed for entry in entries):
         return False
-    classic = {other.args.get("group_id") for other in earlier if other.subject == "GivenClassicGroup"}
-    return step.args.get("generation_id_or_member_epoch", -1) < 0 or step.args.get("group_id") in classic
+    given = {other.args["group_id"]: other.subject for other in earlier if str(other.subject).startswith("Given")}
+    group, is_member = given.get(step.args["group_id"]), bool(step.args.get("member_id"))
+    if group == "GivenConsumerGroup" and is_member:
+        return False
+    return step.args.get("generation_id_or_member_epoch", -1) < 0 or group == "GivenClassicGroup"
 
 
 def _leaves(by_topic: Mapping[str, Mapping[str, Any]]) -> list[Any]:
