@@ -20,6 +20,8 @@ from tests.conformance.driver import Response
 Args = Mapping[str, Any]
 Decide = Callable[[Command], Any]
 """Decides a command on its group; returns the reply."""
+IsDenied = Callable[[str, str, str], bool]
+"""Whether a check fails: operation, type and name of the resource."""
 Remove = Callable[[str, str, int], None]
 """Takes away what a group has on a partition, committed or pending, if anything."""
 
@@ -43,20 +45,26 @@ def delete_offsets(
     return {"error": "NONE", "partitions": answered}
 
 
-def delete_groups(args: Args, decide: Decide) -> Response:
+def delete_groups(args: Args, decide: Decide, is_denied: IsDenied) -> Response:
     """DeleteGroups (offsets.md 8): a result for each, one after the other."""
     results = {}
     for group_id in dict.fromkeys(args["groups_names"]):
+        if is_denied("DELETE", "GROUP", group_id):
+            results[group_id] = Error.GROUP_AUTHORIZATION_FAILED.name
+            continue
         reply = decide(DeleteGroup(group_id))
         assert isinstance(reply, Done)
         results[group_id] = reply.error.name
     return {"results": results}
 
 
-def describe_groups(args: Args, classic: Callable[[str], ClassicGroup | None]) -> Response:
+def describe_groups(args: Args, classic: Callable[[str], ClassicGroup | None], is_denied: IsDenied) -> Response:
     """DescribeGroups (offsets.md 8.3): by id; of the metadata only whether there is any."""
-    groups = {}
+    groups: dict[str, Response] = {}
     for group_id in args["groups"]:
+        if is_denied("DESCRIBE", "GROUP", group_id):
+            groups[group_id] = {"error": Error.GROUP_AUTHORIZATION_FAILED.name, "state": "", "members": {}}
+            continue
         described = core_terms.described(classic(group_id))
         groups[group_id] = {
             **described,

@@ -156,10 +156,10 @@ class CoreDriver:
             case "OffsetDelete":
                 return self._offsets.delete(args, self._reply_of)
             case "DeleteGroups":
-                return core_admin.delete_groups(args, self._reply_of)
+                return core_admin.delete_groups(args, self._reply_of, self._offsets.is_denied)
             case "DescribeGroups":
                 self._tick_overdue()
-                return core_admin.describe_groups(args, self._classic)
+                return core_admin.describe_groups(args, self._classic, self._offsets.is_denied)
             case "LeaveGroup" if "members" not in args:
                 return core_admin.leave(args, self._reply_of)
             case "ConsumerGroupHeartbeat":
