@@ -85,6 +85,10 @@ def _leaves(by_topic: Mapping[str, Mapping[str, Any]]) -> list[Any]:
     return [leaf for partitions in by_topic.values() for leaf in partitions.values()]
 
 
+def _finds_no_group(case: Case, step: Step, through: str) -> bool:
+    return through == "http" and step.subject == "FindCoordinator" and step.args.get("key_type", 0) != 0
+
+
 def _calls(*names: str) -> Callable[[Case, Step, str], bool]:
     return lambda case, step, through: step.kind == "call" and step.subject in names
 
@@ -97,6 +101,7 @@ SKIPS: tuple[Skip, ...] = (
     Skip("`until` is older than the baseline 4.4", case=_older_than_baseline),
     Skip("needs an older version of the call than is served", step=_older_version),
     Skip("FindCoordinator of Kafka's protocol does not tell the partition", step=_tells_the_partition),
+    Skip("over HTTP only groups have coordinators", step=_finds_no_group),
     Skip("append.linger.ms: Postgres replaces the replicated log", case=lambda case: LINGER in case.config),
     Skip("HoldCommits: Postgres replaces the replicated log", step=_calls("HoldCommits")),
     Skip("FailNextAppend: Postgres replaces the replicated log", step=_calls("FailNextAppend")),
