@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from groups.core.model.commands import Command, ConsumerHeartbeat, DeleteGroup, DeleteOffsets, LeaveGroup, LeavingMember
-from groups.core.model.replies import ConsumerHeartbeatReply, DeleteOffsetsReply, Done, LeaveReply
+from groups.core.model.commands import Command, DeleteGroup, DeleteOffsets, LeaveGroup, LeavingMember
+from groups.core.model.replies import DeleteOffsetsReply, Done, LeaveReply
 from groups.core.model.types import ClassicGroup
 from kcoord.protocol.errors import Error
 from offsets.core.deletion import OffsetDelete, refuse, spare
@@ -83,10 +83,3 @@ def leave(args: Args, decide: Decide) -> Response:
     assert isinstance(reply, LeaveReply)
     (left,) = reply.members or (reply,)
     return {"error": left.error.name}
-
-
-def consumer_heartbeat(args: Args, decide: Decide) -> Response:
-    """ConsumerGroupHeartbeat: the convention sends it to leave."""
-    reply = decide(ConsumerHeartbeat(args["group_id"], args["member_id"], args["member_epoch"]))
-    assert isinstance(reply, ConsumerHeartbeatReply)
-    return {"error": reply.error.name}

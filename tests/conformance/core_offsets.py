@@ -182,7 +182,7 @@ class CoreOffsets:
         dead = isinstance(known, ClassicGroup) and known.state is GroupState.DEAD
         found = [_fetched(entry) for entry in self._stored.get(group["group_id"], {}).values() if not dead]
         pending = self.transactions.of(group["group_id"]) if require_stable and not dead else []
-        topics = group["topics"]
+        topics = group.get("topics")
         wanted = None if topics is None else [(topic, p) for topic, numbers in topics.items() for p in numbers]
         by_place = {(entry.topic, entry.partition): entry for entry in stable(found, pending, wanted)}
         offsets: dict[str, dict[str, Response]] = {} if topics is None else {topic: {} for topic in topics}

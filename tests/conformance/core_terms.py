@@ -54,11 +54,11 @@ def _sync(args: Mapping[str, Any]) -> c.SyncGroup:
 
 
 def _heartbeat(args: Mapping[str, Any]) -> c.Heartbeat:
-    return c.Heartbeat(args["group_id"], args["member_id"], args["group_instance_id"], args["generation_id"])
+    return c.Heartbeat(args["group_id"], args["member_id"], args.get("group_instance_id"), args["generation_id"])
 
 
 def _leave(args: Mapping[str, Any]) -> c.LeaveGroup:
-    members = tuple(c.LeavingMember(entry["member_id"], entry["group_instance_id"]) for entry in args["members"])
+    members = tuple(c.LeavingMember(entry["member_id"], entry.get("group_instance_id")) for entry in args["members"])
     return c.LeaveGroup(args["group_id"], members)
 
 

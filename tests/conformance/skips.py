@@ -89,6 +89,12 @@ def _finds_no_group(case: Case, step: Step, through: str) -> bool:
     return through == "http" and step.subject == "FindCoordinator" and step.args.get("key_type", 0) != 0
 
 
+def _has_no_group_id(case: Case, step: Step, through: str) -> bool:
+    names = (name for key in ("groups", "groups_names", "group_ids") for name in step.args.get(key, ()))
+    entries = [step.args, *names]
+    return any((entry.get("group_id", "") if isinstance(entry, Mapping) else entry) is None for entry in entries)
+
+
 def _calls(*names: str) -> Callable[[Case, Step, str], bool]:
     return lambda case, step, through: step.kind == "call" and step.subject in names
 
@@ -101,6 +107,7 @@ SKIPS: tuple[Skip, ...] = (
     Skip("`until` is older than the baseline 4.4", case=_older_than_baseline),
     Skip("needs an older version of the call than is served", step=_older_version),
     Skip("FindCoordinator of Kafka's protocol does not tell the partition", step=_tells_the_partition),
+    Skip("neither a path nor a request of Kafka's protocol can leave out the group id", step=_has_no_group_id),
     Skip("over HTTP only groups have coordinators", step=_finds_no_group),
     Skip("append.linger.ms: Postgres replaces the replicated log", case=lambda case: LINGER in case.config),
     Skip("HoldCommits: Postgres replaces the replicated log", step=_calls("HoldCommits")),
