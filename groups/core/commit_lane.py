@@ -37,7 +37,9 @@ class SteadyCommit:
 _WITHOUT_MEMBER = SteadyCommit("", None)
 
 
-def steady_commit(group: Group, member_id: str, instance_id: str | None, generation_id: int) -> SteadyCommit | None:
+def steady_commit(
+    group: Group, member_id: str, instance_id: str | None, generation_id: int, *, knows_epochs: bool = True
+) -> SteadyCommit | None:
     """What `decide` would do for CommitOffsets with these fields; None: something else than to accept it.
 
     None may also be said of a commit that would be accepted. It costs the same however many members there are.
@@ -45,7 +47,7 @@ def steady_commit(group: Group, member_id: str, instance_id: str | None, generat
     if group.hold is not None:
         return None
     if isinstance(group, ConsumerGroup):
-        return _consumer(group, member_id, generation_id)
+        return _consumer(group, member_id, generation_id, knows_epochs=knows_epochs)
     if isinstance(group, ClassicGroup):
         return _classic(group, member_id, instance_id, generation_id)
     return None
@@ -65,10 +67,10 @@ def _classic(group: ClassicGroup, member_id: str, instance_id: str | None, gener
     return SteadyCommit(member.client_id, member.session_timeout_ms)
 
 
-def _consumer(group: ConsumerGroup, member_id: str, epoch: int) -> SteadyCommit | None:
+def _consumer(group: ConsumerGroup, member_id: str, epoch: int, *, knows_epochs: bool) -> SteadyCommit | None:
     if epoch < 0:
         return None if group.members else _WITHOUT_MEMBER
     member = group.members.get(member_id)
-    if member is None or member.member_epoch != epoch:
+    if member is None or member.member_epoch != epoch or not (knows_epochs or member.classic):
         return None
     return SteadyCommit(member.client_id, None)

@@ -93,6 +93,7 @@ class Asked(NamedTuple):
     member_id: str
     group_instance_id: str | None
     retention_time_ms: int = NO_RETENTION
+    knows_epochs: bool = True
 
 
 Finish = Callable[[Sequence[Named], Commit, OffsetCommitReply], R]
@@ -244,6 +245,7 @@ def commit_of(call: Call[Any], asked: Asked, topics: Topics, named: Sequence[Nam
         asked.retention_time_ms,
         taken.errors,
         taken.is_for_group,
+        asked.knows_epochs,
     )
 
 

@@ -479,7 +479,8 @@ class CommitLane:
             _CLOSED.inc()
             return False
         commit = ticket.commit
-        steady = steady_commit(stored.group, commit.member_id, commit.group_instance_id, commit.generation_id)
+        identity = commit.member_id, commit.group_instance_id, commit.generation_id
+        steady = steady_commit(stored.group, *identity, knows_epochs=commit.knows_epochs)
         if steady is None:
             _GROUP.inc()
             return False

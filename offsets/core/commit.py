@@ -48,7 +48,7 @@ class Commit(NamedTuple):
     were looked up; None: topics were named, or looked up as of now. `retention_time_ms` -1: the offsets do not expire
     by themselves. `errors`: of each line that was asked for, in that order, once the group accepts the commit; `lines`
     are those without one, and no partition occurs twice. `is_for_group`: the group is asked, even if no line is left;
-    False: the partition filter has left nothing (offsets.md 2.2).
+    False: the partition filter has left nothing (offsets.md 2.2). `knows_epochs`: as in `CommitOffsets`.
     """
 
     group_id: str
@@ -61,6 +61,7 @@ class Commit(NamedTuple):
     retention_time_ms: Millis = NO_RETENTION
     errors: tuple[Error, ...] = ()
     is_for_group: bool = True
+    knows_epochs: bool = True
 
 
 def lines_of(records: Iterable[OffsetRecord]) -> Lines:
@@ -147,6 +148,7 @@ def membership_half(commit: Commit, *, transactional: bool = False) -> CommitOff
         commit.generation_id,
         transactional=transactional,
         partitions=_by_topic(commit.lines),
+        knows_epochs=commit.knows_epochs,
     )
 
 

@@ -149,7 +149,7 @@ class ConsumerCoreDriver(CoreDriver):
             case "LeaveGroup":
                 return terms.of_one(self._response(self._leave(self._command(name, args))), args)
             case "DescribeGroups":
-                described = core_admin.describe_groups(terms.group_ids(args), self._classic)
+                described = core_admin.describe_groups(terms.group_ids(args), self._classic, self._offsets.is_denied)
                 return terms.described_groups(described, args)
             case "ConsumerGroupDescribe":
                 return {"groups": [self._describe(group_id) for group_id in args["group_ids"]]}

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from groups.core.model.commands import Command, ConsumerHeartbeat, DeleteGroup, DeleteOffsets, LeaveGroup, LeavingMember
-from groups.core.model.replies import ConsumerHeartbeatReply, DeleteOffsetsReply, Done, LeaveReply
+from groups.core.model.commands import Command, DeleteGroup, DeleteOffsets, LeaveGroup, LeavingMember
+from groups.core.model.replies import DeleteOffsetsReply, Done, LeaveReply
 from groups.core.model.types import ClassicGroup
 from kcoord.protocol.errors import Error
 from offsets.core.deletion import OffsetDelete, refuse, spare
@@ -20,6 +20,8 @@ from tests.conformance.driver import Response
 Args = Mapping[str, Any]
 Decide = Callable[[Command], Any]
 """Decides a command on its group; returns the reply."""
+IsDenied = Callable[[str, str, str], bool]
+"""Whether a check fails: operation, type and name of the resource."""
 Remove = Callable[[str, str, int], None]
 """Takes away what a group has on a partition, committed or pending, if anything."""
 
@@ -43,20 +45,26 @@ def delete_offsets(
     return {"error": "NONE", "partitions": answered}
 
 
-def delete_groups(args: Args, decide: Decide) -> Response:
+def delete_groups(args: Args, decide: Decide, is_denied: IsDenied) -> Response:
     """DeleteGroups (offsets.md 8): a result for each, one after the other."""
     results = {}
     for group_id in dict.fromkeys(args["groups_names"]):
+        if is_denied("DELETE", "GROUP", group_id):
+            results[group_id] = Error.GROUP_AUTHORIZATION_FAILED.name
+            continue
         reply = decide(DeleteGroup(group_id))
         assert isinstance(reply, Done)
         results[group_id] = reply.error.name
     return {"results": results}
 
 
-def describe_groups(args: Args, classic: Callable[[str], ClassicGroup | None]) -> Response:
+def describe_groups(args: Args, classic: Callable[[str], ClassicGroup | None], is_denied: IsDenied) -> Response:
     """DescribeGroups (offsets.md 8.3): by id; of the metadata only whether there is any."""
-    groups = {}
+    groups: dict[str, Response] = {}
     for group_id in args["groups"]:
+        if is_denied("DESCRIBE", "GROUP", group_id):
+            groups[group_id] = {"error": Error.GROUP_AUTHORIZATION_FAILED.name, "state": "", "members": {}}
+            continue
         described = core_terms.described(classic(group_id))
         groups[group_id] = {
             **described,
@@ -75,10 +83,3 @@ def leave(args: Args, decide: Decide) -> Response:
     assert isinstance(reply, LeaveReply)
     (left,) = reply.members or (reply,)
     return {"error": left.error.name}
-
-
-def consumer_heartbeat(args: Args, decide: Decide) -> Response:
-    """ConsumerGroupHeartbeat: the convention sends it to leave."""
-    reply = decide(ConsumerHeartbeat(args["group_id"], args["member_id"], args["member_epoch"]))
-    assert isinstance(reply, ConsumerHeartbeatReply)
-    return {"error": reply.error.name}

@@ -118,6 +118,8 @@ class CoreDriver:
 
     def _command(self, name: str, args: Mapping[str, Any]) -> Command:
         """The command of a call. Raises NoDriver when the core has none."""
+        if name == "ConsumerGroupHeartbeat":
+            return consumer_terms.command(name, args, str)  # no topic exists here
         return core_terms.command(name, args)
 
     def _response(self, reply: Reply) -> Response:
@@ -167,14 +169,12 @@ class CoreDriver:
             case "OffsetDelete":
                 return self._offsets.delete(args, self._reply_of)
             case "DeleteGroups":
-                return core_admin.delete_groups(args, self._reply_of)
+                return core_admin.delete_groups(args, self._reply_of, self._offsets.is_denied)
             case "DescribeGroups":
                 self._tick_overdue()
-                return core_admin.describe_groups(args, self._classic)
+                return core_admin.describe_groups(args, self._classic, self._offsets.is_denied)
             case "LeaveGroup" if "members" not in args:
                 return core_admin.leave(args, self._reply_of)
-            case "ConsumerGroupHeartbeat":
-                return core_admin.consumer_heartbeat(args, self._reply_of)
             case "TxnOffsetCommit":
                 return self._offsets.txn_commit(args, self._may_commit, self._now)
             case "EndTxn":

@@ -49,7 +49,7 @@ class CoreOffsets:
     def commit(self, args: Args, may_commit: MayCommit, now: Millis) -> Response:
         """OffsetCommit (offsets.md 3.2)."""
         group_id = args["group_id"]
-        if ("READ", "GROUP", group_id) in self._denied:
+        if self.is_denied("READ", "GROUP", group_id):
             return _everywhere(args, Error.GROUP_AUTHORIZATION_FAILED)
         asked = self._read_commit(args)
         commit = take(asked, self.topics, self._metadata_limit)
@@ -67,9 +67,9 @@ class CoreOffsets:
     def txn_commit(self, args: Args, may_commit: MayCommit, now: Millis) -> Response:
         """TxnOffsetCommit (offsets.md 4.1)."""
         group_id = args["group_id"]
-        if ("WRITE", "TRANSACTIONAL_ID", args["transactional_id"]) in self._denied:
+        if self.is_denied("WRITE", "TRANSACTIONAL_ID", args["transactional_id"]):
             return _everywhere(args, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        if ("READ", "GROUP", group_id) in self._denied:
+        if self.is_denied("READ", "GROUP", group_id):
             return _everywhere(args, Error.GROUP_AUTHORIZATION_FAILED)
         asked = self._read_commit(args)
         commit = take(asked, self.topics, self._metadata_limit)
@@ -105,7 +105,7 @@ class CoreOffsets:
 
     def delete(self, args: Args, decide: Decide) -> Response:
         """OffsetDelete (offsets.md 6)."""
-        if ("DELETE", "GROUP", args["group_id"]) in self._denied:
+        if self.is_denied("DELETE", "GROUP", args["group_id"]):
             return {"error": Error.GROUP_AUTHORIZATION_FAILED.name, "partitions": {}}
         denied = frozenset(name for operation, kind, name in self._denied if (operation, kind) == ("READ", "TOPIC"))
         return delete_offsets(args, decide, self._remove, self.topics, denied)
@@ -123,6 +123,10 @@ class CoreOffsets:
         if not of_members and denied[:2] not in (("WRITE", "TRANSACTIONAL_ID"), ("DELETE", "GROUP")):
             raise NoDriver(f"no driver for call Deny {denied[0]} {denied[1]} through core")
         self._denied.add(denied)
+
+    def is_denied(self, operation: str, resource_type: str, name: str) -> bool:
+        """Whether a check fails."""
+        return (operation, resource_type, name) in self._denied
 
     def forget(self, group_id: str) -> None:
         """The group is deleted, and its offsets with it."""
@@ -168,7 +172,7 @@ class CoreOffsets:
         self._stored.setdefault(group_id, {})[entry.topic, entry.partition] = entry
 
     def _fetch(self, group: Args, known: Group | None, require_stable: bool) -> Response:
-        if ("DESCRIBE", "GROUP", group["group_id"]) in self._denied:
+        if self.is_denied("DESCRIBE", "GROUP", group["group_id"]):
             return {"error": Error.GROUP_AUTHORIZATION_FAILED.name, "offsets": {}}
         if isinstance(known, ConsumerGroup):
             try:
@@ -178,13 +182,13 @@ class CoreOffsets:
         dead = isinstance(known, ClassicGroup) and known.state is GroupState.DEAD
         found = [_fetched(entry) for entry in self._stored.get(group["group_id"], {}).values() if not dead]
         pending = self.transactions.of(group["group_id"]) if require_stable and not dead else []
-        topics = group["topics"]
+        topics = group.get("topics")
         wanted = None if topics is None else [(topic, p) for topic, numbers in topics.items() for p in numbers]
         by_place = {(entry.topic, entry.partition): entry for entry in stable(found, pending, wanted)}
         offsets: dict[str, dict[str, Response]] = {} if topics is None else {topic: {} for topic in topics}
         for topic, partition in by_place if wanted is None else wanted:
             entry = by_place.get((topic, partition), FetchedOffset(topic, partition))
-            if ("DESCRIBE", "TOPIC", topic) in self._denied:
+            if self.is_denied("DESCRIBE", "TOPIC", topic):
                 if wanted is None:
                     continue
                 entry = FetchedOffset(topic, partition, error=Error.TOPIC_AUTHORIZATION_FAILED)

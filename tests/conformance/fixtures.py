@@ -34,7 +34,7 @@ def classic_group(args: Mapping[str, Any], now: Millis) -> ClassicGroup:
         previous_state=_PREVIOUS[state],
         state_since=now,
         generation_id=args.get("generation_id", 1),
-        protocol_type=args.get("protocol_type", "consumer"),
+        protocol_type=args.get("protocol_type", "consumer") or None,  # "" means absent (offsets.md 1)
         protocol_name=name if members else None,
         leader_id=members[0].member_id if members else None,
         join_timer=JoinTimer(now + FOREVER_MS) if preparing else None,

@@ -12,6 +12,7 @@ from psycopg import sql
 
 from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.types import ClassicGroup, GroupState
+from groups.engine.availability import CoordinatorAvailability
 from groups.engine.service import GroupService
 from groups.engine.timers import TimerService
 from groups.store.rows import Change
@@ -242,6 +243,7 @@ class HttpDriver:
                 return await self._checks.run()
             case "DropOffsetsTopic":
                 await self._rename(OFFSETS_TABLE, DROPPED_TABLE)
+                vars(self._runtime.get(CoordinatorAvailability))["_seen_until"] = 0.0  # it takes ten real seconds
                 self._dropped = True
             case _:
                 raise NoDriver(f"no driver for call {name} through http")

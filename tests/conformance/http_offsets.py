@@ -66,7 +66,7 @@ def _fetch(args: Args) -> HttpRequest:
 
 
 def _fetch_group(group: Args) -> dict[str, Any]:
-    topics = group["topics"]
+    topics = group.get("topics")
     named = None if topics is None else [{"name": name, "partitions": numbers} for name, numbers in topics.items()]
     return {
         "group_id": group["group_id"],

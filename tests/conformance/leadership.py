@@ -18,9 +18,10 @@ from groups.nodes.store import NodeStore
 from kcoord.config import Config
 from kcoord.database.pool import Connection
 from kcoord.process.runtime import Runtime
-from tests.conformance.cases import Case, Suite
+from tests.conformance.cases import Case
 
-MOVES = ("unload", "begin_load", "finish_load")
+EVENTS = frozenset({"Elect", "Resign", "CompleteLoad"})
+LOADING = frozenset({"unload", "begin_load", "finish_load"})
 FIRST_EPOCH = 1
 FOR_EVER = 2**53
 
@@ -42,13 +43,13 @@ RESIGN = "update groups_coordinatorpartition set owner_id = null, state = 'CLOSE
 
 def applies_to(case: Case) -> bool:
     """Whether a case is about leadership; the others have no nodes."""
-    moves = (step.args["op"] in MOVES for step in case.steps if step.subject == "Coordinator")
-    return any(moves) or (case.suite, case.area) == (Suite.OFFSETS, "shard")
+    return bool(case.calls & EVENTS) or any(step.args.get("op") in LOADING for step in case.steps)
 
 
 def settings_of(case: Case) -> Mapping[str, Any]:
-    """Further settings of such a case: requests meet the state of the partition, of which there is one by default."""
-    return {"offsets.topic.num.partitions": 1, "coordinator.routing": "owner"} if applies_to(case) else {}
+    """Further defaults of a case: one partition, whose state requests meet if the case is about it."""
+    routing = {"coordinator.routing": "owner"} if applies_to(case) else {}
+    return {"offsets.topic.num.partitions": 1, **routing}
 
 
 class Leadership:

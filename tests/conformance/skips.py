@@ -74,12 +74,25 @@ def _the_same_in_all_versions(case: Case, step: Step) -> bool:
     entries = [entry for entry in _leaves(step.args.get("offsets", {})) if isinstance(entry, Mapping)]
     if any(entry.get("commit_timestamp", elapsed) != elapsed for entry in entries):
         return False
-    classic = {other.args.get("group_id") for other in earlier if other.subject == "GivenClassicGroup"}
-    return step.args.get("generation_id_or_member_epoch", -1) < 0 or step.args.get("group_id") in classic
+    given = {other.args["group_id"]: other.subject for other in earlier if str(other.subject).startswith("Given")}
+    group, is_member = given.get(step.args["group_id"]), bool(step.args.get("member_id"))
+    if group == "GivenConsumerGroup" and is_member:
+        return False
+    return step.args.get("generation_id_or_member_epoch", -1) < 0 or group == "GivenClassicGroup"
 
 
 def _leaves(by_topic: Mapping[str, Mapping[str, Any]]) -> list[Any]:
     return [leaf for partitions in by_topic.values() for leaf in partitions.values()]
+
+
+def _finds_no_group(case: Case, step: Step, through: str) -> bool:
+    return through == "http" and step.subject == "FindCoordinator" and step.args.get("key_type", 0) != 0
+
+
+def _has_no_group_id(case: Case, step: Step, through: str) -> bool:
+    names = (name for key in ("groups", "groups_names", "group_ids") for name in step.args.get(key, ()))
+    entries = [step.args, *names]
+    return any((entry.get("group_id", "") if isinstance(entry, Mapping) else entry) is None for entry in entries)
 
 
 def _calls(*names: str) -> Callable[[Case, Step, str], bool]:
@@ -94,6 +107,8 @@ SKIPS: tuple[Skip, ...] = (
     Skip("`until` is older than the baseline 4.4", case=_older_than_baseline),
     Skip("needs an older version of the call than is served", step=_older_version),
     Skip("FindCoordinator of Kafka's protocol does not tell the partition", step=_tells_the_partition),
+    Skip("neither a path nor a request of Kafka's protocol can leave out the group id", step=_has_no_group_id),
+    Skip("over HTTP only groups have coordinators", step=_finds_no_group),
     Skip("append.linger.ms: Postgres replaces the replicated log", case=lambda case: LINGER in case.config),
     Skip("HoldCommits: Postgres replaces the replicated log", step=_calls("HoldCommits")),
     Skip("FailNextAppend: Postgres replaces the replicated log", step=_calls("FailNextAppend")),

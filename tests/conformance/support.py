@@ -18,8 +18,10 @@ from tests.conformance.skips import at_step, whole_case
 OWN = Path(__file__).with_name("own")
 """The project's own cases."""
 
-ABOVE_THE_CORE = frozenset(("DeleteTopics", "LeaveGroup", "ConsumerGroupHeartbeat"))
-"""Calls of the offsets convention that the core's driver of it does not have."""
+ABOVE_THE_CORE = frozenset(
+    ("ConsumerGroupDescribe", "Coordinator", "DeleteTopics", "Elect", "FindCoordinator", "ListGroups", "Resign")
+)
+"""Calls of the offsets convention that are the service's."""
 
 DOORS = ("http", "wire")
 """The backends above the core."""
@@ -56,10 +58,8 @@ def case_of(parameter: ParameterSet) -> Case:
 
 
 def is_of_the_core(case: Case) -> bool:
-    """The core decides all that the case asks; lists, descriptions and shards are the service's."""
-    if case.suite is not Suite.OFFSETS:
-        return True
-    return case.area in ("commit", "fetch", "txn", "delete", "expire") and not case.calls & ABOVE_THE_CORE
+    """The core's driver has all that the case calls."""
+    return case.suite is not Suite.OFFSETS or not case.calls & ABOVE_THE_CORE
 
 
 def through_door(door: str) -> list[ParameterSet]:

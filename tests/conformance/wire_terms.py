@@ -196,7 +196,7 @@ def _consumer_described(answer: Fields, sent: WireRequest) -> HttpAnswer:
 
 
 def _delete(request: HttpRequest, args: Args) -> WireRequest:
-    names = args.get("groups_names") or args.get("group_ids") or [args["group_id"]]
+    names = args.get("groups_names", args.get("group_ids", [args.get("group_id")]))
     return WireRequest("delete_groups", 2, {"groups_names": names})
 
 

@@ -129,8 +129,9 @@ def _refused(group_id: str, code: int, detail: str) -> Answer:
 
 async def _described(call: Call, group_id: str, description: Description) -> Answer:
     try:
-        check_group_id(group_id)
         call.principal.require_group(Operation.DESCRIBE, group_id)
+        call.runtime.get(GroupService).check_active()  # whatever the id (offsets.md 2.1)
+        check_group_id(group_id)
         return await description(call, group_id)
     except ProtocolError as error:
         return _refused(group_id, error.error.code, error.detail)

@@ -25,6 +25,8 @@ def commit_offsets(turn: Turn, command: CommitOffsets) -> CommitReply:
     member = group.members.get(command.member_id)
     if member is None:
         raise unknown_member(command.member_id)
+    if not command.knows_epochs and member.classic is None:
+        raise ProtocolError(Error.STALE_MEMBER_EPOCH, f"member {member.member_id} speaks the consumer protocol")
     if epoch == member.member_epoch or _had_all_since(member, command, turn.env.topics):
         return accepted
     raise _stale(member, epoch)

@@ -107,7 +107,7 @@ class CommitOffsets:
     `transactional`: a TxnOffsetCommit, which needs no member, is not stopped by a rebalance and renews no session; its
     errors for an empty group id and an unknown group are TxnOffsetCommit's. `partitions`: what would be stored, by
     topic name; a member of a consumer group may commit with an older epoch what it has had since then. None: unknown,
-    and no older epoch is accepted.
+    and no older epoch is accepted. `knows_epochs`: the client is as new as members of the consumer protocol have to be.
     """
 
     group_id: str
@@ -116,6 +116,7 @@ class CommitOffsets:
     generation_id: int
     transactional: bool = False
     partitions: Mapping[str, frozenset[int]] | None = None
+    knows_epochs: bool = True
 
 
 @message

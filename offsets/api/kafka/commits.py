@@ -59,9 +59,8 @@ KNOWS_EPOCHS = 9
 def refused_commit(request: Fields, version: int, code: int, detail: str) -> Answer:
     """As `refused`, of OffsetCommit.
 
-    Older clients are told of a missing group by an error that they know, and get none that is about epochs.
-    Differs from Kafka: below version 9, which no client of the consumer protocol sends, a commit with the right epoch
-    is accepted; Kafka refuses it with UNSUPPORTED_VERSION as it does one with a wrong epoch (offsets.md 3.4 row 3).
+    Older clients are told of a missing group by an error that they know, and get none that is about epochs
+    (offsets.md 3.2 row 8 and 3.4 row 3).
     """
     return refused(request, version, code if version >= KNOWS_EPOCHS else _BEFORE_EPOCHS.get(code, code), detail)
 
@@ -83,6 +82,7 @@ def offset_commit(call: Call, request: Fields) -> Awaitable[Answer]:
         request.member_id,
         request.get("group_instance_id"),
         request.get("retention_time", NO_RETENTION),
+        call.version >= KNOWS_EPOCHS,
     )
     # Not by the operation: a quota makes a Kafka client wait, and does not refuse it.
     return committed(call.over_http(None, group_id), asked, partial(answer, request.topics, asked))

@@ -67,14 +67,17 @@ def check_commits(group: Group | None, env: Env) -> None:
     members = tuple(group.members.values())
     for member in {one.member_id: one for one in (*members[:1], *members[-1:])}.values():
         at = group.generation_id if isinstance(group, ClassicGroup) else group.members[member.member_id].member_epoch
-        for instance_id, generation in product((None, member.instance_id, "another"), (at, at - 1, -1)):
-            _check_commit(group, CommitOffsets("", member.member_id, instance_id, generation), env)
+        ids = product((None, member.instance_id, "another"), (at, at - 1, -1), (True, False))
+        for instance_id, generation, knows_epochs in ids:
+            command = CommitOffsets("", member.member_id, instance_id, generation, knows_epochs=knows_epochs)
+            _check_commit(group, command, env)
     _check_commit(group, CommitOffsets("", "", None, -1), env)
     _check_commit(group, CommitOffsets("", "stranger", None, 1), env)
 
 
 def _check_commit(group: ClassicGroup | ConsumerGroup, command: CommitOffsets, env: Env) -> None:
-    steady = steady_commit(group, command.member_id, command.group_instance_id, command.generation_id)
+    identity = command.member_id, command.group_instance_id, command.generation_id
+    steady = steady_commit(group, *identity, knows_epochs=command.knows_epochs)
     if steady is None:
         return
     decision = decide(group, command, env)

@@ -70,6 +70,7 @@ def test_commits_of_members_and_of_programs_without_a_group_are_steady() -> None
     consumers, heartbeat = consumer_world()
     assert consumers.group is not None
     assert steady_commit(consumers.group, "a", None, heartbeat.member_epoch) == SteadyCommit("client", None)
+    assert steady_commit(consumers.group, "a", None, heartbeat.member_epoch, knows_epochs=False) is None
     assert steady_commit(consumers.group, "a", None, heartbeat.member_epoch - 1) is None, "it depends on the partitions"
     for member_id in ("a", "b"):
         consumers.send(replace(heartbeat, member_id=member_id, member_epoch=-1))
