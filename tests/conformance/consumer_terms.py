@@ -122,7 +122,7 @@ def _sync(args: Args, topic_id: Rename) -> c.SyncGroup:
         member_id=args["member_id"],
         group_instance_id=args.get("instance_id"),
         generation_id=args["generation_id"],
-        protocol_type=None,
+        protocol_type=args.get("protocol_type"),
         protocol_name=args.get("protocol_name"),
         assignments=assignments,
         max_wait_ms=FOREVER_MS,
@@ -181,8 +181,10 @@ def response(reply: r.Reply, topic_name: Rename) -> Response:
                 "error": reply.error.name,
                 "member_id": reply.member_id,
                 "generation_id": reply.generation_id,
+                "protocol_type": reply.protocol_type,
                 "protocol_name": reply.protocol_name,
                 "leader": reply.leader,
+                "skip_assignment": reply.skip_assignment,
                 "members": [{"member_id": member.member_id} for member in reply.members],
             }
         case r.SyncReply():
@@ -190,6 +192,8 @@ def response(reply: r.Reply, topic_name: Rename) -> Response:
             partitions = decoded.partitions if decoded is not None else {}
             return {
                 "error": reply.error.name,
+                "protocol_type": reply.protocol_type,
+                "protocol_name": reply.protocol_name,
                 "assignment": {topic: sorted(numbers) for topic, numbers in partitions.items()},
             }
         case r.LeaveReply():
