@@ -184,6 +184,7 @@ def response(reply: r.Reply, topic_name: Rename) -> Response:
                 "protocol_type": reply.protocol_type,
                 "protocol_name": reply.protocol_name,
                 "leader": reply.leader,
+                "skip_assignment": reply.skip_assignment,
                 "members": [{"member_id": member.member_id} for member in reply.members],
             }
         case r.SyncReply():
@@ -191,6 +192,8 @@ def response(reply: r.Reply, topic_name: Rename) -> Response:
             partitions = decoded.partitions if decoded is not None else {}
             return {
                 "error": reply.error.name,
+                "protocol_type": reply.protocol_type,
+                "protocol_name": reply.protocol_name,
                 "assignment": {topic: sorted(numbers) for topic, numbers in partitions.items()},
             }
         case r.LeaveReply():

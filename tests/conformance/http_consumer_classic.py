@@ -17,6 +17,9 @@ from tests.conformance.http_terms import Args, Exchange, HttpAnswer, HttpRequest
 
 PROTOCOL_TYPE = "consumer"
 
+NO_PROTOCOL: Mapping[str, None] = {"protocol_type": None, "protocol_name": None}
+"""What answers say of the protocol when they are refused."""
+
 NOT_JOINED = "range"
 """What a member that has not joined says in a sync; it is refused for another reason."""
 
@@ -33,11 +36,10 @@ class ClassicCalls:
 
     def _read_join(self, answer: HttpAnswer, args: Args) -> Response:
         if answer.error != "NONE":
-            refused = {"error": answer.error, "generation_id": -1, "leader": "", "members": []}
-            refused |= {"protocol_type": None, "protocol_name": None}
-            return {**refused, "member_id": answer.body.get("member_id", args["member_id"])}
+            nothing = {**NO_PROTOCOL, "generation_id": -1, "leader": "", "skip_assignment": False, "members": []}
+            return {"error": answer.error, **nothing, "member_id": answer.body.get("member_id", args["member_id"])}
         self._chosen[args["group_id"], answer.body["member_id"]] = answer.body["protocol_name"]
-        fields = ("member_id", "generation_id", "protocol_type", "protocol_name", "leader")
+        fields = ("member_id", "generation_id", *NO_PROTOCOL, "leader", "skip_assignment")
         members = [{"member_id": member["member_id"]} for member in answer.body["members"]]
         return {"error": "NONE", **{name: answer.body[name] for name in fields}, "members": members}
 
@@ -77,13 +79,14 @@ def _as_assignment(partitions: Mapping[str, Sequence[int]]) -> wire.Assignment:
 
 def _read_sync(answer: HttpAnswer, args: Args) -> Response:
     if answer.error != "NONE":
-        return {"error": answer.error, "assignment": {}}
+        return {"error": answer.error, **NO_PROTOCOL, "assignment": {}}
     encoded = base64.b64decode(answer.body["assignment"], validate=True)
     assignment = wire.decode_assignment(encoded)
     if assignment is None and encoded:
         raise BrokenPromise(f"an assignment that no consumer can read: {encoded!r}")
     partitions = assignment.partitions if assignment is not None else {}
-    return {"error": "NONE", "assignment": {topic: sorted(numbers) for topic, numbers in partitions.items()}}
+    told = {name: answer.body[name] for name in NO_PROTOCOL}
+    return {"error": "NONE", **told, "assignment": {topic: sorted(numbers) for topic, numbers in partitions.items()}}
 
 
 def _base64(data: bytes) -> str:

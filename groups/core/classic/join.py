@@ -175,8 +175,9 @@ def _add(turn: Turn, command: JoinGroup, member_id: str) -> Parked:
 
 def _update(turn: Turn, command: JoinGroup, member: ClassicMember) -> Parked:
     """UPDATE (classic.md 0.3)."""
-    group = turn.classic
-    parked_until = turn.now + command.max_wait_ms
+    group, now = turn.classic, turn.now
+    parked_until = now + command.max_wait_ms
+    deadline = session_while_joining_again(group, member, now, parked_until, command.session_timeout_ms)
     turn.emit(
         MemberUpdated(
             member.member_id,
@@ -184,7 +185,7 @@ def _update(turn: Turn, command: JoinGroup, member: ClassicMember) -> Parked:
             session_timeout_ms=command.session_timeout_ms,
             rebalance_timeout_ms=command.rebalance_timeout_ms,
             join_parked_until=parked_until,
-            session_deadline=session_while_joining_again(group, member, parked_until, command.session_timeout_ms),
+            session_deadline=deadline,
         )
     )
     return Parked(ParkKind.JOIN, member.member_id, member.instance_id, group.generation_id, parked_until)

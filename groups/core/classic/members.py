@@ -195,16 +195,18 @@ def session_while_parked(member: ClassicMember, parked_until: Millis, session_ti
 
 
 def session_while_joining_again(
-    group: ClassicGroup, member: ClassicMember, parked_until: Millis, session_timeout_ms: Millis
+    group: ClassicGroup, member: ClassicMember, now: Millis, parked_until: Millis, session_timeout_ms: Millis
 ) -> Millis:
     """While another join of a member is held until `parked_until`; `session_timeout_ms` is what this join requests.
 
-    A new member's join is not held beyond its fixed limit, and sending it again does not renew the limit. It does
-    restore what an abandoned wait took away; the rebalance began no later than the limit.
+    A new member's join is not held beyond its fixed limit. Sending it again renews neither the limit nor the session of
+    a heartbeat; it restores what an abandoned wait took away. The rebalance began no later than the limit.
     """
     held = session_while_parked(member, parked_until, session_timeout_ms)
     if not member.is_new:
         return held
+    if member.join_parked_until is not None and member.join_parked_until > now:
+        return _present(member)
     return max(_present(member), min(held, group.state_since + NEW_MEMBER_JOIN_TIMEOUT_MS))
 
 
@@ -228,11 +230,14 @@ def restarted_sessions(group: ClassicGroup, now: Millis) -> Mapping[str, Millis]
 
 
 def sessions_of_waiting(group: ClassicGroup, now: Millis) -> Mapping[str, Millis]:
-    """Whole sessions for the members whose parked sync is answered now, by member id."""
+    """Whole sessions for the members whose parked sync is answered now, by member id.
+
+    One that has sent another join meanwhile keeps the session that covers it.
+    """
     return {
         member.member_id: full_session(now, member.session_timeout_ms)
         for member in group.members.values()
-        if member.awaiting_sync
+        if member.awaiting_sync and not member.awaiting_join
     }
 
 
