@@ -78,8 +78,9 @@ class ConsumerCoreDriver(CoreDriver):
                     {name: topic for name, topic in self._topics.by_name.items() if name != args["name"]}
                 )
             case "set_group_config":
-                named = {f"group.{name}": value for name, value in args["config"].items()}
-                self._overrides[args["group_id"]] = {_SETTINGS[name]: value for name, value in named.items()}
+                named = {_SETTINGS[f"group.{name}"]: value for name, value in args["config"].items()}
+                merged = {**self._overrides.get(args["group_id"], {}), **named}
+                self._overrides[args["group_id"]] = {name: it for name, it in merged.items() if it is not None}
             case "await_regex_resolution":
                 self._resolve_regexes(args["group_id"])
             case _:

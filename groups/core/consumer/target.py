@@ -302,7 +302,8 @@ def _patterns(group: EpochGroup, rights_key: str) -> frozenset[str]:
 def apply_resolution(turn: Turn, command: ApplyRegexResolution) -> Done:
     """Store a resolution, unless a later one is already stored; bump the group epoch if it changes the subscriptions.
 
-    The target is computed by the next heartbeat.
+    The target is computed by the next heartbeat. Differs from Kafka: a topic that was deleted is no change, since the
+    heartbeat that noticed it has bumped the epoch; Kafka resolves after creations only, and then bumps it again.
     """
     before, rights = turn.consumer, command.rights
     earlier = before.resolutions.get(rights)
@@ -313,7 +314,8 @@ def apply_resolution(turn: Turn, command: ApplyRegexResolution) -> Done:
     version = command.topics_version if topics.keys() <= command.topics.keys() else -1
     turn.emit(RegexesResolved(rights, topics, version, command.started_at, turn.now))
     after = turn.consumer
-    changed = any(before.matched_by((regex, rights)) != matched for regex, matched in topics.items())
+    existing = turn.env.topics.by_name.keys()
+    changed = any((before.matched_by((regex, rights)) ^ matched) & existing for regex, matched in topics.items())
     if changed or metadata_hash(after, turn.env.topics) != after.metadata_hash:
         refresh_epoch(turn, Cause.REGEXES_RESOLVED, None)
     return Done()

@@ -152,6 +152,21 @@ def test_a_new_topic_makes_the_group_look_again() -> None:
     assert made.heartbeat("m1", 2).assignment == {"foo": [0, 1, 2, 3, 4, 5], "fox": [0]}
 
 
+def test_a_deleted_topic_bumps_once() -> None:
+    """Differs from Kafka: there the next resolution, which no longer has it, bumps the epoch again."""
+    made = world()
+    join(made, "m1", ".*")
+    made.resolve_regexes()
+    assert made.heartbeat("m1", 1).epoch == 2
+    made.set_topics(bar=None)
+    made.heartbeat("m1", 2)
+    assert made.heartbeat("m1", 2, owned={"foo": [0, 1, 2, 3, 4, 5]}).epoch == 3
+    made.now += LEAST_PAUSE_MS + 1
+    made.heartbeat("m1", 3)
+    made.resolve_regexes()
+    assert made.epochs == (3, 3)
+
+
 def test_expressions_are_refreshed_now_and_then() -> None:
     made = resolved()
     made.now += 600_000
