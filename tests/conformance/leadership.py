@@ -59,7 +59,6 @@ class Leadership:
         self._runtime = runtime
         self._hosting = runtime.get(Hosting)
         self._node = 0
-        self._held: set[int] = set()
 
     async def start(self) -> None:
         """Own everything, loaded."""
@@ -105,16 +104,20 @@ class Leadership:
 
     async def complete_load(self, partition: int, error: str | None) -> None:
         """`CompleteLoad`: the loading that was held ends."""
+        shards = self._hosting.shards
         if error is not None:
-            self._hosting.shards.load_failed(partition, self._hosting.shards[partition].epoch)
+            shards.load_failed(partition, shards[partition].epoch)
             return
         store, loader = self._runtime.get(NodeStore), self._runtime.get(Loader)
 
         async def work(connection: Connection) -> None:
             await loader.load(connection, self._node, await store.view(connection, await store.now(connection)))
 
+        known = vars(shards)["_contexts"]
+        vars(shards)["_contexts"] = {partition: known[partition]}  # a node loads all that it sees, also what is held
         await self._runtime.db.transaction(work)
-        assert self._hosting.shards[partition].state is ShardState.ACTIVE
+        vars(shards)["_contexts"] = {**known, **shards}
+        assert shards[partition].state is ShardState.ACTIVE
 
     async def resign(self, partition: int, epoch: int | None) -> None:
         """`Resign`: another node is the owner from this epoch on, if it is newer."""

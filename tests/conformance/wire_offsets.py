@@ -10,11 +10,9 @@ from urllib.parse import unquote
 from kcoord.door.kafka.codec import Fields
 from tests.conformance.driver import BrokenPromise
 from tests.conformance.http_terms import Args, HttpAnswer, HttpRequest
-from tests.conformance.skips import OLDEST_OVER_THE_WIRE
+from tests.conformance.skips import OLDEST_OVER_THE_WIRE, RETENTION_TIME
 from tests.conformance.wire_requests import WireRequest, body_of, group_of, refused, version_of
 
-RETENTION_TIME = 4
-"""The newest version of OffsetCommit that has a retention time."""
 _TRANSACTION = re.compile(r"/v1/transactions/(?P<id>[^/]*)/end")
 
 
