@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from groups.core.classic.join import check_join
 from groups.core.consumer.leaving import remove_members
 from groups.core.consumer.members import (
     check_order,
@@ -20,6 +21,7 @@ from groups.core.consumer.members import (
     store_member,
     unknown_member,
 )
+from groups.core.consumer.members import check_request as check_consumer_request
 from groups.core.consumer.target import refresh_epoch, update_target
 from groups.core.model.commands import (
     CommitOffsets,
@@ -222,16 +224,18 @@ Foreign = (
 )
 
 
-def refuse(command: Foreign) -> LeaveReply:
-    """The answer, an error for each entry of a LeaveGroup; any other request raises its `ProtocolError`.
+def refuse(turn: Turn, command: Foreign) -> LeaveReply:
+    """The answer, an error for each entry of a LeaveGroup; any other request raises its `ProtocolError`: that of its
+    own fields first, as before any group is looked at.
 
     Differs from Kafka: the message names the type of the group.
     """
     group_id = command.group_id
     match command:
         case JoinGroup():
+            check_join(command, turn.config)
             detail = f"group {group_id!r} is a share group: join it with share-heartbeat, or use another group id"
-            raise ProtocolError(Error.INCONSISTENT_GROUP_PROTOCOL, detail)
+            raise ProtocolError(Error.INCONSISTENT_GROUP_PROTOCOL, detail, fields={"member_id": ""})
         case SyncGroup() | Heartbeat():
             raise unknown_member(command.member_id)
         case LeaveGroup():
@@ -243,6 +247,7 @@ def refuse(command: Foreign) -> LeaveReply:
                 ),
             )
         case ConsumerHeartbeat():
+            check_consumer_request(command, turn.env)
             detail = f"group {group_id!r} is a share group, not a consumer group: use another group id"
             raise ProtocolError(Error.GROUP_ID_NOT_FOUND, detail)
         case CommitOffsets() | DeleteOffsets() | ResetOffsets():
