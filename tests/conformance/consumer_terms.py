@@ -12,7 +12,7 @@ from typing import Any
 
 from groups.core.model import commands as c
 from groups.core.model import replies as r
-from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember, EpochGroup, merged
+from groups.core.model.consumer_group import ConsumerMember, EpochGroup, merged
 from groups.core.model.types import ConsumerProtocol, Protocol
 from kcoord.protocol import consumer_protocol as wire
 from tests.conformance.core_terms import FOREVER_MS
@@ -220,9 +220,16 @@ def group_ids(args: Args) -> Args:
 
 
 def described_groups(response: Response, args: Args) -> Response:
-    """The answer to a DescribeGroups: by id as in the offsets convention, or as a list where ids were given so."""
+    """The answer to a DescribeGroups: by id as in the offsets convention, or as a list where ids were given so. From
+    version 6 on a dead group is an error (offsets.md 8.3).
+    """
+    refusal = {"error": "GROUP_ID_NOT_FOUND"} if args.get("api_version", 0) >= 6 else {}
+    by_id = {
+        group_id: {**group, **(refusal if group["state"] == "Dead" else {})}
+        for group_id, group in response["groups"].items()
+    }
     if "group_ids" not in args:
-        return response
+        return {"groups": by_id}
     groups = [
         {
             **group,
@@ -230,7 +237,7 @@ def described_groups(response: Response, args: Args) -> Response:
             "group_state": group["state"],
             "members": [{**member, "instance_id": member["group_instance_id"]} for member in group["members"].values()],
         }
-        for group_id, group in response["groups"].items()
+        for group_id, group in by_id.items()
     ]
     return {"groups": groups}
 
@@ -263,8 +270,8 @@ def _inspected(member: ConsumerMember, topic_name: Rename) -> Response:
     }
 
 
-def described(group_id: str, group: ConsumerGroup, assignor_name: str, topic_name: Rename) -> Response:
-    """ConsumerGroupDescribe's view of a group (consumer.md 9.2)."""
+def described(group_id: str, group: EpochGroup, assignor_name: str, topic_name: Rename) -> Response:
+    """What ConsumerGroupDescribe (consumer.md 9.2) and ShareGroupDescribe say of a group."""
     return {
         "error": "NONE",
         "group_id": group_id,
@@ -277,6 +284,7 @@ def described(group_id: str, group: ConsumerGroup, assignor_name: str, topic_nam
                 "instance_id": member.instance_id,
                 "rack_id": member.rack_id,
                 "member_epoch": member.member_epoch,
+                "subscribed_topic_names": sorted(member.subscribed_topic_names),
                 "assignment": by_name(merged(member.assigned, member.pending_revocation), topic_name),
                 "target_assignment": by_name(member.target, topic_name),
             }

@@ -16,7 +16,7 @@ from tests.conformance.driver import BrokenPromise, Call, Response
 from tests.conformance.http_driver import HttpDriver
 from tests.conformance.http_terms import HttpRequest, group_path
 
-_READS = frozenset({"ConsumerGroupDescribe", "ListGroups"})
+_READS = frozenset({"ConsumerGroupDescribe", "ListGroups", "ShareGroupDescribe"})
 
 
 def settings(config: Mapping[str, Any]) -> Mapping[str, Any]:
