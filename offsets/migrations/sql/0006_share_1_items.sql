@@ -304,7 +304,7 @@ as $$
 $$;
 
 -- Partitions of topics that the group has not begun begin. Of a topic that is new to the group at the first or the
--- last known offset, by `rules.starts`; null: where it ends is not known yet, and the first end that is known decides.
+-- last known offset, by `rules.starts`; null: where it ends is not known yet, and the first end that is said decides.
 -- Of a topic that it knows at 0: nothing of a new partition is missed. Source: share.md 7.5.
 create function kcoord.share_begin(group_pk bigint, topics uuid[], rules kcoord.share_rules) returns void
 language plpgsql set search_path = pg_catalog, pg_temp
@@ -330,6 +330,24 @@ begin
         returning id
     )
     select array_agg(id) into begun from added;
+    perform kcoord.share_journal_begin(begun);
+end
+$$;
+
+-- Partitions of a topic whose start is open begin at the end that was reported.
+create function kcoord.share_begin_open(topic text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+declare
+    begun bigint[];
+begin
+    with opened as (
+        update {schema}.offsets_sharepartition p set next_offset = w.log_end_offset
+        from {schema}.groups_topic t join {schema}.groups_watermark w on w.topic_id = t.id
+        where t.name = topic and p.topic_id = t.topic_id and p.partition = w.partition and p.next_offset is null
+        returning p.id
+    )
+    select array_agg(id) into begun from opened;
     perform kcoord.share_journal_begin(begun);
 end
 $$;

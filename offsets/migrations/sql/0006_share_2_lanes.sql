@@ -38,7 +38,7 @@ begin
     end loop;
     -- By a statement of its own: what others did while they had the partition is seen.
     loop
-        select greatest(end_offset, ends, (
+        select greatest(nullif(end_offset, 0), ends, (
                    select w.log_end_offset from {schema}.groups_watermark w
                    where w.topic_id = topic_pk and w.partition = number)),
                rules.most_locks - coalesce(sum(case when l.held = int8multirange(range_merge(l.held))
@@ -54,8 +54,9 @@ begin
             select l.id from {schema}.offsets_sharelock l where l.share_partition_id = id and l.until <= now
             for update skip locked), 'expired', rules, now);
     end loop;
-    -- A start that was left open (share_begin) is at the first end that is known.
-    first := coalesce(next_offset, nullif(last, 0));
+    -- A start that was left open (share_begin) is at the first end that is said, also if that is 0.
+    first := coalesce(next_offset, last);
+    last := coalesce(last, 0);
 end
 $$;
 
