@@ -221,8 +221,9 @@ begin
         when coalesce(item ->> 'delay_ms', '0') !~ '^\d{{1,12}}$' then '.delay_ms is no number of milliseconds'
         when coalesce(jsonb_typeof(item -> 'error'), 'null') not in ('string', 'null') then '.error is no text'
         when isempty(named) then ' settles nothing'
-        when parts[1] && (parts[2] + parts[3] + parts[4] + parts[5]) or parts[2] && (parts[3] + parts[4] + parts[5])
-             or parts[3] && (parts[4] + parts[5]) or parts[4] && parts[5] then ': an offset is settled twice'
+        when kcoord.size_of(named) <> (select sum((part ->> 1)::bigint - (part ->> 0)::bigint + 1)
+                                       from jsonb_path_query(item, '$.*[*]') part where jsonb_typeof(part) = 'array')
+            then ': an offset is settled twice'
     end;
     if wrong is not null then
         perform kcoord.refuse('INVALID_REQUEST', entry || wrong);
