@@ -365,6 +365,8 @@ declare
     part int8multirange;
     count bigint := 0;
 begin
+    -- Whoever lets the partition begin again, or removes it, comes before or after, and sees all rows.
+    perform from {schema}.offsets_sharepartition p where p.id = partition_pk for key share;
     -- Retries first: what locks hold becomes one.
     for found in
         select r.* from {schema}.offsets_shareretry r
@@ -417,6 +419,10 @@ declare
     dead record;
     count bigint := 0;
 begin
+    perform from {schema}.offsets_sharepartition p
+    where p.group_id = group_pk
+      and p.id in (select d.share_partition_id from {schema}.offsets_sharedead d where d.id = any(ids))
+    for key share; -- as share_operate
     for dead in
         with gone as (
             delete from {schema}.offsets_sharedead d using {schema}.offsets_sharepartition p
@@ -477,7 +483,7 @@ begin
     perform kcoord.share_begin(group_pk, array[topic], kcoord.share_rules_of(
         (select g.group_id from {schema}.groups_group g where g.id = group_pk)));
     select p.id, coalesce(p.next_offset, -1) into pk, before from {schema}.offsets_sharepartition p
-    where p.group_id = group_pk and p.topic_id = topic and p.partition = partition_no for no key update;
+    where p.group_id = group_pk and p.topic_id = topic and p.partition = partition_no for update;
     if pk is null then
         return null;
     end if;
