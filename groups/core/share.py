@@ -48,11 +48,16 @@ LONGEST_MEMBER_ID = 36
 """Characters of a member id, as many as a UUID has; any text is fine."""
 
 
+def check_member_id(member_id: str) -> None:
+    """share.md 2.2, row 3, which comes before the rights to topics. Raises INVALID_REQUEST."""
+    if not 1 <= len(member_id) <= LONGEST_MEMBER_ID:
+        raise _invalid(f"member_id must have 1 to {LONGEST_MEMBER_ID} characters, not {len(member_id)}")
+
+
 def check_request(command: ShareHeartbeat) -> None:
     """share.md 2.2, rows 3 and 6 to 8. Raises INVALID_REQUEST naming the field."""
+    check_member_id(command.member_id)
     require_text("member_id", command.member_id)
-    if len(command.member_id) > LONGEST_MEMBER_ID:
-        raise _invalid(f"member_id must have at most {LONGEST_MEMBER_ID} characters, not {len(command.member_id)}")
     require_text("group_id", command.group_id)
     require_text("rack_id", command.rack_id)
     if command.member_epoch == 0 and not command.subscribed_topic_names:
