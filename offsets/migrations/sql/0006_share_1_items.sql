@@ -480,13 +480,14 @@ declare
     pk bigint;
     before bigint;
 begin
+    if not exists (select from {schema}.groups_topic t
+                   where t.topic_id = topic and partition_no between 0 and t.partitions - 1) then
+        return null;
+    end if;
     perform kcoord.share_begin(group_pk, array[topic], kcoord.share_rules_of(
         (select g.group_id from {schema}.groups_group g where g.id = group_pk)));
     select p.id, coalesce(p.next_offset, -1) into pk, before from {schema}.offsets_sharepartition p
     where p.group_id = group_pk and p.topic_id = topic and p.partition = partition_no for update;
-    if pk is null then
-        return null;
-    end if;
     select least(before, min(x.first)) into before from (
         select lower(l.held) as first from {schema}.offsets_sharelock l where l.share_partition_id = pk
         union all select lower(r.held) from {schema}.offsets_shareretry r where r.share_partition_id = pk) x;
