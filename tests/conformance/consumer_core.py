@@ -59,7 +59,7 @@ class ConsumerCoreDriver(CoreDriver):
         self._config = consumer_config(case.config)
         names = case.config.get("group.consumer.assignors", tuple(BUILT_IN))
         self._assignors = {name: BUILT_IN[name] for name in names}
-        self._overrides: dict[str, dict[str, Any]] = {}
+        self._overrides: dict[str, Mapping[str, Any]] = {}
         self._resolutions: dict[str, ResolveRegexes] = {}
         self._committed: dict[str, dict[tuple[str, int], int]] = {}
         self._topic_ids = itertools.count(1)
@@ -87,7 +87,8 @@ class ConsumerCoreDriver(CoreDriver):
                 )
             case "set_group_config":
                 named = {f"group.{name}": value for name, value in args["config"].items()}
-                self._overrides.setdefault(args["group_id"], {}).update(named)
+                overrides = {**self._overrides.get(args["group_id"], {}), **named}
+                self._overrides[args["group_id"]] = {k: v for k, v in overrides.items() if v is not None}
             case "await_regex_resolution":
                 self._resolve_regexes(args["group_id"])
             case _:
