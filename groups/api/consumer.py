@@ -20,6 +20,7 @@ from groups.core.assignors import Partitions
 from groups.core.model.commands import ConsumerHeartbeat, ShareHeartbeat
 from groups.core.model.replies import ConsumerHeartbeatReply
 from groups.core.model.types import Topic, TopicRights, TopicView
+from groups.core.share import check_member_id
 from groups.engine.service import GroupService
 from groups.readmodel import GroupReads, Holdings
 from groups.topics import TopicService, unknown_partition
@@ -287,6 +288,7 @@ async def share_heartbeat(call: Call[ShareHeartbeatRequest]) -> ConsumerHeartbea
     """ShareGroupHeartbeat."""
     body = call.body
     call.principal.require_group(Operation.READ, call.group_id)
+    check_member_id(body.member_id)
     require_describable(call, body.subscribed_topic_names)
     if body.member_epoch == 0:
         await admit_member(call.runtime, call.principal, call.group_id, body.member_id, None, is_new=True)

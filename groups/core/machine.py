@@ -325,7 +325,7 @@ def _handle_share(turn: Turn, command: ClassicCommand | ConsumerHeartbeat) -> Re
         case ForceState():
             raise ValueError(f"ForceState unloads classic groups, {command.group_id!r} is a share group")
         case _:
-            return share.refuse(command)
+            return share.refuse(turn, command)
 
 
 def _handle_consumer(turn: Turn, command: ClassicCommand | ConsumerHeartbeat) -> Reply | Parked:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from groups.core.classic.join import check_join
 from groups.core.consumer.leaving import remove_members
 from groups.core.consumer.members import (
     check_order,
@@ -20,6 +21,7 @@ from groups.core.consumer.members import (
     store_member,
     unknown_member,
 )
+from groups.core.consumer.members import check_request as check_consumer_request
 from groups.core.consumer.target import refresh_epoch, update_target
 from groups.core.model.commands import (
     CommitOffsets,
@@ -46,11 +48,16 @@ LONGEST_MEMBER_ID = 36
 """Characters of a member id, as many as a UUID has; any text is fine."""
 
 
+def check_member_id(member_id: str) -> None:
+    """share.md 2.2, row 3, which comes before the rights to topics. Raises INVALID_REQUEST."""
+    if not 1 <= len(member_id) <= LONGEST_MEMBER_ID:
+        raise _invalid(f"member_id must have 1 to {LONGEST_MEMBER_ID} characters, not {len(member_id)}")
+
+
 def check_request(command: ShareHeartbeat) -> None:
     """share.md 2.2, rows 3 and 6 to 8. Raises INVALID_REQUEST naming the field."""
+    check_member_id(command.member_id)
     require_text("member_id", command.member_id)
-    if len(command.member_id) > LONGEST_MEMBER_ID:
-        raise _invalid(f"member_id must have at most {LONGEST_MEMBER_ID} characters, not {len(command.member_id)}")
     require_text("group_id", command.group_id)
     require_text("rack_id", command.rack_id)
     if command.member_epoch == 0 and not command.subscribed_topic_names:
@@ -222,16 +229,18 @@ Foreign = (
 )
 
 
-def refuse(command: Foreign) -> LeaveReply:
-    """The answer, an error for each entry of a LeaveGroup; any other request raises its `ProtocolError`.
+def refuse(turn: Turn, command: Foreign) -> LeaveReply:
+    """The answer, an error for each entry of a LeaveGroup; any other request raises its `ProtocolError`: that of its
+    own fields first, as before any group is looked at.
 
     Differs from Kafka: the message names the type of the group.
     """
     group_id = command.group_id
     match command:
         case JoinGroup():
+            check_join(command, turn.config)
             detail = f"group {group_id!r} is a share group: join it with share-heartbeat, or use another group id"
-            raise ProtocolError(Error.INCONSISTENT_GROUP_PROTOCOL, detail)
+            raise ProtocolError(Error.INCONSISTENT_GROUP_PROTOCOL, detail, fields={"member_id": ""})
         case SyncGroup() | Heartbeat():
             raise unknown_member(command.member_id)
         case LeaveGroup():
@@ -243,6 +252,7 @@ def refuse(command: Foreign) -> LeaveReply:
                 ),
             )
         case ConsumerHeartbeat():
+            check_consumer_request(command, turn.env)
             detail = f"group {group_id!r} is a share group, not a consumer group: use another group id"
             raise ProtocolError(Error.GROUP_ID_NOT_FOUND, detail)
         case CommitOffsets() | DeleteOffsets() | ResetOffsets():

@@ -41,7 +41,10 @@ async def forget_topic(deletion: TopicDeletion) -> None:
 
 
 async def follow_end(connection: Connection, topic: str) -> None:
-    """The hook of reported watermarks: requests that wait for items of the topic look again."""
+    """The hook of reported watermarks: partitions whose start was left open begin there, and requests that wait for
+    items of the topic look again.
+    """
+    await connection.execute(Q.begin_open_share_partitions.encode(), {"topic": topic})
     await connection.execute(Q.wake_share_groups.encode(), {"topic": topic})
 
 

@@ -64,7 +64,7 @@ left join groups_topic t on t.topic_id = p.topic_id
 left join lateral (select * from groups_watermark where topic_id = t.id and partition = p.partition limit 1) w on true
 cross join lateral (select greatest(p.end_offset, w.log_end_offset) as last) ends
 cross join lateral (
-    select greatest(ends.last - coalesce(p.next_offset, greatest(ends.last - 1, 0)), 0)
+    select greatest(ends.last - p.next_offset, 0)
            + coalesce((select sum(kcoord.size_of(x.held))
                        from ((select held from offsets_shareretry
                               where share_partition_id = p.id and not_before <= %(now)s::bigint
@@ -78,6 +78,9 @@ cross join lateral (
     offset 0  -- once for each partition
 ) ready
 where g.group_id = %(group_id)s
+
+-- name: begin_open_share_partitions
+select kcoord.share_begin_open(%(topic)s)
 
 -- name: wake_share_groups
 -- Those that work on a topic, of which an end was reported.

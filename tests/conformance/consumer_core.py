@@ -10,7 +10,7 @@ from typing import Any
 from groups.core.assignors import BUILT_IN
 from groups.core.consumer.target import preferred_assignor
 from groups.core.model.commands import ApplyRegexResolution, Command
-from groups.core.model.consumer_group import ConsumerGroup, EpochGroup
+from groups.core.model.consumer_group import ConsumerGroup, EpochGroup, ShareGroup
 from groups.core.model.replies import LeaveReply, Reply
 from groups.core.model.turn import ComputeTarget, Effect, ResolveRegexes
 from groups.core.model.types import ClassicGroup, Env, GroupConfig, MigrationPolicy, Topic, TopicView
@@ -30,6 +30,12 @@ _SETTINGS = {
     "group.consumer.assignment.interval.ms": "consumer_assignment_interval_ms",
     "group.consumer.regex.refresh.interval.ms": "consumer_regex_refresh_interval_ms",
 }
+_SHARE_SETTINGS = {
+    "group.share.session.timeout.ms": "session_timeout_ms",
+    "group.share.heartbeat.interval.ms": "heartbeat_interval_ms",
+    "group.share.assignment.interval.ms": "assignment_interval_ms",
+    "group.share.max.size": "max_size",
+}
 _UNKNOWN_ID = "no-topic:"
 
 
@@ -37,8 +43,8 @@ def consumer_config(config: Mapping[str, Any]) -> GroupConfig:
     """The core's settings under their Kafka names. Everything is computed at once, as the convention has it."""
     policy = MigrationPolicy(config.get("group.consumer.migration.policy", "bidirectional").lower())
     known: dict[str, Any] = {_SETTINGS[name]: value for name, value in config.items() if name in _SETTINGS}
-    largest = config.get("group.share.max.size", 200)
-    known["share"] = replace(GroupConfig().share, assignment_interval_ms=0, max_size=largest)
+    share = {_SHARE_SETTINGS[name]: value for name, value in config.items() if name in _SHARE_SETTINGS}
+    known["share"] = replace(GroupConfig().share, **{"assignment_interval_ms": 0, **share})
     return replace(
         group_config(config), consumer_migration_policy=policy, consumer_assignment_inline_limit=None, **known
     )
@@ -78,9 +84,9 @@ class ConsumerCoreDriver(CoreDriver):
                     {name: topic for name, topic in self._topics.by_name.items() if name != args["name"]}
                 )
             case "set_group_config":
-                named = {_SETTINGS[f"group.{name}"]: value for name, value in args["config"].items()}
-                merged = {**self._overrides.get(args["group_id"], {}), **named}
-                self._overrides[args["group_id"]] = {name: it for name, it in merged.items() if it is not None}
+                named = {f"group.{name}": value for name, value in args["config"].items()}
+                overrides = {**self._overrides.get(args["group_id"], {}), **named}
+                self._overrides[args["group_id"]] = {k: v for k, v in overrides.items() if v is not None}
             case "await_regex_resolution":
                 self._resolve_regexes(args["group_id"])
             case _:
@@ -115,7 +121,7 @@ class ConsumerCoreDriver(CoreDriver):
     def _env(self, group_id: str) -> Env:
         return replace(
             super()._env(group_id),
-            config=replace(self._config, **self._overrides.get(group_id, {})),
+            config=consumer_config({**self._settings, **self._overrides.get(group_id, {})}),
             topics=self._topics,
             assignors=self._assignors,
             regex_error=terms.regex_error,
@@ -153,7 +159,9 @@ class ConsumerCoreDriver(CoreDriver):
                 described = core_admin.describe_groups(terms.group_ids(args), self._classic, self._offsets.is_denied)
                 return terms.described_groups(described, args)
             case "ConsumerGroupDescribe":
-                return {"groups": [self._describe(group_id) for group_id in args["group_ids"]]}
+                return {"groups": [self._describe(group_id, ConsumerGroup) for group_id in args["group_ids"]]}
+            case "ShareGroupDescribe":
+                return {"groups": [self._describe(group_id, ShareGroup) for group_id in args["group_ids"]]}
             case _:
                 return None
 
@@ -177,17 +185,18 @@ class ConsumerCoreDriver(CoreDriver):
 
     def _entry(self, group_id: str) -> Response:
         group = self._groups[group_id]
-        classic = isinstance(group, ClassicGroup)
+        kind = {ClassicGroup: "classic", ConsumerGroup: "consumer", ShareGroup: "share"}[type(group)]
         return {
             "group_id": group_id,
-            "protocol_type": (group.protocol_type or "") if isinstance(group, ClassicGroup) else "consumer",
+            "protocol_type": (group.protocol_type or "") if isinstance(group, ClassicGroup) else kind,
             "group_state": group.state.value,
-            "group_type": "classic" if classic else "consumer",
+            "group_type": kind,
         }
 
-    def _describe(self, group_id: str) -> Response:
+    def _describe(self, group_id: str, kind: type[EpochGroup]) -> Response:
         group = self._groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
+        if not isinstance(group, kind):
             refused = Error.GROUP_ID_NOT_FOUND if group_id else Error.INVALID_GROUP_ID
             return {"group_id": group_id, "error": refused.name}
-        return terms.described(group_id, group, preferred_assignor(group, self._assignors), self._topics.by_id)
+        assignor = "simple" if isinstance(group, ShareGroup) else preferred_assignor(group, self._assignors)
+        return terms.described(group_id, group, assignor, self._topics.by_id)

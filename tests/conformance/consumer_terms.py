@@ -12,7 +12,7 @@ from typing import Any
 
 from groups.core.model import commands as c
 from groups.core.model import replies as r
-from groups.core.model.consumer_group import ConsumerGroup, ConsumerMember, EpochGroup, merged
+from groups.core.model.consumer_group import ConsumerMember, EpochGroup, merged
 from groups.core.model.types import ConsumerProtocol, Protocol, Topic
 from kcoord.protocol import consumer_protocol as wire
 from tests.conformance.core_terms import FOREVER_MS
@@ -258,9 +258,16 @@ def deletions(args: Args) -> Args:
 
 
 def described_groups(response: Response, args: Args) -> Response:
-    """The answer to a DescribeGroups: by id as in the offsets convention, or as a list where ids were given so."""
+    """The answer to a DescribeGroups: by id as in the offsets convention, or as a list where ids were given so. From
+    version 6 on a dead group is an error (offsets.md 8.3).
+    """
+    refusal = {"error": "GROUP_ID_NOT_FOUND"} if args.get("api_version", 0) >= 6 else {}
+    by_id = {
+        group_id: {**group, **(refusal if group["state"] == "Dead" else {})}
+        for group_id, group in response["groups"].items()
+    }
     if "group_ids" not in args:
-        return response
+        return {"groups": by_id}
     groups = [
         {
             **group,
@@ -268,7 +275,7 @@ def described_groups(response: Response, args: Args) -> Response:
             "group_state": group["state"],
             "members": [{**member, "instance_id": member["group_instance_id"]} for member in group["members"].values()],
         }
-        for group_id, group in response["groups"].items()
+        for group_id, group in by_id.items()
     ]
     return {"groups": groups}
 
@@ -303,8 +310,11 @@ def _inspected(member: ConsumerMember, topic_name: Rename) -> Response:
     }
 
 
-def described(group_id: str, group: ConsumerGroup, assignor_name: str, topics: Mapping[str, Topic]) -> Response:
-    """ConsumerGroupDescribe's view of a group (consumer.md 9.2). `topics`: those that exist, by id; others it omits."""
+def described(group_id: str, group: EpochGroup, assignor_name: str, topics: Mapping[str, Topic]) -> Response:
+    """What ConsumerGroupDescribe (consumer.md 9.2) and ShareGroupDescribe say of a group.
+
+    `topics`: those that exist, by id; others are left out.
+    """
 
     def existing(partitions: Mapping[str, Iterable[int]]) -> Response:
         return {topics[key].name: sorted(numbers) for key, numbers in partitions.items() if key in topics}

@@ -21,7 +21,7 @@ from tests.conformance.http_driver import HttpDriver
 from tests.conformance.http_terms import HttpRequest, group_path
 
 OFFLOAD = "group.consumer.assignor.offload.enable"
-_READS = frozenset({"ConsumerGroupDescribe", "ListGroups"})
+_READS = frozenset({"ConsumerGroupDescribe", "ListGroups", "ShareGroupDescribe"})
 
 
 def settings(config: Mapping[str, Any]) -> Mapping[str, Any]:

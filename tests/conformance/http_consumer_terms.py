@@ -59,7 +59,7 @@ def heartbeat(topics: TopicNames, path: str = "/consumer-heartbeat") -> Exchange
 
 def _read_heartbeat(answer: HttpAnswer, topics: TopicNames) -> Response:
     if answer.error != "NONE":
-        return {"error": answer.error}
+        return {"error": answer.error, "member_epoch": 0, "heartbeat_interval_ms": 0, "assignment": None, **answer.body}
     fields = ("member_id", "member_epoch", "heartbeat_interval_ms")
     told = {"error": "NONE", **{name: answer.body[name] for name in fields}, "assignment": None}
     if answer.body["assignment"] is not None:
@@ -82,22 +82,27 @@ def _existing(entries: Sequence[Mapping[str, Any]], topics: TopicNames) -> Mappi
     return _assignment([entry for entry in entries if entry["topic"] is not None], topics)
 
 
-def describe(topics: TopicNames, read: Callable[[Mapping[str, Response]], Response]) -> Exchange:
-    """ConsumerGroupDescribe; `read` puts the descriptions of the groups, by id, into one answer."""
+def describe(
+    topics: TopicNames, read: Callable[[Mapping[str, Response]], Response], kind: str = "consumer"
+) -> Exchange:
+    """ConsumerGroupDescribe, ShareGroupDescribe; `read` puts the descriptions of the groups, by id, into one answer."""
     return Exchange(
         lambda args: [HttpRequest("GET", group_path(group_id)) for group_id in args["group_ids"]],
         lambda answers, args: read(
-            {group_id: _described(answer, topics) for group_id, answer in zip(args["group_ids"], answers, strict=True)}
+            {
+                group_id: _described(answer, topics, kind)
+                for group_id, answer in zip(args["group_ids"], answers, strict=True)
+            }
         ),
     )
 
 
-def _described(answer: HttpAnswer, topics: TopicNames) -> Response:
-    """A classic group does not exist for this call (consumer.md 9.2)."""
+def _described(answer: HttpAnswer, topics: TopicNames, kind: str) -> Response:
+    """A group of another type does not exist for this call (consumer.md 9.2; share.md 5)."""
     if answer.error != "NONE":
         return {"error": answer.error}
     group = answer.body
-    if group["type"] != "consumer":
+    if group["type"] != kind:
         return {"error": "GROUP_ID_NOT_FOUND"}
     return {
         "error": "NONE",
@@ -107,14 +112,14 @@ def _described(answer: HttpAnswer, topics: TopicNames) -> Response:
         "assignor_name": group["assignor"],
         "members": {
             member["member_id"]: {
-                "instance_id": member["group_instance_id"],
+                "instance_id": member.get("group_instance_id"),
                 "rack_id": member["rack_id"],
                 "member_epoch": member["member_epoch"],
                 "subscribed_topic_names": member["subscribed_topic_names"],
-                "subscribed_topic_regex": member["subscribed_topic_regex"],
-                "member_type": _MEMBER_TYPES[member["member_type"]],
+                "subscribed_topic_regex": member.get("subscribed_topic_regex"),
+                "member_type": _MEMBER_TYPES[member.get("member_type", "consumer")],
                 "assignment": _existing(member["assignment"], topics),
-                "target_assignment": _existing(member["target_assignment"], topics),
+                "target_assignment": _existing(member.get("target_assignment", ()), topics),
             }
             for member in group["members"]
         },
@@ -178,6 +183,7 @@ def exchanges(topics: TopicNames) -> Mapping[str, Exchange]:
         "ConsumerGroupHeartbeat": heartbeat(topics),
         "ShareGroupHeartbeat": heartbeat(topics, "/share-heartbeat"),
         "ConsumerGroupDescribe": describe(topics, _one_after_the_other),
+        "ShareGroupDescribe": describe(topics, _one_after_the_other, "share"),
         **ClassicCalls().exchanges,
         "Heartbeat": _renamed(
             http_membership.EXCHANGES["Heartbeat"],

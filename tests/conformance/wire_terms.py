@@ -136,7 +136,8 @@ def _share_beat(request: HttpRequest, args: Args) -> WireRequest:
 
 def _beaten(answer: Fields, sent: WireRequest) -> HttpAnswer:
     if answer.error_code:
-        return refused(answer.error_code)
+        told = {name: answer[name] for name in ("member_id", "member_epoch")}
+        return refused(answer.error_code, **told, heartbeat_interval_ms=answer.heartbeat_interval)
     assignment = None if answer.assignment is None else {"topic_partitions": _partitions(answer.assignment)}
     told = {"member_id": answer.member_id, "member_epoch": answer.member_epoch}
     return HttpAnswer(200, {**told, "heartbeat_interval_ms": answer.heartbeat_interval, "assignment": assignment})
@@ -176,22 +177,27 @@ def _describe_consumer(request: HttpRequest, args: Args) -> WireRequest:
     return WireRequest("consumer_group_describe", 1, {"group_ids": [group_of(request)]})
 
 
-def _consumer_described(answer: Fields, sent: WireRequest) -> HttpAnswer:
+def _describe_share(request: HttpRequest, args: Args) -> WireRequest:
+    return WireRequest("share_group_describe", 1, {"group_ids": [group_of(request)]})
+
+
+def _epochs_described(answer: Fields, sent: WireRequest) -> HttpAnswer:
+    """Members of share groups have no instance ids and no targets."""
     (group,) = answer.groups
     if group.error_code:
         return refused(group.error_code)
     members = [
         {
-            **{name: member[name] for name in ("member_id", "rack_id", "member_epoch", *_SUBSCRIPTION)},
-            "group_instance_id": member.instance_id,
-            "member_type": "consumer" if member.member_type == CONSUMER_MEMBER else "classic",
+            **{name: member.get(name) for name in ("member_id", "rack_id", "member_epoch", *_SUBSCRIPTION)},
+            "group_instance_id": member.get("instance_id"),
+            "member_type": "consumer" if member.get("member_type", CONSUMER_MEMBER) == CONSUMER_MEMBER else "classic",
             "assignment": _partitions(member.assignment),
-            "target_assignment": _partitions(member.target_assignment),
+            "target_assignment": _partitions(member.target_assignment) if "target_assignment" in member else (),
         }
         for member in group.members
     ]
     told = {name: group[name] for name in ("group_epoch", "assignment_epoch")}
-    told |= {"type": "consumer", "state": group.group_state, "assignor": group.assignor_name}
+    told |= {"type": sent.api.split("_")[0], "state": group.group_state, "assignor": group.assignor_name}
     return HttpAnswer(200, {**told, "members": members})
 
 
@@ -271,7 +277,8 @@ TRANSLATIONS: Mapping[str, Translation] = {
     "EndTxn": Translation(wire_offsets.end, _nothing),
     "DescribeGroup": Translation(_describe, _described),
     "DescribeGroups": Translation(_describe, _described),
-    "ConsumerGroupDescribe": Translation(_describe_consumer, _consumer_described),
+    "ConsumerGroupDescribe": Translation(_describe_consumer, _epochs_described),
+    "ShareGroupDescribe": Translation(_describe_share, _epochs_described),
     "DeleteGroup": Translation(_delete, _deleted),
     "DeleteGroups": Translation(_delete, _many_deleted),
     "ListGroups": Translation(_list, _listed),

@@ -23,15 +23,17 @@ async def joined(api: httpx.AsyncClient, member_id: str, *topics: str) -> int:
     return int(answer["member_epoch"])
 
 
-async def acquire(api: httpx.AsyncClient, member_id: str, most: int = 10, end: int = 0, **more: Any) -> dict[str, Any]:
+async def acquire(
+    api: httpx.AsyncClient, member_id: str, most: int = 10, end: int | None = None, **more: Any
+) -> dict[str, Any]:
     """With the epoch that the member has."""
     beat = await asked(api, "share-heartbeat", member_id=member_id, member_epoch=0, subscribed_topic_names=["job"])
-    ends = [{"topic": "job", "partition": 0, "end_offset": end}] if end else []
+    ends = [] if end is None else [{"topic": "job", "partition": 0, "end_offset": end}]
     epoch = beat["member_epoch"]
     return await asked(api, "acquire", member_id=member_id, member_epoch=epoch, max_records=most, ends=ends, **more)
 
 
-async def held(api: httpx.AsyncClient, member_id: str, most: int = 10, end: int = 0, **more: Any) -> Any:
+async def held(api: httpx.AsyncClient, member_id: str, most: int = 10, end: int | None = None, **more: Any) -> Any:
     """Locks as (id, offsets, delivery count)."""
     answer = await acquire(api, member_id, most, end, **more)
     return [(lock["lock"], lock["offsets"], lock["delivery_count"]) for lock in answer["locks"]]

@@ -11,18 +11,18 @@ from typing import Any
 
 from groups.configs import GroupConfigs
 from groups.core.model.types import TopicView
+from groups.core.share import check_member_id
 from groups.topics import TopicService
 from kcoord.access.rights import Operation
 from kcoord.door.http.paths import check_group_id
 from kcoord.door.kafka.api import Answer, Call
 from kcoord.door.kafka.codec import Fields
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error
 from offsets.api.kafka.logs import Holding, refusal_of
 from offsets.share.store import rules_of
 
 CLOSING = -1
 """The epoch of a share session that ends."""
-LONGEST_MEMBER_ID = 36
 NOBODYS = "nothing was acquired over this connection: items are acquired and settled over HTTP, or in SQL"
 
 
@@ -80,8 +80,7 @@ async def _checked(call: Call, request: Fields) -> dict[str, Any]:
     """The head of the answer. Raises ProtocolError."""
     group_id = check_group_id(request.group_id or "")
     call.principal.require_group(Operation.READ, group_id)
-    if not 1 <= len(request.member_id or "") <= LONGEST_MEMBER_ID:
-        raise ProtocolError(Error.INVALID_REQUEST, f"member_id has 1 to {LONGEST_MEMBER_ID} characters")
+    check_member_id(request.member_id or "")
     rules = rules_of(await call.runtime.get(GroupConfigs).resolved(group_id))
     return {"error_code": 0, "error_message": None, "acquisition_lock_timeout": rules.lock_ms, "node_endpoints": ()}
 

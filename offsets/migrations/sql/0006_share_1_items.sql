@@ -304,7 +304,7 @@ as $$
 $$;
 
 -- Partitions of topics that the group has not begun begin. Of a topic that is new to the group at the first or the
--- last known offset, by `rules.starts`; null: where it ends is not known yet, and the first end that is known decides.
+-- last known offset, by `rules.starts`; null: where it ends is not known yet, and the first end that is said decides.
 -- Of a topic that it knows at 0: nothing of a new partition is missed. Source: share.md 7.5.
 create function kcoord.share_begin(group_pk bigint, topics uuid[], rules kcoord.share_rules) returns void
 language plpgsql set search_path = pg_catalog, pg_temp
@@ -334,6 +334,24 @@ begin
 end
 $$;
 
+-- Partitions of a topic whose start is open begin at the end that was reported.
+create function kcoord.share_begin_open(topic text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+declare
+    begun bigint[];
+begin
+    with opened as (
+        update {schema}.offsets_sharepartition p set next_offset = w.log_end_offset
+        from {schema}.groups_topic t join {schema}.groups_watermark w on w.topic_id = t.id
+        where t.name = topic and p.topic_id = t.topic_id and p.partition = w.partition and p.next_offset is null
+        returning p.id
+    )
+    select array_agg(id) into begun from opened;
+    perform kcoord.share_journal_begin(begun);
+end
+$$;
+
 -- What an operator does with items of one partition, whoever has them: release makes them available now, reject makes
 -- dead letters of them. Returns how many there were. Who held them learns that the lock was released.
 create function kcoord.share_operate(
@@ -347,6 +365,8 @@ declare
     part int8multirange;
     count bigint := 0;
 begin
+    -- Whoever lets the partition begin again, or removes it, comes before or after, and sees all rows.
+    perform from {schema}.offsets_sharepartition p where p.id = partition_pk for key share;
     -- Retries first: what locks hold becomes one.
     for found in
         select r.* from {schema}.offsets_shareretry r
@@ -399,6 +419,10 @@ declare
     dead record;
     count bigint := 0;
 begin
+    perform from {schema}.offsets_sharepartition p
+    where p.group_id = group_pk
+      and p.id in (select d.share_partition_id from {schema}.offsets_sharedead d where d.id = any(ids))
+    for key share; -- as share_operate
     for dead in
         with gone as (
             delete from {schema}.offsets_sharedead d using {schema}.offsets_sharepartition p
@@ -456,13 +480,14 @@ declare
     pk bigint;
     before bigint;
 begin
+    if not exists (select from {schema}.groups_topic t
+                   where t.topic_id = topic and partition_no between 0 and t.partitions - 1) then
+        return null;
+    end if;
     perform kcoord.share_begin(group_pk, array[topic], kcoord.share_rules_of(
         (select g.group_id from {schema}.groups_group g where g.id = group_pk)));
     select p.id, coalesce(p.next_offset, -1) into pk, before from {schema}.offsets_sharepartition p
-    where p.group_id = group_pk and p.topic_id = topic and p.partition = partition_no for no key update;
-    if pk is null then
-        return null;
-    end if;
+    where p.group_id = group_pk and p.topic_id = topic and p.partition = partition_no for update;
     select least(before, min(x.first)) into before from (
         select lower(l.held) as first from {schema}.offsets_sharelock l where l.share_partition_id = pk
         union all select lower(r.held) from {schema}.offsets_shareretry r where r.share_partition_id = pk) x;

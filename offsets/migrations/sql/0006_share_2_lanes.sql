@@ -38,7 +38,7 @@ begin
     end loop;
     -- By a statement of its own: what others did while they had the partition is seen.
     loop
-        select greatest(end_offset, ends, (
+        select greatest(nullif(end_offset, 0), ends, (
                    select w.log_end_offset from {schema}.groups_watermark w
                    where w.topic_id = topic_pk and w.partition = number)),
                rules.most_locks - coalesce(sum(case when l.held = int8multirange(range_merge(l.held))
@@ -54,8 +54,9 @@ begin
             select l.id from {schema}.offsets_sharelock l where l.share_partition_id = id and l.until <= now
             for update skip locked), 'expired', rules, now);
     end loop;
-    -- A start that was left open (share_begin) is at the first end that is known.
-    first := coalesce(next_offset, nullif(last, 0));
+    -- A start that was left open (share_begin) is at the first end that is said, also if that is 0.
+    first := coalesce(next_offset, last);
+    last := coalesce(last, 0);
 end
 $$;
 
@@ -220,8 +221,9 @@ begin
         when coalesce(item ->> 'delay_ms', '0') !~ '^\d{{1,12}}$' then '.delay_ms is no number of milliseconds'
         when coalesce(jsonb_typeof(item -> 'error'), 'null') not in ('string', 'null') then '.error is no text'
         when isempty(named) then ' settles nothing'
-        when parts[1] && (parts[2] + parts[3] + parts[4] + parts[5]) or parts[2] && (parts[3] + parts[4] + parts[5])
-             or parts[3] && (parts[4] + parts[5]) or parts[4] && parts[5] then ': an offset is settled twice'
+        when kcoord.size_of(named) <> (select sum((part ->> 1)::bigint - (part ->> 0)::bigint + 1)
+                                       from jsonb_path_query(item, '$.*[*]') part where jsonb_typeof(part) = 'array')
+            then ': an offset is settled twice'
     end;
     if wrong is not null then
         perform kcoord.refuse('INVALID_REQUEST', entry || wrong);

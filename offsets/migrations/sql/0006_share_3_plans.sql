@@ -35,7 +35,7 @@ begin
         kept := null;
         select p.id, p.next_offset into part from {schema}.offsets_sharepartition p
         where p.group_id = group_pk and p.topic_id = line.topic_id and p.partition = line.partition
-        for no key update;
+        for update;
         if part.id is not null then
             perform kcoord.share_end(array(
                 select l.id from {schema}.offsets_sharelock l where l.share_partition_id = part.id for update),

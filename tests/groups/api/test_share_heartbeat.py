@@ -15,6 +15,7 @@ from kcoord.door.http.types import rfc3339
 from kcoord.process.runtime import Runtime
 from kcoord.protocol.errors import Error
 from tests.support.api import assert_problem
+from tests.support.fixtures import ClientWith
 
 GROUP = "/v1/groups/g"
 HEARTBEAT = f"{GROUP}/share-heartbeat"
@@ -172,3 +173,23 @@ async def test_settings_of_the_group_apply_to_its_members(api: httpx.AsyncClient
     assert (await beat(api, "b", 0, subscribed_topic_names=["orders"]))["member_epoch"] == 2
     wrong = await api.patch(f"{GROUP}/config", json={"share.session.timeout.ms": 1})
     assert_problem(wrong, Error.INVALID_CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("rule", "fields", "error"),
+    [
+        ("describe:topic:orders", {"member_id": "m" * 37}, Error.GROUP_AUTHORIZATION_FAILED),
+        ("read:group:g", {"member_id": "m" * 37}, Error.INVALID_REQUEST),
+        ("read:group:g", {"member_id": ""}, Error.INVALID_REQUEST),
+        ("read:group:g", {"member_id": " "}, Error.TOPIC_AUTHORIZATION_FAILED),
+        ("read:group:g", {"member_epoch": -2}, Error.TOPIC_AUTHORIZATION_FAILED),
+        ("read:group:g", {"member_epoch": -1}, Error.TOPIC_AUTHORIZATION_FAILED),
+        ("read:group:g", {"subscribed_topic_names": []}, Error.INVALID_REQUEST),
+    ],
+)
+async def test_rights_and_member_ids_in_the_order_of_the_checks(
+    client_with: ClientWith, topic: str, rule: str, fields: dict[str, Any], error: Error
+) -> None:
+    """share.md 2.2, rows 2 to 8."""
+    client = await client_with(rule)
+    assert_problem(await client.post(HEARTBEAT, json=joining(**fields)), error)

@@ -248,11 +248,25 @@ async def test_where_partitions_begin_is_decided_when_their_topic_is_named(api: 
     assert [offsets for _, offsets, _ in await held(api, "w")] == [[[5, 6]]]
 
 
-async def test_without_an_end_the_first_one_decides_where_latest_begins(api: httpx.AsyncClient, job: str) -> None:
+@pytest.mark.parametrize("first", [0, 5])
+async def test_without_an_end_the_first_one_decides_where_latest_begins(
+    api: httpx.AsyncClient, job: str, first: int
+) -> None:
     assert (await api.patch(f"{GROUP}/config", json={"share.auto.offset.reset": "latest"})).status_code == 200
     await joined(api, "w")
-    assert await held(api, "w", end=5) == []
-    assert [offsets for _, offsets, _ in await held(api, "w", end=7)] == [[[5, 6]]]
+    assert await held(api, "w", end=first) == []
+    assert [offsets for _, offsets, _ in await held(api, "w", end=7)] == [[[first, 6]]]
+
+
+@pytest.mark.parametrize("first", [0, 5])
+async def test_so_does_the_first_watermark_though_nobody_looks_before_the_next(
+    api: httpx.AsyncClient, job: str, first: int
+) -> None:
+    assert (await api.patch(f"{GROUP}/config", json={"share.auto.offset.reset": "latest"})).status_code == 200
+    await joined(api, "w")
+    for end in (first, 7):
+        await report(api, end)
+    assert [offsets for _, offsets, _ in await held(api, "w")] == [[[first, 6]]]
 
 
 async def test_nothing_of_a_new_partition_is_missed(api: httpx.AsyncClient, job: str, clock: VirtualClock) -> None:

@@ -52,20 +52,26 @@ class Retry:
     not_before: Millis
 
 
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """An item that was given up, "rejected" or "limit"."""
+
+    cause: str
+    delivery_count: int
+
+
 @dataclass(slots=True)
 class Items:
-    """A partition. What is below `next_offset` and nowhere else is finished: accepted, or a gap.
-
-    `dead`: why an item was given up, "rejected" or "limit".
-    """
+    """A partition. What is from `start` below `next_offset` and nowhere else is finished: accepted, or a gap."""
 
     rules: Rules
     end_offset: int = 0
+    start: int = 0
     next_offset: int = 0
     locks: dict[int, Lock] = field(default_factory=dict)
     ended: dict[int, Ended] = field(default_factory=dict)
     retries: dict[int, Retry] = field(default_factory=dict)
-    dead: dict[int, str] = field(default_factory=dict)
+    dead: dict[int, Dead] = field(default_factory=dict)
 
     @property
     def locked(self) -> int:
@@ -148,7 +154,7 @@ class Items:
                 continue
             lock.held -= offsets
             if kind == REJECT:
-                self.dead.update(dict.fromkeys(offsets, "rejected"))
+                self.dead.update(dict.fromkeys(offsets, Dead("rejected", lock.delivery_count)))
             elif kind == RELEASE:
                 delay = backoff(self.rules, lock.delivery_count) if delay_ms is None else delay_ms
                 self._return(offsets, lock.delivery_count, now + delay)
@@ -189,13 +195,20 @@ class Items:
         if kind == RELEASE:
             self._return(offsets, delivery_count, now)
         else:
-            self.dead.update(dict.fromkeys(offsets, "rejected"))
+            self.dead.update(dict.fromkeys(offsets, Dead("rejected", delivery_count)))
 
-    def replay(self, offsets: Iterable[int], now: Millis) -> None:
-        """Dead letters are delivered again, as if they never were before."""
+    def replay(self, offsets: Iterable[int], now: Millis, *, reset_count: bool = True) -> None:
+        """Dead letters are delivered again, as if they never were before, or once more."""
         for offset in offsets:
-            del self.dead[offset]
-            self.retries[offset] = Retry(0, now)
+            count = min(self.dead.pop(offset).delivery_count, self.rules.delivery_limit - 1)
+            self.retries[offset] = Retry(0 if reset_count else count, now)
+
+    def begin(self, start: int) -> None:
+        """An operator lets the partition begin again: nothing is locked or waits; dead letters before it stay."""
+        self.start = self.next_offset = start
+        self.locks.clear()
+        self.retries.clear()
+        self.dead = {offset: dead for offset, dead in self.dead.items() if offset < start}
 
     def _end(self, lock_ids: Iterable[int], cause: str, now: Millis) -> None:
         for lock_id in lock_ids:
@@ -208,7 +221,7 @@ class Items:
             if delivery_count < self.rules.delivery_limit:
                 self.retries[offset] = Retry(delivery_count, not_before)
             else:
-                self.dead[offset] = "limit"
+                self.dead[offset] = Dead("limit", delivery_count)
 
 
 def _all(parts: Mapping[str, set[int]]) -> set[int]:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from offsets.share.store import Rules
 from tests.offsets.share.model import Items, LockLost
+from tests.support.placed import misplaced
 
 Connection = psycopg.Connection[Any]
 State = tuple[int, list[Any], list[Any], list[Any]]
@@ -59,6 +60,7 @@ class Table:
         ).fetchone()
         assert row is not None
         self.partition, self.topic = row
+        self._value("count(kcoord.share_journal_begin(array[%s]))", self.partition)
 
     def end(self, offset: int) -> None:
         self.connection.execute(
@@ -106,6 +108,38 @@ class Table:
             [self.group, members, self.rules, now],
         )
 
+    def operate(self, kind: str, offsets: set[int], now: int) -> int:
+        """How many there were."""
+        held = "{" + ",".join(f"[{offset},{offset + 1})" for offset in offsets) + "}"
+        return self._value(
+            "kcoord.share_operate(%s, %s::int8multirange, %s, null, %s::text::kcoord.share_rules, %s)",
+            self.partition, held, kind, self.rules, now,
+        )  # fmt: skip
+
+    def replay(self, offsets: set[int], reset_count: bool, now: int) -> int:
+        """How many there were."""
+        return self._value(
+            "kcoord.share_replay(%s, %s, %s, %s::text::kcoord.share_rules, %s)",
+            self.group, self._ids(offsets), reset_count, self.rules, now,
+        )  # fmt: skip
+
+    def discard(self, offsets: set[int], now: int) -> int:
+        """How many there were."""
+        return self._value("kcoord.share_discard(%s, %s, %s)", self.group, self._ids(offsets), now)
+
+    def begin(self, start: int) -> int:
+        """Where it began before."""
+        return self._value("kcoord.share_alter(%s, %s, 0, %s)", self.group, self.topic, start)
+
+    def _ids(self, offsets: set[int]) -> list[int]:
+        named = 'select id from offsets_sharedead where share_partition_id = %s and "offset" = any(%s)'
+        return [key for (key,) in self.connection.execute(named, [self.partition, [*offsets]]).fetchall()]
+
+    def _value(self, call: str, *parameters: object) -> int:
+        row = self.connection.execute(f"select {call}", parameters).fetchone()
+        assert row is not None
+        return int(row[0])
+
     def state(self) -> State:
         """As `state_of` has that of the model."""
         return stored(self.connection, self.partition)
@@ -126,7 +160,9 @@ def stored(connection: Connection, partition: int) -> State:
         f"select o, x.delivery_count, x.not_before from offsets_shareretry x {each}"
         " where share_partition_id = %s order by 1"
     )
-    dead = rows('select "offset", cause from offsets_sharedead where share_partition_id = %s order by 1')
+    dead = rows(
+        'select "offset", cause, delivery_count from offsets_sharedead where share_partition_id = %s order by 1'
+    )
     (first,) = rows("select next_offset from offsets_sharepartition where id = %s")
     return first[0], locks, retries, dead
 
@@ -138,14 +174,17 @@ def state_of(items: Items) -> State:
         for offset in sorted(lock.held)
     ]
     retries = [(offset, retry.delivery_count, retry.not_before) for offset, retry in sorted(items.retries.items())]
-    return items.next_offset, locks, retries, sorted(items.dead.items())
+    dead = [(offset, found.cause, found.delivery_count) for offset, found in sorted(items.dead.items())]
+    return items.next_offset, locks, retries, dead
 
 
 def check(items: Items, accepted: set[int]) -> None:
     """No item is lost, none is anywhere twice, and no count is above the limit."""
     places = [offset for lock in items.locks.values() for offset in lock.held]
     places += [*items.retries, *items.dead, *accepted]
-    assert sorted(places) == list(range(items.next_offset)), "everything given out is in one place"
+    assert len(places) == len(set(places))
+    since = sorted(offset for offset in places if offset >= items.start)
+    assert since == list(range(items.start, items.next_offset)), "everything given out is in one place"
     assert items.locked <= items.rules.most_locks
     counts = [lock.delivery_count for lock in items.locks.values()]
     assert all(count <= items.rules.delivery_limit for count in counts)
@@ -176,9 +215,10 @@ def test_random_sequences_are_what_the_model_says(connection: Connection, seed: 
     items, table = Items(rules), Table(connection, rules)
     accepted: set[int] = set()
     given_out: list[tuple[int, list[int], str]] = []
+    acts = {"end": 15, "take": 30, "settle": 45, "expire": 5, "leave": 5, "time": 5, "operator": 10}
     for _ in range(40):
         member_id = random.choice(MEMBERS)
-        match random.choices(("end", "take", "settle", "expire", "leave", "time"), (15, 30, 45, 5, 5, 5))[0]:
+        match random.choices([*acts], [*acts.values()])[0]:
             case "end":
                 items.end_offset += random.randint(0, 6)
                 table.end(items.end_offset)
@@ -190,7 +230,10 @@ def test_random_sequences_are_what_the_model_says(connection: Connection, seed: 
                 if not any(most for _, most, _ in asking):
                     continue  # nobody looks at a partition for nothing
                 for (who, most, lock_ms), found in zip(asking, table.take(asking, now), strict=True):
-                    assert {count: offsets for _, offsets, count in found} == items.take(most, now)
+                    taken: dict[int, list[int]] = {}  # what was replayed and what is new are two locks
+                    for _, offsets, count in found:
+                        taken.setdefault(count, []).extend(offsets)
+                    assert {count: sorted(offsets) for count, offsets in taken.items()} == items.take(most, now)
                     for lock_id, offsets, count in found:
                         items.give(lock_id, who, offsets, count, lock_ms, now)
                         given_out.append((lock_id, offsets, who))
@@ -204,8 +247,34 @@ def test_random_sequences_are_what_the_model_says(connection: Connection, seed: 
                 table.leave([member_id], now)
             case "time":
                 now += random.choice((1, 5_000, 30_000))
+            case "operator":
+                operate_somehow(random, items, table, accepted, now)
         assert table.state() == state_of(items)
         check(items, accepted)
+    assert misplaced(connection) == {}
+
+
+def operate_somehow(random: Random, items: Items, table: Table, accepted: set[int], now: int) -> None:
+    """Release, reject, replay, discard, or let the partition begin again."""
+    offsets = {random.randint(0, items.next_offset) for _ in range(random.randint(1, 8))}
+    dead = offsets & items.dead.keys()
+    match kind := random.choice(("release", "reject", "replay", "discard", "begin")):
+        case "replay":
+            reset_count = random.random() < 0.5
+            assert table.replay(dead, reset_count, now) == len(dead)
+            items.replay(dead, now, reset_count=reset_count)
+        case "discard":
+            assert table.discard(dead, now) == len(dead)
+            accepted |= dead
+            for offset in dead:
+                del items.dead[offset]
+        case "begin":
+            start = random.randint(0, items.end_offset + 3)
+            table.begin(start)
+            items.begin(start)
+            accepted.difference_update(range(start, max(accepted, default=0) + 1))
+        case _:
+            assert table.operate(kind, offsets, now) == items.operate(kind, offsets, now)
 
 
 def settle_something(

@@ -51,6 +51,7 @@ def test_only_the_holder_settles_what_it_holds_and_once(connection: Connection) 
     assert settled(connection, "", {"lock": lock, "accept": offsets}) == "KC042"
     assert settled(connection, "w", {"lock": lock, "accept": [[99, 99]]}) == "KC121"
     assert settled(connection, "w", {"lock": lock, "accept": offsets[:1], "reject": offsets[:1]}) == "KC042"
+    assert settled(connection, "w", {"lock": lock, "accept": [*offsets, offsets[0]]}) == "KC042"
     assert settled(connection, "w", {"lock": lock}) == "KC042"
     assert settled(connection, "w", {"lock": lock, "accept": "all"}) == "KC042"
     wrong = json.dumps([{"lock": lock, "accepted": offsets}])

@@ -139,7 +139,8 @@ class Sequence:
 
     async def replay(self) -> None:
         letters = (await self.api.get(f"{GROUP}/dead-letters?limit=1000")).json()["dead_letters"]
-        assert {letter["offset"]: letter["cause"] for letter in letters} == self.items.dead
+        causes = {offset: dead.cause for offset, dead in self.items.dead.items()}
+        assert {letter["offset"]: letter["cause"] for letter in letters} == causes
         chosen = letters[: self.random.randint(0, 3)]
         if chosen:
             body = {"ids": [letter["id"] for letter in chosen]}

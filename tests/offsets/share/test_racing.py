@@ -12,7 +12,9 @@ from random import Random
 from typing import Any
 
 import psycopg
+import pytest
 
+from tests.offsets.commit_function.test_commit_function import wait_until_blocked
 from tests.support.placed import misplaced
 
 ITEMS = 300
@@ -126,3 +128,32 @@ def test_each_item_is_done_once(database: str) -> None:
     assert ends == [(0, ITEMS // 2), (1, ITEMS // 2)]
     assert any(lost), "locks were lost, or the race proves nothing"
     assert not all(lost)
+
+
+REPLAY = "select kcoord.share_replay(%(group)s, array(select id from offsets_sharedead), true, %(rules)s, 0)"
+RELEASE = """
+select kcoord.share_operate(p.id, '{[0,2)}', 'release', null, %(rules)s, 0)
+from offsets_sharepartition p where p.partition = 0
+"""
+BEGIN_AGAIN = "select kcoord.share_alter(%(group)s, t.topic_id, 0, 0) from groups_topic t"
+FORGET = "select kcoord.share_forget(%(group)s, null)"
+
+
+@pytest.mark.parametrize("change", [BEGIN_AGAIN, FORGET], ids=["begin again", "forget"])
+@pytest.mark.parametrize("act", [REPLAY, RELEASE], ids=["replay", "release"])
+def test_what_operators_return_is_gone_once_the_partition_begins_again_or_goes(
+    database: str, act: str, change: str
+) -> None:
+    """Of both at the same time: else an item was available twice."""
+    parameters = {"group": prepared(database), "rules": RULES}
+    with psycopg.connect(database) as operator, psycopg.connect(database, autocommit=True) as other:
+        (lock,) = {lock for lock, partition, _ in acquired(operator, "w", ITEMS) if partition == 0}
+        items = [{"lock": lock, "release": [[0, 1]], "delay_ms": 10**6}, {"lock": lock, "reject": [[2, 3]]}]
+        other.execute("select kcoord.settle('mailing', 'w', %s::text::jsonb)", [json.dumps(items)])
+        operator.execute(act, parameters)
+        changing = threading.Thread(target=other.execute, args=(change, parameters))
+        changing.start()
+        wait_until_blocked(database, other.info.backend_pid)
+        operator.commit()
+        changing.join()
+        assert other.execute("select held from offsets_shareretry").fetchall() == []

@@ -80,6 +80,7 @@ async def test_partitions_are_refused_by_themselves(
     wire: Wire, topic: str, start: int, partition: int, topic_name: str, error: Error
 ) -> None:
     assert only(await alter(wire, start, partition=partition, topic=topic_name)) == error.code
+    assert starts(await described(wire)) == {}
 
 
 async def test_a_group_with_members_is_not_changed(wire: Wire, runtime: Runtime, topic: str) -> None:
