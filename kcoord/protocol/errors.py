@@ -111,6 +111,16 @@ class PartitionProblem(TypedDict):
     problem: str
 
 
+class PartitionError(TypedDict):
+    """The error that a partition has by itself. `topic` or `topic_id` None: not known of a topic that was named so."""
+
+    topic: str | None
+    topic_id: str | None
+    partition: int
+    error: str
+    error_code: int
+
+
 class LineProblem(TypedDict):
     """What is wrong with a line of a file of offsets; lines count from 1."""
 
@@ -146,6 +156,7 @@ class ProblemFields(TypedDict, total=False):
     session_expires_at: str
     problems: list[PartitionProblem]
     problem_count: int
+    partition_errors: list[PartitionError]
     lines: list[LineProblem]
     bad_lines: int
     partitions: list[NamedPartition]

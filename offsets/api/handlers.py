@@ -32,7 +32,7 @@ from kcoord.metrics import OFFSETS_COMMITTED, commands
 from kcoord.process import off_loop
 from kcoord.process.off_loop import Later, settled, then
 from kcoord.process.runtime import Runtime
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, PartitionError, ProblemFields, ProtocolError
 from offsets.api import endpoints, wire
 from offsets.commits.acknowledged import AcknowledgedCommits
 from offsets.commits.service import OffsetService
@@ -375,7 +375,7 @@ def committed(call: Call[Any], asked: Asked, finish: Finish[R]) -> Awaitable[R]:
         return _commit(call, asked, topics, finish)
     service = call.runtime.get(OffsetService)
     commit = commit_of(call, asked, topics, named, service.metadata_limit)
-    if Error.UNKNOWN_TOPIC_OR_PARTITION in commit.errors:
+    if commit.errors.count(Error.NONE) != len(commit.errors):
         return _commit(call, asked, topics, finish)
     return Later(service.write(commit), partial(_written, call, asked, topics, finish, named, commit))
 
@@ -391,7 +391,7 @@ def _written(
 ) -> R | Awaitable[R]:
     if reply is None:
         return _commit(call, asked, topics, finish)
-    return _counted(finish, named, commit, reply)
+    return _counted(finish, asked, named, commit, reply)
 
 
 def _size(topics: Sequence[AskedTopic] | Sequence[wire.CommitTopic]) -> int:
@@ -403,17 +403,43 @@ async def _commit(call: Call[Any], asked: Asked, topics: Topics, finish: Finish[
     named, size = await topics.resolve(asked.topics), _size(asked.topics)
     service = call.runtime.get(OffsetService)
     commit = await off_loop.run(size, commit_of, call, asked, topics, named, service.metadata_limit)
-    reply = await service.write(commit)
+    try:
+        reply = await service.write(commit)
+    except ProtocolError as error:
+        raise _with_own_errors(error, asked, named, commit) from None
     assert reply is not None, "its topics were looked up as of now"
-    return await off_loop.run(size, _counted, finish, named, commit, reply)
+    return await off_loop.run(size, _counted, finish, asked, named, commit, reply)
 
 
-def _counted(finish: Finish[R], named: Sequence[Named], commit: Commit, reply: OffsetCommitReply) -> R:
+def _counted(finish: Finish[R], asked: Asked, named: Sequence[Named], commit: Commit, reply: OffsetCommitReply) -> R:
     _commits(reply.error.name).inc()
     if reply.error is not Error.NONE:
-        raise ProtocolError(reply.error, reply.detail)
+        raise _with_own_errors(ProtocolError(reply.error, reply.detail), asked, named, commit)
     OFFSETS_COMMITTED.inc(commit.errors.count(Error.NONE))
     return finish(named, commit, reply)
+
+
+_OWN = frozenset({Error.TOPIC_AUTHORIZATION_FAILED, Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID})
+
+
+def _with_own_errors(refusal: ProtocolError, asked: Asked, named: Sequence[Named], commit: Commit) -> ProtocolError:
+    """The refusal of a commit, with the partitions about which the group is not asked (offsets.md 2.2)."""
+    own: list[PartitionError] = [
+        {
+            "topic": topic.name,
+            "topic_id": topic.topic_id,
+            "partition": number,
+            "error": error.name,
+            "error_code": error.code,
+        }
+        for entry, topic, errors in by_topic(asked.topics, named, commit.errors)
+        for number, error in zip(entry.partitions, errors, strict=True)
+        if error in _OWN
+    ]
+    if own:
+        fields: ProblemFields = {**refusal.fields, "partition_errors": own}
+        refusal.fields = fields
+    return refusal
 
 
 def _lost(call: Call[Any], member_id: str, *, commits: bool) -> wire.LostCommits | UnsetType:
@@ -570,7 +596,10 @@ async def commit_in_transaction(
     named = await topics.resolve(asked.topics)
     commit = commit_of(call, asked, topics, named, call.runtime.get(OffsetService).metadata_limit)
     work = accepted(call.runtime.get(TransactionService).commit(producer, commit), knows_epochs=knows_epochs)
-    reply = await counted("txn_commit", work)
+    try:
+        reply = await counted("txn_commit", work)
+    except ProtocolError as error:
+        raise _with_own_errors(error, asked, named, commit) from None
     OFFSETS_COMMITTED.inc(commit.errors.count(Error.NONE))
     return finish(named, commit, reply)
 

@@ -15,7 +15,7 @@ from groups.core.model.consumer_group import ConsumerGroup
 from groups.core.model.group import Group
 from groups.core.model.types import ClassicGroup, GroupState
 from kcoord.protocol.errors import Error, ProtocolError
-from offsets.core.commit import membership_half, records_of
+from offsets.core.commit import Commit, membership_half, records_of
 from offsets.core.transactions import before_epochs, stable
 from offsets.core.types import FetchedOffset, Millis, OffsetRecord
 from tests.conformance.cases import Case
@@ -56,7 +56,7 @@ class CoreOffsets:
         if commit.is_for_group:
             error = may_commit(membership_half(commit))
             if error is not Error.NONE:
-                return _everywhere(args, error)
+                return _refused(asked, commit, error)
             records = records_of(commit, now)
             for entry in records:
                 self._store(group_id, replace(entry, commit_timestamp=now))
@@ -80,7 +80,7 @@ class CoreOffsets:
             except ProtocolError as refusal:
                 error = refusal.error
             if error is not Error.NONE:
-                return _everywhere(args, before_epochs(error))
+                return _refused(asked, commit, before_epochs(error))
             records = records_of(commit, now)
             written = [replace(entry, commit_timestamp=now) for entry in records]
             self.transactions.write(args["producer_id"], group_id, written)
@@ -201,6 +201,14 @@ def _answered(results: Results) -> Response:
     for topic, partition, error in results:
         partitions.setdefault(topic, {})[str(partition)] = error.name
     return {"error": Error.NONE.name, "partitions": partitions}
+
+
+def _refused(asked: OffsetCommit, commit: Commit, error: Error) -> Response:
+    """The group refuses what the filter of partitions let pass (offsets.md 2.2)."""
+    own = (Error.TOPIC_AUTHORIZATION_FAILED, Error.UNKNOWN_TOPIC_OR_PARTITION)
+    results = results_of(asked, commit)
+    told = _answered(tuple((topic, number, each if each in own else error) for topic, number, each in results))
+    return {**told, "error": error.name}
 
 
 def _everywhere(args: Args, error: Error) -> Response:

@@ -44,9 +44,11 @@ def _commit_partition(number: str, value: int | Mapping[str, Any]) -> Mapping[st
 
 
 def read_commit(answer: HttpAnswer, args: Args) -> Response:
-    """A problem concerns every partition; the classic convention has one partition and its error at the top."""
+    """A problem concerns every partition that it does not name; the classic convention has one, told at the top."""
     if answer.error != "NONE":
         partitions = {topic: dict.fromkeys(numbers, answer.error) for topic, numbers in args.get("offsets", {}).items()}
+        for own in answer.body.get("partition_errors", ()):
+            partitions[own["topic"]][str(own["partition"])] = own["error"]
         return {"error": answer.error, "partitions": partitions}
     partitions = {
         topic["name"]: {str(entry["partition"]): error_name(entry["error_code"]) for entry in topic["partitions"]}

@@ -57,7 +57,7 @@ def txn_commit(request: HttpRequest, args: Args) -> WireRequest:
 
 
 def committed(answer: Fields, sent: WireRequest) -> HttpAnswer:
-    """The error of the whole request is that of every partition: there is no other room for it."""
+    """An error that all partitions have is taken for that of the request: there is no other room for it."""
     topics = _results(answer)
     codes = {entry["error_code"] for topic in topics for entry in topic["partitions"]}
     if len(codes) == 1 and (code := codes.pop()):

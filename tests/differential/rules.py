@@ -22,11 +22,6 @@ LATER_START = 1
 Known = Callable[[Step, str, Any, Any], bool]
 
 
-def _refused_as_a_whole(step: Step, where: str, ours: Any, theirs: Any) -> bool:
-    """Partitions that do not exist have the error of a commit that is refused; Kafka has told theirs before."""
-    return step.kind in ("commit", "transaction") and where.endswith(".error_code") and ours != 0 and theirs in (3, 100)
-
-
 def _nothing_to_commit(step: Step, where: str, ours: Any, theirs: Any) -> bool:
     """To commit where nothing is pending is no error here, and gives the producer its next epoch."""
     if step.kind != "transaction" or where != "[2]":
@@ -35,7 +30,7 @@ def _nothing_to_commit(step: Step, where: str, ours: Any, theirs: Any) -> bool:
 
 
 INVALID_TXN_STATE = 48
-KNOWN: tuple[Known, ...] = (_refused_as_a_whole, _nothing_to_commit)
+KNOWN: tuple[Known, ...] = (_nothing_to_commit,)
 """Differences that are meant, besides the epochs of a new group."""
 
 

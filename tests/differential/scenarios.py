@@ -8,7 +8,6 @@ from tests.differential.sequences import LONG_METADATA, UNKNOWN_TOPIC
 
 __all__ = ["ALL"]
 
-REFUSED_WHOLE = "partitions that do not exist have the error of the whole (docs/differences.md)"
 UNREADABLE, CONNECT = [{"name": "range", "metadata": b"\0"}], [{"name": "range", "metadata": b"any"}]
 LONG = "m" * LONG_METADATA
 
@@ -369,7 +368,7 @@ async def commit_of_what_does_not_exist(s: Scene) -> None:
     await s.commit(partitions={})
 
 
-@scenario("offset_commit", differs=REFUSED_WHOLE)
+@scenario("offset_commit")
 async def commit_of_what_does_not_exist_by_nobody(s: Scene) -> None:
     await s.stable()
     await s.commit(partitions={"orders": [0], UNKNOWN_TOPIC: [0]}, member_id="stranger")

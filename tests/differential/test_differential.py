@@ -42,11 +42,11 @@ def test_epochs_may_begin_later_but_stay_as_far_apart() -> None:
 
 
 def test_only_what_is_meant_is_left_out() -> None:
-    commit = Step("commit", {"version": 9})
-    refused, told = [{"error_code": 25}], [{"error_code": 3}]
-    assert compared([commit], refused, told) == []
-    assert compared([BEAT], refused, told)
-    assert compared([commit], [{"error_code": 0}], told)
+    transaction = Step("transaction", {})
+    ours, theirs = [[{}, {}, {"error_code": 0, "producer_epoch": 1}]], [[{}, {}, {"error_code": 48}]]
+    assert compared([transaction], ours, theirs) == []
+    assert compared([BEAT], ours, theirs)
+    assert compared([transaction], theirs, ours)
 
 
 async def test_a_difference_is_shrunk_to_what_it_needs() -> None:

@@ -48,6 +48,16 @@ class PartitionProblem(Answer):
     problem: Annotated[str, doc("What is wrong, and how to fix it.")]
 
 
+class PartitionError(Answer):
+    """The error that a partition has by itself in a commit that is refused."""
+
+    topic: Annotated[str | None, doc("null: not known of a topic that was named by its id.")]
+    topic_id: Annotated[str | None, doc("null: not known of a topic that was named by its name.")]
+    partition: Int32
+    error: Annotated[str, doc("UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID or TOPIC_AUTHORIZATION_FAILED.")]
+    error_code: Int32
+
+
 class LineProblem(Answer):
     """What is wrong with a line of a file of offsets."""
 
@@ -106,6 +116,10 @@ class Problem(_AnyProblem, total=False):
         doc("Partitions that an offset plan cannot include, the first 100 of them."),
     ]
     problem_count: Annotated[int, Meta(ge=1, le=INT32_MAX, description="How many `problems` there are.")]
+    partition_errors: Annotated[
+        list[PartitionError],
+        doc("Partitions of a refused commit that do not exist or may not be read, with their own error."),
+    ]
     lines: Annotated[list[LineProblem], doc("Bad lines of a file of offsets, the first 1000 of them.")]
     bad_lines: Annotated[int, Meta(ge=1, le=INT32_MAX, description="How many bad lines there are.")]
     partitions: Annotated[

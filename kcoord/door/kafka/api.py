@@ -30,6 +30,7 @@ from kcoord.door.http.peers import Peer
 from kcoord.door.http.problem import invalid
 from kcoord.door.kafka.codec import Fields
 from kcoord.process.runtime import Runtime
+from kcoord.protocol.errors import ProblemFields
 
 UNSUPPORTED_SASL_MECHANISM: Final = 33
 ILLEGAL_SASL_STATE: Final = 34
@@ -146,6 +147,7 @@ class Call(msgspec.Struct, frozen=True):
 
 Handler = Callable[[Call, Fields], Answer | Awaitable[Answer | None]]
 Refuse = Callable[[Fields, int, int, str], Answer]
+Amend = Callable[[Fields, Answer, ProblemFields], Answer]
 
 
 def refuse_whole(request: Fields, version: int, code: int, detail: str) -> Answer:
@@ -159,7 +161,8 @@ class Api:
 
     Parameters: `key` its number, `name` that of kio's module, `versions` the first and the last that are served.
     `handler` returns the answer, or a coroutine that does, None for no answer at all, and may raise ProtocolError,
-    which `refuse(request, version, code, detail)` turns into an answer. `waits`: a request may be parked, and ends when
+    which `refuse(request, version, code, detail)` turns into an answer, and `amend(request, answer, fields)` puts into
+    it what else the error says. `waits`: a request may be parked, and ends when
     its connection does. `is_hot`: members call it all the time, so it needs no turn. `is_quick`: most requests are
     answered from memory, without a task (`kcoord.door.kafka.dispatch.respond`). Such a handler must not change the
     request: others may be given the same one. `is_later`: the handler mostly returns a `Later`, for which no task is
@@ -172,6 +175,7 @@ class Api:
     versions: tuple[int, int]
     handler: Handler = field(repr=False)
     refuse: Refuse = field(default=refuse_whole, repr=False)
+    amend: Amend | None = field(default=None, repr=False)
     needs_login: bool = True
     waits: bool = False
     is_hot: bool = False
@@ -189,6 +193,7 @@ class Api:
         versions: tuple[int, int],
         handler: Handler,
         refuse: Refuse = refuse_whole,
+        amend: Amend | None = None,
         *,
         waits: bool = False,
         is_later: bool = False,
@@ -200,6 +205,7 @@ class Api:
             versions,
             handler,
             refuse,
+            amend,
             waits=waits,
             is_hot=operation.is_hot,
             is_quick=operation.is_quick,

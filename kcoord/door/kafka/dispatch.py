@@ -394,7 +394,8 @@ def _refused(runtime: Runtime, request: Request, error: Exception) -> Answer:
     if isinstance(error, ProtocolError):
         if is_refusal(api.audit, error):
             note_error(runtime, api.name, error, api.audit)
-        return api.refuse(request.content, request.version, error.error.code, error.detail)
+        answer = api.refuse(request.content, request.version, error.error.code, error.detail)
+        return answer if api.amend is None else api.amend(request.content, answer, error.fields)
     if isinstance(error, HangUp | Malformed):
         raise error
     log.error("request_failed", api=api.name, version=request.version, exc_info=error)

@@ -16,7 +16,7 @@ from kcoord.door.http.paths import check_group_id
 from kcoord.door.kafka.api import UNSUPPORTED_VERSION, Answer, Call
 from kcoord.door.kafka.codec import Columns, Fields
 from kcoord.metrics import COMMANDS
-from kcoord.protocol.errors import Error, ProtocolError
+from kcoord.protocol.errors import Error, ProblemFields, ProtocolError
 from offsets.api.handlers import Asked, AskedTopic, Named, by_topic, committed
 from offsets.commits.deletion import OffsetDeletion
 from offsets.core.commit import NO_RETENTION, Commit
@@ -40,10 +40,7 @@ def topic_answer(entry: Fields, partitions: Sequence[Answer] | Columns) -> dict[
 
 
 def refused(request: Fields, version: int, code: int, detail: str) -> Answer:
-    """An answer in which every partition has the error of the whole request, for which there is no other room.
-
-    Differs from Kafka: partitions that do not exist, or that the caller may not read, have it too; Kafka tells theirs.
-    """
+    """An answer in which every partition has the error of the whole request, for which there is no other room."""
     topics = [
         topic_answer(entry, _results(numbers, [code] * len(numbers)))
         for entry in request.topics
@@ -69,6 +66,18 @@ _BEFORE_EPOCHS = {
     Error.GROUP_ID_NOT_FOUND.code: Error.ILLEGAL_GENERATION.code,
     Error.STALE_MEMBER_EPOCH.code: UNSUPPORTED_VERSION,
 }
+
+
+def with_own_errors(request: Fields, answer: Answer, fields: ProblemFields) -> Answer:
+    """A refusal in which partitions about which the group is not asked have their own error (offsets.md 2.2)."""
+    own: dict[tuple[str | None, int], int] = {}
+    for one in fields.get("partition_errors", ()):
+        own |= {(name, one["partition"]): one["error_code"] for name in (one["topic"], one["topic_id"]) if name}
+    for entry, told in zip(request.topics, answer["topics"] if own else (), strict=bool(own)):
+        name, results = str(entry["topic_id"]) if "topic_id" in entry else entry.name, told["partitions"]
+        pairs = zip(results["partition_index"], results["error_code"], strict=True)
+        results["error_code"] = [own.get((name, number), code) for number, code in pairs]
+    return answer
 
 
 def offset_commit(call: Call, request: Fields) -> Awaitable[Answer]:
@@ -150,5 +159,6 @@ async def offset_delete(call: Call, request: Fields) -> Answer:
             ],
         )
         for entry in request.topics
+        if entry.partitions
     ]
     return {"topics": topics}
