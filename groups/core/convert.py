@@ -16,7 +16,7 @@ from groups.core.classic.rebalance import prepare, release_converted, select_pro
 from groups.core.consumer.classic_members import PROTOCOL_TYPE, join_member, protocol_of
 from groups.core.consumer.leaving import drop_members
 from groups.core.consumer.leaving import remove_members as remove_without_conversion
-from groups.core.consumer.members import check_request, unknown_group
+from groups.core.consumer.members import unknown_group
 from groups.core.consumer.target import metadata_hash
 from groups.core.model.commands import ConsumerHeartbeat, JoinGroup
 from groups.core.model.consumer_group import (
@@ -54,7 +54,6 @@ def upgrade(turn: Turn, command: ConsumerHeartbeat) -> None:
     Raises `ProtocolError`: what is wrong with the request, COORDINATOR_NOT_AVAILABLE for a group that is being
     unloaded, or GROUP_ID_NOT_FOUND if the group stays classic.
     """
-    check_request(command, turn.env)
     group = turn.classic
     if group.state is GroupState.DEAD:
         raise ProtocolError(Error.COORDINATOR_NOT_AVAILABLE, f"group {group.group_id!r} is being unloaded: try again")

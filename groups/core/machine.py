@@ -38,6 +38,7 @@ from groups.core.consumer.heartbeat import consumer_heartbeat, is_over
 from groups.core.consumer.leaving import Remove
 from groups.core.consumer.leaving import leave_group as leave_members
 from groups.core.consumer.leaving import remove_members as remove_without_conversion
+from groups.core.consumer.members import check_heartbeat
 from groups.core.consumer.target import apply_resolution, apply_target
 from groups.core.convert import join_consumer_group, remove_members, upgrade
 from groups.core.model.commands import (
@@ -168,15 +169,20 @@ FEW_NAMES = 100
 """`size_of_decision` counts the partitions of up to this number of topics; of more it counts the topics."""
 
 
-def check_request(command: Command, config: GroupConfig) -> None:
-    """The checks before it matters which node coordinates the group (classic.md 2.1, 3.1, 4 and 5).
+def check_request(command: Command, config: GroupConfig, assignors: Collection[str]) -> None:
+    """The checks before it matters which node coordinates the group, and of which type that is.
 
-    Raises `ProtocolError`.
+    Source: classic.md 2.1, 3.1, 4 and 5; consumer.md 2.2; share.md 2.2. Raises `ProtocolError`.
     """
-    if isinstance(command, JoinGroup):
-        check_join(command, config)
-    elif isinstance(command, SyncGroup | Heartbeat | LeaveGroup):
-        require_group_id(command.group_id)
+    match command:
+        case JoinGroup():
+            check_join(command, config)
+        case SyncGroup() | Heartbeat() | LeaveGroup():
+            require_group_id(command.group_id)
+        case ConsumerHeartbeat():
+            check_heartbeat(command, assignors)
+        case ShareHeartbeat():
+            share.check_heartbeat(command)
 
 
 def decide(group: Group | None, command: Command, env: Env) -> Decision:
@@ -263,7 +269,7 @@ def _own_answer(parked: Parked, answers: list[Answer]) -> Reply | Parked:
 
 def _handle(turn: Turn, command: Command) -> Reply | Parked:
     """Dispatch the command to the group's type. A refused request to a consumer or share group leaves no trace."""
-    check_request(command, turn.config)
+    check_request(command, turn.config, turn.env.assignors)
     epochs = isinstance(turn.group, EpochGroup)
     if not epochs and not isinstance(command, ConsumerHeartbeat | ShareHeartbeat | ResetShare):
         return _handle_classic(turn, command)
@@ -325,7 +331,7 @@ def _handle_share(turn: Turn, command: ClassicCommand | ConsumerHeartbeat) -> Re
         case ForceState():
             raise ValueError(f"ForceState unloads classic groups, {command.group_id!r} is a share group")
         case _:
-            return share.refuse(turn, command)
+            return share.refuse(command)
 
 
 def _handle_consumer(turn: Turn, command: ClassicCommand | ConsumerHeartbeat) -> Reply | Parked:

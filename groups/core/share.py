@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from groups.core.classic.join import check_join
 from groups.core.consumer.leaving import remove_members
 from groups.core.consumer.members import (
     check_order,
@@ -21,7 +20,6 @@ from groups.core.consumer.members import (
     store_member,
     unknown_member,
 )
-from groups.core.consumer.members import check_request as check_consumer_request
 from groups.core.consumer.target import refresh_epoch, update_target
 from groups.core.model.commands import (
     CommitOffsets,
@@ -54,7 +52,7 @@ def check_member_id(member_id: str) -> None:
         raise _invalid(f"member_id must have 1 to {LONGEST_MEMBER_ID} characters, not {len(member_id)}")
 
 
-def check_request(command: ShareHeartbeat) -> None:
+def check_heartbeat(command: ShareHeartbeat) -> None:
     """share.md 2.2, rows 3 and 6 to 8. Raises INVALID_REQUEST naming the field."""
     check_member_id(command.member_id)
     require_text("member_id", command.member_id)
@@ -126,7 +124,6 @@ def share_heartbeat(turn: Turn, command: ShareHeartbeat) -> ConsumerHeartbeatRep
     Differs from Kafka: partitions are assigned as soon as their topic exists and is named, because nothing has to be
     initialised first; the epoch of a new group is 1, as in a consumer group.
     """
-    check_request(command)
     if turn.group is not None or command.member_epoch != 0:
         require_share_group(turn.group, command.group_id)
     if isinstance(turn.group, ShareGroup):
@@ -229,16 +226,14 @@ Foreign = (
 )
 
 
-def refuse(turn: Turn, command: Foreign) -> LeaveReply:
-    """The answer, an error for each entry of a LeaveGroup; any other request raises its `ProtocolError`: that of its
-    own fields first, as before any group is looked at.
+def refuse(command: Foreign) -> LeaveReply:
+    """The answer, an error for each entry of a LeaveGroup; any other request raises its `ProtocolError`.
 
     Differs from Kafka: the message names the type of the group.
     """
     group_id = command.group_id
     match command:
         case JoinGroup():
-            check_join(command, turn.config)
             detail = f"group {group_id!r} is a share group: join it with share-heartbeat, or use another group id"
             raise ProtocolError(Error.INCONSISTENT_GROUP_PROTOCOL, detail, fields={"member_id": ""})
         case SyncGroup() | Heartbeat():
@@ -252,7 +247,6 @@ def refuse(turn: Turn, command: Foreign) -> LeaveReply:
                 ),
             )
         case ConsumerHeartbeat():
-            check_consumer_request(command, turn.env)
             detail = f"group {group_id!r} is a share group, not a consumer group: use another group id"
             raise ProtocolError(Error.GROUP_ID_NOT_FOUND, detail)
         case CommitOffsets() | DeleteOffsets() | ResetOffsets():

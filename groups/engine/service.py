@@ -109,7 +109,7 @@ class GroupService:
             if reply is not None:
                 return reply
         if self.active and self._hosting.answer(command.group_id) is Error.COORDINATOR_LOAD_IN_PROGRESS:
-            check_request(command, self._contexts.server)
+            check_request(command, self._contexts.server, self._contexts.assignors)
             await self._mailbox.submit(command)
             return HeartbeatReply(Error.NONE)
         return cast(HeartbeatReply, await self.execute(command))
@@ -290,7 +290,7 @@ class GroupService:
     def _require_here(self, command: Command, *, anywhere: bool = False) -> None:
         """What is refused before the group is looked at, in Kafka's order (classic.md 2.1)."""
         self.check_active(echo={"member_id": command.member_id} if isinstance(command, JoinGroup) else None)
-        check_request(command, self._contexts.server)
+        check_request(command, self._contexts.server, self._contexts.assignors)
         if not anywhere:
             self._hosting.require(command.group_id, {"member_id": ""} if isinstance(command, JoinGroup) else None)
 

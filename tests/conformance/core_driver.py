@@ -107,7 +107,8 @@ class CoreDriver:
     def _elsewhere(self, name: str, args: Mapping[str, Any], error: Error) -> Response:
         """What a call is answered that meets `error` instead of its group."""
         try:
-            check_request(self._command(name, args), self._config)
+            command = self._command(name, args)
+            check_request(command, self._config, self._env(command.group_id).assignors)
         except ProtocolError as refusal:
             return core_terms.refused(name, args, refusal.error.name)
         except NoDriver:  # no command of the core

@@ -16,7 +16,6 @@ from groups.core.assignors import Partitions
 from groups.core.consumer.leaving import Remove, leave
 from groups.core.consumer.members import (
     check_order,
-    check_request,
     fenced,
     find_group,
     find_member,
@@ -143,7 +142,6 @@ def abandon_wait(turn: Turn, command: AbandonWait) -> Done:
 
 def consumer_heartbeat(turn: Turn, command: ConsumerHeartbeat, remove: Remove) -> ConsumerHeartbeatReply | Parked:
     """Join, stay, move towards the target, or leave. `remove` removes members that leave. Raises `ProtocolError`."""
-    check_request(command, turn.env)
     if isinstance(turn.group, ConsumerGroup) and command.resumes is None:
         check_order(turn.group, command.member_id, command.age_ms, turn.now)
     if command.member_epoch < 0:

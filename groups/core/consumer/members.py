@@ -6,6 +6,7 @@ Source: consumer.md 2.2 to 2.4, 3.1 to 3.3.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from groups.core.assignors import Partitions
@@ -20,11 +21,11 @@ from groups.core.model.consumer_records import (
 )
 from groups.core.model.group import require_open
 from groups.core.model.turn import Turn
-from groups.core.model.types import Env, Millis
+from groups.core.model.types import Millis
 from kcoord.protocol.errors import Error, ProtocolError
 
 
-def check_request(command: ConsumerHeartbeat, env: Env) -> None:
+def check_heartbeat(command: ConsumerHeartbeat, assignors: Collection[str]) -> None:
     """consumer.md 2.2, rows 5 to 14. Raises INVALID_REQUEST naming the field, or UNSUPPORTED_ASSIGNOR."""
     require_text("member_id", command.member_id)
     require_text("group_id", command.group_id)
@@ -38,10 +39,10 @@ def check_request(command: ConsumerHeartbeat, env: Env) -> None:
         )
     if command.member_epoch < DEPARTED_EPOCH:
         raise _invalid(f"member_epoch must be at least {DEPARTED_EPOCH}, not {command.member_epoch}")
-    if command.server_assignor is not None and command.server_assignor not in env.assignors:
+    if command.server_assignor is not None and command.server_assignor not in assignors:
         raise ProtocolError(
             Error.UNSUPPORTED_ASSIGNOR,
-            f"server_assignor is {command.server_assignor!r}, there are {', '.join(env.assignors)}",
+            f"server_assignor is {command.server_assignor!r}, there are {', '.join(assignors)}",
         )
 
 

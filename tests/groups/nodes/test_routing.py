@@ -106,6 +106,25 @@ async def test_what_another_node_owns(
     }
 
 
+async def test_a_request_is_checked_before_its_owner_matters(
+    api: httpx.AsyncClient, runtime: Runtime, other: NodeAgent, routing: str
+) -> None:
+    """consumer.md 2.2, row 14 before row 15; classic.md 3.1."""
+    _, theirs = groups_of(runtime)
+    joining = {
+        "member_id": "m",
+        "member_epoch": 0,
+        "rebalance_timeout_ms": 60_000,
+        "subscribed_topic_names": ["t"],
+        "topic_partitions": [],
+        "server_assignor": "none-such",
+    }
+    answer = await api.post(f"/v1/groups/{theirs}/consumer-heartbeat", json=joining)
+    assert answer.json()["error"] == "UNSUPPORTED_ASSIGNOR"
+    answer = await api.post(f"/v1/groups/{theirs}/join", json={**join(), "session_timeout_ms": 1})
+    assert answer.json()["error"] == "INVALID_SESSION_TIMEOUT"
+
+
 async def test_a_join_that_waits_when_its_partition_moves(
     api: httpx.AsyncClient, runtime: Runtime, other: NodeAgent, routing: str
 ) -> None:

@@ -71,7 +71,7 @@ def fill(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         "insert into groups_group (group_id, type, state, previous_state, state_since, generation_id,"
         " new_member_added, wake_at, version, created_at, updated_at)"
         " select 'g' || n, 'classic', 'Stable', 'Empty', 0, 1, false, 1000000 + n, 1, 0, 0"
-        " from generate_series(1, 5000) n"
+        " from generate_series(1, 20000) n"
     )
     connection.execute(
         "insert into groups_member (group_id, member_id, client_id, client_host, session_timeout_ms,"
