@@ -111,7 +111,7 @@ def test_every_function_has_a_pinned_search_path_and_only_entrances_have_the_own
         functions = connection.execute(
             "select proname, prosecdef, proconfig, prosrc from pg_proc where pronamespace = 'kcoord'::regnamespace"
         ).fetchall()
-    assert len(functions) == 54
+    assert len(functions) == 55
     assert {config[0] for _, _, config, _ in functions} == {"search_path=pg_catalog, pg_temp"}
     assert {name for name, definer, _, _ in functions if definer} == ENTRANCES
     assert not [name for name, _, _, source in functions if re.search(r"\bexecute\b", source, re.IGNORECASE)]
