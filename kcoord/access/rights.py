@@ -320,11 +320,6 @@ class Principal:
         """A command on the server, which has no token and may do everything."""
         return self.holder is Holder.TOKEN and not self.token_id
 
-    @property
-    def full_name(self) -> str:
-        """Who it is, as Kafka writes principals: `Token:ops`, `User:mara`."""
-        return f"{self.holder.value.capitalize()}:{self.name}"
-
     def require(self, permission: Permission, name: str) -> None:
         """Raise the authorization error of the resource unless the caller has the permission for what has this name."""
         operation, resource = permission.value

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from kcoord.access.tokens import RESOURCES, Rule
 
-SEES_ALL = "every group, topic and transactional id, and the nodes"
-
 
 @dataclass(frozen=True, slots=True)
 class Role:

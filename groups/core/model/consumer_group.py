@@ -513,15 +513,11 @@ class EpochGroup:
         return member.subscribed_topic_names if key is None else member.subscribed_topic_names | self.matched_by(key)
 
     def subscribed_topics(self) -> AbstractSet[str]:
-        """The names of all topics that any member subscribes to."""
+        """The names of all topics that any member subscribes to (consumer.md 4.4 and 7.3)."""
         names = set(self.members.names)
         for key in self.members.regexes:
             names |= self.matched_by(key)
         return names
-
-    def subscribes_to(self, topic: str) -> bool:
-        """Does any member subscribe to the topic of this name (consumer.md 7.3 and 4.4)?"""
-        return topic in self.members.names or any(topic in self.matched_by(key) for key in self.members.regexes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ def assert_complete(world: World, clients: list[Client]) -> None:
     wanted = {
         (topic.topic_id, p)
         for topic in world.topics.by_name.values()
-        if group.subscribes_to(topic.name)
+        if topic.name in group.subscribed_topics()
         for p in range(topic.partitions)
     }
     owned = [key for client in clients if client.running for key in flat(client.owned)]
