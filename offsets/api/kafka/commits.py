@@ -73,7 +73,9 @@ def with_own_errors(request: Fields, answer: Answer, fields: ProblemFields) -> A
     own: dict[tuple[str | None, int], int] = {}
     for one in fields.get("partition_errors", ()):
         own |= {(name, one["partition"]): one["error_code"] for name in (one["topic"], one["topic_id"]) if name}
-    for entry, told in zip(request.topics, answer["topics"] if own else (), strict=bool(own)):
+    if not own:
+        return answer
+    for entry, told in zip(request.topics, answer["topics"], strict=True):
         name, results = str(entry["topic_id"]) if "topic_id" in entry else entry.name, told["partitions"]
         pairs = zip(results["partition_index"], results["error_code"], strict=True)
         results["error_code"] = [own.get((name, number), code) for number, code in pairs]
